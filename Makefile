@@ -22,6 +22,8 @@ $(VENV)/.installed: $(VENV)/.lean
 demo: $(VENV)/.lean
 	$(BIN)/python docs/examples/matmul.py
 
+# with bytecode, even where the environment says none: the tests start many processes, and each imports the package
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS)
 

@@ -157,11 +157,11 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((16,), "float32")):
 
 RECIPE = """
 @T.prim_func
-def main(a: T.handle, B: T.Buffer((64, 32), "float32"), c: T.handle):
+def main(a: T.handle, B: T.Buffer((64, 8), "float32"), c: T.handle):
     n = T.int32()
-    A = T.match_buffer(a, (n, 32), "float32")
+    A = T.match_buffer(a, (n, 8), "float32")
     C = T.match_buffer(c, (n, 64), "float32")
-    for i, j, k in T.grid(n, 64, 32):
+    for i, j, k in T.grid(n, 64, 8):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
@@ -176,7 +176,7 @@ def test_tiles_of_a_symbolic_product_are_written_before_they_are_copied(staged):
     sch = schedule(RECIPE)
     if staged:
         sch.reindex("C", ("write", 0))
-    sch.pad_einsum("C", [32, 32, 16])
+    sch.pad_einsum("C", [32, 32, 8])
     i, j, k = sch.get_loops("C")[-3:]
     (i, ii), (j, jj), (k, kk) = (sch.split(x, [None, 4]) for x in (i, j, k))
     sch.reorder(i, j, k, ii, jj, kk)

@@ -3,8 +3,8 @@ from tir.script import tir as T
 
 
 @T.prim_func
-def matmul(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"), C: T.Buffer((128, 128), "float32")):
-    for i, j, k in T.grid(128, 128, 128):
+def matmul(A: T.Buffer((32, 32), "float32"), B: T.Buffer((32, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+    for i, j, k in T.grid(32, 32, 32):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
@@ -14,14 +14,14 @@ def matmul(A: T.Buffer((128, 128), "float32"), B: T.Buffer((128, 128), "float32"
 
 @T.prim_func
 def matmul_tiled(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (128, 128))
-    B = T.match_buffer(b, (128, 128))
-    C = T.match_buffer(c, (128, 128))
-    for i0, j0, k0, i1, j1, k1 in T.grid(16, 8, 32, 8, 16, 4):
+    A = T.match_buffer(a, (32, 32))
+    B = T.match_buffer(b, (32, 32))
+    C = T.match_buffer(c, (32, 32))
+    for i0, j0, k0, i1, j1, k1 in T.grid(4, 2, 8, 8, 16, 4):
         with T.block("C"):
-            vi = T.axis.spatial(128, i0 * 8 + i1)
-            vj = T.axis.spatial(128, j0 * 16 + j1)
-            vk = T.axis.reduce(128, k0 * 4 + k1)
+            vi = T.axis.spatial(32, i0 * 8 + i1)
+            vj = T.axis.spatial(32, j0 * 16 + j1)
+            vk = T.axis.reduce(32, k0 * 4 + k1)
             T.reads(A[vi, vk], B[vk, vj])
             T.writes(C[vi, vj])
             with T.init():
@@ -30,15 +30,15 @@ def matmul_tiled(a: T.handle, b: T.handle, c: T.handle):
 
 
 @T.prim_func
-def matmul_relu(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), D: T.Buffer((64, 64), "float32")):
-    C = T.alloc_buffer((64, 64), "float32")
-    for i, j, k in T.grid(64, 64, 64):
+def matmul_relu(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), D: T.Buffer((16, 16), "float32")):
+    C = T.alloc_buffer((16, 16), "float32")
+    for i, j, k in T.grid(16, 16, 16):
         with T.block("matmul"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
                 C[vi, vj] = T.float32(0)
             C[vi, vj] += A[vi, vk] * B[vk, vj]
-    for i, j in T.grid(64, 64):
+    for i, j in T.grid(16, 16):
         with T.block("relu"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = T.max(C[vi, vj], T.float32(0))
@@ -46,9 +46,9 @@ def matmul_relu(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32
 
 @T.prim_func
 def matmul_transposed_fp16(
-    A: T.Buffer((64, 32), "float16"), B: T.Buffer((64, 32), "float16"), C: T.Buffer((64, 64), "float32")
+    A: T.Buffer((16, 32), "float16"), B: T.Buffer((16, 32), "float16"), C: T.Buffer((16, 16), "float32")
 ):
-    for i, j, k in T.grid(64, 64, 32):
+    for i, j, k in T.grid(16, 16, 32):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
@@ -136,11 +136,11 @@ def dot(x: T.Buffer((256,), "float32"), y: T.Buffer((256,), "float32"), r: T.Buf
 
 @T.prim_func
 def conv2d_nchw(
-    X: T.Buffer((1, 8, 18, 18), "float32"),
-    W: T.Buffer((16, 8, 3, 3), "float32"),
-    Y: T.Buffer((1, 16, 16, 16), "float32"),
+    X: T.Buffer((1, 4, 18, 18), "float32"),
+    W: T.Buffer((6, 4, 3, 3), "float32"),
+    Y: T.Buffer((1, 6, 16, 16), "float32"),
 ):
-    for n, f, y, x, c, dy, dx in T.grid(1, 16, 16, 16, 8, 3, 3):
+    for n, f, y, x, c, dy, dx in T.grid(1, 6, 16, 16, 4, 3, 3):
         with T.block("conv"):
             vn, vf, vy, vx, vc, vdy, vdx = T.axis.remap("SSSSRRR", [n, f, y, x, c, dy, dx])
             with T.init():
@@ -215,14 +215,14 @@ def conv_transpose(X: T.Buffer((8,), "float32"), W: T.Buffer((4,), "float32"), Y
 
 @T.prim_func
 def winograd_input(
-    X: T.Buffer((16, 18, 18), "float32"), B: T.Buffer((4, 4), "float32"), V: T.Buffer((4, 4, 16, 64), "float32")
+    X: T.Buffer((3, 18, 18), "float32"), B: T.Buffer((4, 4), "float32"), V: T.Buffer((4, 4, 3, 64), "float32")
 ):
-    D = T.alloc_buffer((16, 64, 4, 4), "float32")
-    for c, p, i, j in T.grid(16, 64, 4, 4):
+    D = T.alloc_buffer((3, 64, 4, 4), "float32")
+    for c, p, i, j in T.grid(3, 64, 4, 4):
         with T.block("tile"):
             vc, vp, vi, vj = T.axis.remap("SSSS", [c, p, i, j])
             D[vc, vp, vi, vj] = X[vc, vp // 8 * 2 + vi, vp % 8 * 2 + vj]
-    for eps, nu, c, p, r1, r2 in T.grid(4, 4, 16, 64, 4, 4):
+    for eps, nu, c, p, r1, r2 in T.grid(4, 4, 3, 64, 4, 4):
         with T.block("transform"):
             ve, vn, vc, vp, va, vb = T.axis.remap("SSSSRR", [eps, nu, c, p, r1, r2])
             with T.init():

@@ -12,17 +12,17 @@ from tir.testing.fuzz import Report, run_gpu_example
 def test_every_family_on_the_simulator():
     """What ``make fuzz-gpu`` does at length."""
     count = len(fuzz.EVERY)
-    report = fuzz.run(count, seed=count * 40, steps=6, families=fuzz.EVERY, gpu=True)
+    report = fuzz.run(count, seed=count * 40, steps=2, families=fuzz.EVERY, gpu=True)
     assert not report.failures
     assert report.compiled >= count / 3 and report.accepted["bind"] > count
 
 
-@pytest.mark.parametrize("first", [0, 12])
+@pytest.mark.parametrize("first", [0, 8])
 def test_random_chains(first: int):
     report = Report()
-    for seed in range(first, first + 12):
+    for seed in range(first, first + 8):
         run_gpu_example(seed, report, 6, families=fuzz.CHAIN)
-    assert report.compiled >= 4
+    assert report.compiled >= 3
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch, capsys):

@@ -281,3 +281,72 @@ def test_threads_of_no_kernel_reduce_beside_a_tile():
     sch.compute_at(sch.cache_read("Y", 1, "global"), "k_0")
     with pytest.raises(tir.BuildError, match=r"all thread loops are inside it; bind a loop around it to blockIdx\.x"):
         tir.lower(sch.mod, target="cuda")
+
+
+SOME = """
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer(({size},), "int32")):
+    for i, k in T.grid(4, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("{kinds}", [i, k])
+            {where}
+            if {condition}:
+                C[{element}] = C[{element}] + A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.y", "vthread"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("condition", ["vi == 2", "vi == 2 and vk > 0"])
+def test_a_result_that_one_iteration_updates_is_stored_by_that_one(axis, reverse, condition):
+    """The result of an update under a condition is stored under it; the other blocks would store it as it was."""
+    sch = schedule(SOME.format(size=1, kinds="SR", where="T.where(True)", condition=condition, element="0"))
+    for loop, thread in [("i", axis), ("k", "threadIdx.x")][:: -1 if reverse else 1]:
+        sch.bind(loop, thread)
+    on_simulator(sch)
+
+
+@pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.y", "vthread"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_result_that_every_block_would_store(axis, reverse):
+    """One of the iterations on ``axis`` updates; which one it is depends on the loop that threads reduce."""
+    sch = schedule(SOME.format(size=1, kinds="SR", where="T.where(i * 4 + k == 5)", condition="vi >= 0", element="0"))
+    steps = [("i", axis), ("k", "threadIdx.x")][:: -1 if reverse else 1]
+    sch.bind(*steps[0])
+    if axis == "vthread":  # the iterations of one thread store in turn
+        sch.bind(*steps[1])
+        on_simulator(sch)
+        return
+    refused(lambda: sch.bind(*steps[1]), f"every iteration of loop `i` ({axis}) would store the result of the one")
+    own = schedule(SOME.format(size=4, kinds="SR", where="T.where(i * 4 + k == 5)", condition="vi >= 0", element="vi"))
+    own.bind("i", axis)
+    own.bind("k", "threadIdx.x")
+    on_simulator(own)
+
+
+@pytest.mark.parametrize("init", ["", "with T.init():\n                C[0] = 0"])
+@pytest.mark.parametrize("axis", ["blockIdx.x", "vthread"])
+def test_a_reduction_that_one_block_makes(axis, init):
+    """The reduction loop on ``axis`` has one iteration that does anything; the others would store a result, too."""
+    text = SOME.format(
+        size=1, kinds="RR", where=f"T.where(i == 0)\n            {init}", condition="vi >= 0", element="0"
+    )
+    sch = schedule(text)
+    sch.bind("i", axis)
+    refused(lambda: sch.bind("k", "threadIdx.x"), f"every iteration of loop `i` ({axis}) would store the result")
+    sch = schedule(text)
+    sch.bind("k", "threadIdx.x")
+    refused(lambda: sch.bind("i", axis), f"every iteration of loop `i` ({axis}) would store the result")
+    sch.bind("i", "threadIdx.y")
+    on_simulator(sch)
+
+
+@pytest.mark.parametrize("threads", [4, 40, 96])
+def test_virtual_threads_around_a_reduction_across_threads(threads):
+    """Each virtual thread has a result of its own; the all-reduce is made once for each."""
+    sch = schedule(ROWS.format(m=6, n=2 * threads, **SUM))
+    outer, inner = sch.split("i", [None, 3])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(inner, "vthread.x")
+    sch.bind(sch.split("k", [None, threads])[1], "threadIdx.x")
+    on_simulator(sch)

@@ -8,6 +8,7 @@ from te_oracle import Oracle, judge, values_for
 
 import tir
 from tir import te
+from tir.interp import run
 
 
 def judged(inputs, shape, formula, names: str):
@@ -204,3 +205,18 @@ def test_a_reduction_over_no_elements_is_its_identity(reducer, identity):
     out = np.full(3, 7, "float32")
     tir.build(te.create_prim_func([A, B]), "llvm")(np.zeros((3, 0), "float32"), out)
     np.testing.assert_array_equal(out, np.full(3, identity, "float32"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 6])
+def test_a_helper_over_no_elements_has_no_negative_extent(rows):
+    n = te.var("n")
+
+    def formula(i):
+        k = te.reduce_axis((0, te.min(i, 4)), "k")
+        inner = te.reduce_axis((0, 3), "inner")
+        return te.sum(te.sum(k + i, axis=inner), axis=k)
+
+    C = te.compute((n,), formula, name="C")
+    out = np.full(rows, -1, "int32")
+    run(te.create_prim_func([C]), out, regions=True)
+    np.testing.assert_array_equal(out, [sum(3 * (k + i) for k in range(min(i, 4))) for i in range(rows)])

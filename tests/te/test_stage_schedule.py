@@ -511,7 +511,6 @@ def test_a_cache_comes_before_the_loops_it_copies():
         (lambda s, B, C: s[te.placeholder((2,), name="Z")], "is not in this schedule"),
         (lambda s, B, C: s[B].compute_at(C, C.op.axis[0]), "is no stage"),
         (lambda s, B, C: te.create_schedule("C"), "a schedule is of operations"),
-        (lambda s, B, C: s.create_group(C, B), "not supported"),
     ],
 )
 def test_wrong_calls_are_refused_at_their_line(call, text):

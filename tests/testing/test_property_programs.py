@@ -1,7 +1,5 @@
 """Generated programs: they round-trip, run the same in the executor and compiled, and survive random schedules."""
 
-from collections import Counter
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,11 +84,11 @@ def test_every_family_under_every_primitive():
 
 
 def test_every_class_of_programs_is_drawn():
-    found = Counter()
+    found = set()
     for name in FAMILIES:
-        for seed in range(200 if name == "steered" else 40):
+        for seed in range(60 if name == "steered" else 4):  # steered: three ways for memory to decide are rare
             found.update(classes_of(family_program(name, seed)))
-    assert set(found) == set(CLASSES)
+    assert found == set(CLASSES)
 
 
 def test_every_primitive_is_drawn():

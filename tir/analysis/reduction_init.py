@@ -9,6 +9,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
+from ..arith.linear import is_index
 from ..arith.memory import may_change
 from ..buffer import IterVar
 from ..errors import ScheduleError
@@ -18,6 +19,8 @@ from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
 from ..visit import substitute, uses_var, walk
 from .index import BlockRef, LoopRef
+from .reductions import NotAReduction, Reduction
+from .simple_blocks import elements_distinguish
 
 
 class InitRuns:
@@ -240,8 +243,8 @@ def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
 
     Threads that share a reduction start their parts from the identity and store one result: this is equivalent only if
     the init runs at the first update of each result, and at no other. ``loops`` are those around the block, outermost
-    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated, or
-    if the updates decide which further ones there are.
+    first. Raises ``ScheduleError`` if the init runs late, more than once, or not at all for a result that is updated, if
+    the updates decide which further ones there are, or if other threads would store the same result.
     """
     return _Results(realize, loops).guards()
 
@@ -256,6 +259,7 @@ class _Results:
         moving = [f for f in loops if not is_const(f.extent, 1)]
         self.reducing = [f for f in moving if any(uses_var(v, f.loop_var) for _, v in self.reduce)]
         self.loops = loops
+        self.reducer = Reduction.of(self.block)
         self.start: dict[Var, Any] = {f.loop_var: f.min for f in loops if is_const(f.extent, 1)}
         for f in self.reducing:
             self.start[f.loop_var] = substitute(f.min, self.start)
@@ -266,7 +270,8 @@ class _Results:
                 self.outside.bind(f.loop_var, f.domain, f)
 
     def guards(self) -> list[Expr]:
-        for e in (*conjuncts(self.realize.predicate), *self.realize.iter_values):
+        conditions = [*conjuncts(self.realize.predicate), *self._conditions_of_updates()]
+        for e in (*conditions, *self.realize.iter_values):
             if may_change(e, self.block):
                 raise ScheduleError(
                     "block {0} runs by `{1}`, which depends on memory that the block writes: {2} would ask before any "
@@ -277,7 +282,9 @@ class _Results:
                     nodes=[self.realize],
                     legal="a condition on memory that nothing in the loops writes",
                 )
-        parts = [p for part in conjuncts(self.realize.predicate) if (p := self._at_start(part)) is not None]
+        at_start = [self._at_start(part) for part in conditions]
+        parts = [part for part in at_start if part is not None]
+        self._require_one_writer(parts, is_stored_always=len(parts) < len(at_start))
         if self.block.init is not None:
             first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
             InitRuns(self.realize, self.loops, self.loops[first:]).require_first()
@@ -288,6 +295,46 @@ class _Results:
                     found.append(self.outside.simplify(guard))
                     self.outside.assume(guard)
         return found
+
+    def _conditions_of_updates(self) -> list[Expr]:
+        """The conditions inside of a block without an init under which it updates all of its results; an init stores
+        them in any case."""
+        if self.block.init is not None or isinstance(self.reducer, NotAReduction):
+            return []
+        first, *others = [u.guards for u in self.reducer.updates]
+        shared = [g for g in first if all(any(g is h for h in guards) for guards in others)]
+        return [substitute(part, self.realize.bindings) for g in shared for part in conjuncts(g)]
+
+    def _require_one_writer(self, guards: Sequence[Expr], is_stored_always: bool) -> None:
+        """Raise ``ScheduleError`` if the threads of another iteration of a bound loop would store the same result.
+
+        ``is_stored_always``: a result that is not updated is stored as it was, where ``guards`` hold.
+        """
+        bound = [f for f in self.loops if f.thread and not is_const(f.extent, 1)]
+        for f in bound:
+            if f in self.reducing and not f.thread.startswith("threadIdx"):
+                raise self._stored_by_others(f)
+        if not is_stored_always or isinstance(self.reducer, NotAReduction):
+            return
+        same = [g.a - g.b for g in guards if isinstance(g, EQ) and is_index(g.a.dtype)]
+        kernel = self.loops[self.loops.index(bound[0]) :] if bound else []
+        for f in (f for f in bound if f not in self.reducing and not f.thread.startswith("vthread")):
+            others = [g for g in kernel if g is not f and g not in self.reducing]
+            for store in self.reducer.stores:
+                element = [substitute(index, self.realize.bindings) for index in store.indices]
+                if not elements_distinguish([*element, *same], f, others):
+                    raise self._stored_by_others(f)
+
+    def _stored_by_others(self, loop: For) -> ScheduleError:
+        return ScheduleError(
+            "block {0} reduces across threads, and every iteration of loop {1} ({2}) would store the result of the one "
+            "that updates it",
+            self.realize,
+            loop,
+            loop.thread,
+            nodes=[self.realize],
+            legal="a serial loop, or one whose iterations each update elements of their own",
+        )
 
     def _at_start(self, part: Expr) -> Expr | None:
         """``part`` of the predicate at the first update; None if the result may be stored without asking it."""

@@ -134,6 +134,14 @@ def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[Fo
     return decoded
 
 
+def elements_distinguish(indices: Sequence[Expr], loop: For, others: Sequence[For]) -> bool:
+    """Whether different iterations of ``loop`` access different elements at ``indices``, for any iterations of
+    ``others``."""
+    extents = {f.loop_var: constant(f.extent) for f in (loop, *others)}
+    strides = [linear(index).coefficients() for index in indices]
+    return any(terms is not None and _decodable(terms, extents, loop.loop_var) for terms in strides)
+
+
 def _decodable(terms: dict[Var, int], extents: dict[Var, int | None], wanted: Var) -> bool:
     """Whether ``wanted`` is determined by the sum: strides in mixed radix over the varying loops."""
     found = ((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..buffer import Range
+from ..buffer import Buffer, Range
 from ..dtype import BOOL
 from ..expr import Expr, IntImm, Not, Var, as_bool
 from ..node import Node
@@ -44,9 +44,10 @@ class _StmtSimplifier:
         if isinstance(item, Stmt):
             method = getattr(self, "visit_" + type(item).__name__, None)
             return method(item) if method is not None else item.map_children(self.visit)
-        return self.expr(item) if isinstance(item, Node) else item
+        return self.expr(item) if isinstance(item, Node) and not isinstance(item, Buffer) else item
 
     def expr(self, e: Any) -> Any:
+        """``e`` simplified. No buffer is given to it: that is the same everywhere, whatever is known of its shape here."""
         return (
             e
             if isinstance(e, Var) and e.dtype.is_handle
@@ -57,8 +58,6 @@ class _StmtSimplifier:
 
     def leaf(self, e: Any) -> Any:
         """Children of ranges, regions and iterators."""
-        from ..buffer import Buffer
-
         return e if isinstance(e, (Buffer, Var)) else self.expr(e)
 
     def visit_For(self, loop: For) -> Stmt:

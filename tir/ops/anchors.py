@@ -15,18 +15,12 @@ from ..te import Tensor, compute, exp, if_then_else
 from ..te.places import error
 from .boxes import non_max_suppression, numpy_non_max_suppression
 from .places import may_differ, require_rank, require_same_dtype
-from .registry import arg, case, operator
+from .registry import arg, case, complete, operator
 from .statements import loops, statements
 
 
-def _numpy_multibox_prior(
-    data: Any,
-    sizes: Any = (1,),
-    ratios: Any = (1,),
-    steps: Any = (-1, -1),
-    offsets: Any = (0.5, 0.5),
-    clip: bool = False,
-) -> Any:
+@complete
+def _numpy_multibox_prior(data: Any, sizes: Any, ratios: Any, steps: Any, offsets: Any, clip: bool) -> Any:
     height, width = data.shape[2:]
     step_y, step_x = (s if s > 0 else 1 / n for s, n in zip(steps, (height, width)))
     made = []
@@ -97,14 +91,7 @@ def _one_of(values: Sequence[Expr], number: Any) -> Expr:
     return made
 
 
-def _numpy_transform(
-    cls_prob: Any,
-    loc_pred: Any,
-    anchor: Any,
-    clip: bool = True,
-    threshold: float = 0.01,
-    variances: Any = (0.1, 0.1, 0.2, 0.2),
-) -> Any:
+def _numpy_transform(cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool, threshold: float, variances: Any) -> Any:
     batch, _, count = cls_prob.shape
     made, counts = np.full((batch, count, 6), -1.0), np.zeros(batch)
     for b in range(batch):
@@ -125,7 +112,7 @@ def _numpy_transform(
 @operator(
     section="vision",
     namespace="vision.ssd",
-    reference=_numpy_transform,
+    reference=complete(_numpy_transform),
     cases=[
         case(arg((2, 3, 4), values="distinct"), arg((2, 16)), arg((1, 4, 4), values="positive"), False, -1.0),
         case(
@@ -197,21 +184,15 @@ def multibox_transform_loc(
     return statements("multibox_transform_loc", [cls_prob, loc_pred, anchor], specs, body, [((batch,), int32)])
 
 
+@complete
 def _numpy_detection(
-    cls_prob: Any,
-    loc_pred: Any,
-    anchor: Any,
-    clip: bool = True,
-    threshold: float = 0.01,
-    nms_threshold: float = 0.5,
-    force_suppress: bool = False,
-    variances: Any = (0.1, 0.1, 0.2, 0.2),
-    nms_topk: int = -1,
-) -> Any:
+    cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool, threshold: float, nms_threshold: float, force_suppress: bool,
+    variances: Any, nms_topk: int,
+) -> Any:  # fmt: skip
     boxes, counts = _numpy_transform(cls_prob, loc_pred, anchor, clip, threshold, variances)
     positions = np.tile(np.arange(boxes.shape[1]), (len(boxes), 1))
     return numpy_non_max_suppression(
-        boxes, counts.astype(int), positions, -1, nms_threshold, force_suppress, nms_topk, return_indices=False
+        boxes, counts.astype(int), positions, -1, nms_threshold, force_suppress, nms_topk, 2, 1, 0, False, False
     )
 
 

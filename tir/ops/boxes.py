@@ -14,7 +14,7 @@ from ..te import Tensor, compute, if_then_else
 from ..te import all as all_
 from ..te.places import error
 from .places import chosen, constant_of, integer, may_differ, require_integers, require_rank, require_same_dtype
-from .registry import arg, case, operator
+from .registry import arg, case, complete, operator
 from .sorting import ordered
 from .statements import loops, statements
 
@@ -123,19 +123,9 @@ class _Suppression:
 
 
 def numpy_non_max_suppression(
-    data: Any,
-    valid_count: Any,
-    indices: Any,
-    max_output_size: int = -1,
-    iou_threshold: float = 0.5,
-    force_suppress: bool = False,
-    top_k: int = -1,
-    coord_start: int = 2,
-    score_index: int = 1,
-    id_index: int = 0,
-    return_indices: bool = True,
-    invalid_to_bottom: bool = False,
-) -> Any:
+    data: Any, valid_count: Any, indices: Any, max_output_size: int, iou_threshold: float, force_suppress: bool, top_k: int,
+    coord_start: int, score_index: int, id_index: int, return_indices: bool, invalid_to_bottom: bool,
+) -> Any:  # fmt: skip
     made, places = np.full(data.shape, -1.0), np.full(data.shape[:2], -1)
     counts = np.zeros((len(data), 1))
     for b, boxes in enumerate(data):
@@ -177,7 +167,7 @@ def _detections() -> list[Any]:
 @operator(
     section="vision",
     namespace="vision",
-    reference=lambda *args, **how: numpy_non_max_suppression(*args, **how),
+    reference=complete(numpy_non_max_suppression),
     cases=[
         case(*_detections(), 2, 0.4, id_index=-1),
         case(*_detections(), -1, 0.7, True, return_indices=False),

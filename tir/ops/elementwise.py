@@ -115,157 +115,48 @@ def isfinite(x: Any) -> Any:
     return TRUE if x.dtype.is_int else call("isfinite", x)
 
 
-# ---------------------------------------------------------------- exponentials, logarithms, roots
+# ---------------------------------------------------------------- functions of floats, a row each
 
 
-@unary(np.exp, singles(), aliases=("fast_exp",))
-def exp(x: Any) -> Any:
-    """e to the power of ``x``."""
-    return call("exp", x)
+def _function(name: str, reference: Any, values: str, doc: str, *aliases: str) -> Any:
+    """The operator of one tensor whose elements are the float function ``name`` of :mod:`tir.op`."""
+
+    def formula(x: Any) -> Any:
+        return call(name, x)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = doc
+    return unary(reference, singles(values), aliases=aliases)(formula)
 
 
-@unary(np.exp2, singles())
-def exp2(x: Any) -> Any:
-    """2 to the power of ``x``."""
-    return call("exp2", x)
-
-
-@unary(lambda x: np.power(10.0, x), singles())
-def exp10(x: Any) -> Any:
-    """10 to the power of ``x``."""
-    return call("exp10", x)
-
-
-@unary(np.expm1, singles())
-def expm1(x: Any) -> Any:
-    """``exp(x) - 1``, accurate near 0."""
-    return call("expm1", x)
-
-
-@unary(np.log, singles("positive"))
-def log(x: Any) -> Any:
-    """The natural logarithm: -inf at 0, nan below."""
-    return call("log", x)
-
-
-@unary(np.log2, singles("positive"))
-def log2(x: Any) -> Any:
-    """The logarithm to base 2."""
-    return call("log2", x)
-
-
-@unary(np.log10, singles("positive"))
-def log10(x: Any) -> Any:
-    """The logarithm to base 10."""
-    return call("log10", x)
-
-
-@unary(np.log1p, singles("positive"))
-def log1p(x: Any) -> Any:
-    """``log(1 + x)``, accurate near 0."""
-    return call("log1p", x)
-
-
-@unary(np.sqrt, singles("positive"))
-def sqrt(x: Any) -> Any:
-    """The square root: nan below 0."""
-    return call("sqrt", x)
-
-
-@unary(lambda x: 1 / np.sqrt(x), singles("positive"))
-def rsqrt(x: Any) -> Any:
-    """``1 / sqrt(x)``."""
-    return call("rsqrt", x)
-
-
-@unary(lambda x: 1 / (1 + np.exp(-x)), singles())
-def sigmoid(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``, between 0 and 1."""
-    return call("sigmoid", x)
-
-
-@unary(np.vectorize(math.erf, otypes=[np.float64]), singles(), aliases=("fast_erf",))
-def erf(x: Any) -> Any:
-    """The error function."""
-    return call("erf", x)
-
-
-@unary(np.vectorize(math.erfc, otypes=[np.float64]), singles())
-def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, accurate for large ``x``."""
-    return call("erfc", x)
-
-
-# ---------------------------------------------------------------- angles
-
-
-@unary(np.sin, singles())
-def sin(x: Any) -> Any:
-    """The sine of an angle in radians."""
-    return call("sin", x)
-
-
-@unary(np.cos, singles())
-def cos(x: Any) -> Any:
-    """The cosine of an angle in radians."""
-    return call("cos", x)
-
-
-@unary(np.tan, singles("small"))
-def tan(x: Any) -> Any:
-    """The tangent of an angle in radians."""
-    return call("tan", x)
-
-
-@unary(np.arcsin, singles("small"))
-def asin(x: Any) -> Any:
-    """The angle between -pi/2 and pi/2 whose sine is ``x``: nan where there is none."""
-    return call("asin", x)
-
-
-@unary(np.arccos, singles("small"))
-def acos(x: Any) -> Any:
-    """The angle between 0 and pi whose cosine is ``x``: nan where there is none."""
-    return call("acos", x)
-
-
-@unary(np.arctan, singles())
-def atan(x: Any) -> Any:
-    """The angle between -pi/2 and pi/2 whose tangent is ``x``."""
-    return call("atan", x)
-
-
-@unary(np.sinh, singles())
-def sinh(x: Any) -> Any:
-    """The hyperbolic sine."""
-    return call("sinh", x)
-
-
-@unary(np.cosh, singles())
-def cosh(x: Any) -> Any:
-    """The hyperbolic cosine."""
-    return call("cosh", x)
-
-
-@unary(np.tanh, singles(), aliases=("fast_tanh",))
-def tanh(x: Any) -> Any:
-    """The hyperbolic tangent, between -1 and 1."""
-    return call("tanh", x)
-
-
-@unary(np.arcsinh, singles())
-def asinh(x: Any) -> Any:
-    """The inverse of ``sinh``."""
-    return call("asinh", x)
-
-
-@unary(np.arccosh, singles("positive"))
-def acosh(x: Any) -> Any:
-    """The inverse of ``cosh``: nan below 1."""
-    return call("acosh", x)
-
-
-@unary(np.arctanh, singles("small"))
-def atanh(x: Any) -> Any:
-    """The inverse of ``tanh``: infinite at -1 and 1, nan beyond."""
-    return call("atanh", x)
+_ERF, _ERFC = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
+_ROWS = [
+    _function("exp", np.exp, "any", "e to the power of ``x``.", "fast_exp"),
+    _function("exp2", np.exp2, "any", "2 to the power of ``x``."),
+    _function("exp10", lambda x: np.power(10.0, x), "any", "10 to the power of ``x``."),
+    _function("expm1", np.expm1, "any", "``exp(x) - 1``, accurate near 0."),
+    _function("log", np.log, "positive", "The natural logarithm: -inf at 0, nan below."),
+    _function("log2", np.log2, "positive", "The logarithm to base 2."),
+    _function("log10", np.log10, "positive", "The logarithm to base 10."),
+    _function("log1p", np.log1p, "positive", "``log(1 + x)``, accurate near 0."),
+    _function("sqrt", np.sqrt, "positive", "The square root: nan below 0."),
+    _function("rsqrt", lambda x: 1 / np.sqrt(x), "positive", "``1 / sqrt(x)``."),
+    _function("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "any", "``1 / (1 + exp(-x))``, between 0 and 1."),
+    _function("erf", _ERF, "any", "The error function.", "fast_erf"),
+    _function("erfc", _ERFC, "any", "``1 - erf(x)``, accurate for large ``x``."),
+    _function("sin", np.sin, "any", "The sine of an angle in radians."),
+    _function("cos", np.cos, "any", "The cosine of an angle in radians."),
+    _function("tan", np.tan, "small", "The tangent of an angle in radians."),
+    _function(
+        "asin", np.arcsin, "small", "The angle between -pi/2 and pi/2 whose sine is ``x``: nan where there is none."
+    ),
+    _function("acos", np.arccos, "small", "The angle between 0 and pi whose cosine is ``x``: nan where there is none."),
+    _function("atan", np.arctan, "any", "The angle between -pi/2 and pi/2 whose tangent is ``x``."),
+    _function("sinh", np.sinh, "any", "The hyperbolic sine."),
+    _function("cosh", np.cosh, "any", "The hyperbolic cosine."),
+    _function("tanh", np.tanh, "any", "The hyperbolic tangent, between -1 and 1.", "fast_tanh"),
+    _function("asinh", np.arcsinh, "any", "The inverse of ``sinh``."),
+    _function("acosh", np.arccosh, "positive", "The inverse of ``cosh``: nan below 1."),
+    _function("atanh", np.arctanh, "small", "The inverse of ``tanh``: infinite at -1 and 1, nan beyond."),
+]
+__test__ = {f.__name__: f for f in _ROWS}  # their docstrings have examples

@@ -23,7 +23,7 @@ from ..te import Tensor
 from ..te.places import error, users_errors
 from .cases import Argument, Case, arg, case
 
-__all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "find", "operator", "operators"]
+__all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "complete", "find", "operator", "operators"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,6 +63,24 @@ class Operator:
         return f"Operator({self.name})"
 
 
+class complete:
+    """A reference that is given every parameter of its operator, in order: those that a call leaves out as the operator's
+    defaults, so that the reference need not have them too."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def of(self, signature: inspect.Signature) -> Callable[..., Any]:
+        """The reference of an operator of this signature."""
+
+        def reference(*args: Any, **attributes: Any) -> Any:
+            given = signature.bind(*args, **attributes)
+            given.apply_defaults()
+            return self.function(*given.args, **given.kwargs)
+
+        return reference
+
+
 OPERATORS: dict[str, Operator] = {}
 _NAMES: dict[str, Operator] = {}  # aliases too
 
@@ -70,7 +88,7 @@ _NAMES: dict[str, Operator] = {}  # aliases too
 def operator(
     *,
     section: str,
-    reference: Callable[..., Any],
+    reference: Callable[..., Any] | complete,
     cases: Iterable[Case],
     aliases: Sequence[str] = (),
     tolerance: float | None = None,
@@ -105,7 +123,7 @@ def operator(
             full,
             _checked(full, function),
             section,
-            reference,
+            reference.of(inspect.signature(function)) if isinstance(reference, complete) else reference,
             tuple(map(qualified, aliases)),
             tuple(cases),
             _TOLERANCE if tolerance is None else float(tolerance),

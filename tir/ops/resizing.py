@@ -16,8 +16,9 @@ from ..op import call
 from ..te import Tensor, all, any, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
+from .cases import Case, arg, case
 from .places import chosen, constant_of, require_rank, sized
-from .registry import arg, case, operator
+from .variants import Definition
 
 # ---------------------------------------------------------------- places between elements
 
@@ -199,21 +200,47 @@ def spatial_axes(layout: Any, letters: str) -> list[int]:
 
 
 def _resized(
-    x: Tensor, letters: str, region: Any, new_size: Any, layout: str, how: _Resize, out_dtype: Any, name: str
+    data: Tensor,
+    roi: Any,
+    size: Any,
+    layout: str = "",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: Any = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: Any = None,
+    output_shape: Any = None,
+    *,
+    letters: str,
 ) -> Tensor:
+    how = _Resize.of(
+        method, coordinate_transformation_mode, rounding_method, bicubic_alpha, bicubic_exclude, extrapolation_value
+    )
     axes = spatial_axes(layout, letters)
-    require_rank(x, sum(c.isalpha() for c in layout), f"an image of layout {layout!r}")
-    new = sized(new_size, "the new size")
+    require_rank(data, sum(c.isalpha() for c in layout), f"an image of layout {layout!r}")
+    new = sized(size, "the new size")
     if len(new) != len(axes):
         raise error(f"the new size {new} is not that of {', '.join(letters)}")
-    if how.mode == "tf_crop_and_resize" and (region is None or len(region) != 2 * len(axes)):
+    return _interpolate(data, axes, new, _regions(how, roi, letters), how, data_type(out_dtype or data.dtype))
+
+
+def _regions(how: _Resize, region: Any, letters: str) -> list[tuple[Any, Any]]:
+    """Where the part of each axis that is read begins and ends."""
+    count = len(letters)
+    if how.mode == "tf_crop_and_resize" and (region is None or len(region) != 2 * count):
         raise error(
             f"the region {region!r} does not say where {', '.join(letters)} begin and end", "all begins, all ends"
         )
-    regions = list(zip(region[: len(axes)], region[len(axes) :])) if region else [(0, 1)] * len(axes)
+    return list(zip(region[:count], region[count:])) if region else [(0, 1)] * count
+
+
+def _interpolate(
+    x: Tensor, axes: Sequence[int], new: Sequence[Expr], regions: Sequence[Any], how: _Resize, result: DType
+) -> Tensor:
     kind = x.dtype if how.method == "nearest" else DType("float64" if x.dtype == "float64" else "float32")
-    result, old = data_type(out_dtype or x.dtype), [x.shape[a] for a in axes]
-    number = kind if kind.is_float else DType("float32")
+    number, old = kind if kind.is_float else DType("float32"), [x.shape[a] for a in axes]
 
     def element(*indices: Any) -> Expr:
         places = [_coordinate(how.mode, indices[a], o, n, r, number) for a, o, n, r in zip(axes, old, new, regions)]
@@ -233,7 +260,7 @@ def _resized(
     shape = list(x.shape)
     for a, n in zip(axes, new):
         shape[a] = n
-    return compute(shape, element, name=name)
+    return compute(shape, element, name=f"resize{len(axes)}d")
 
 
 # ---------------------------------------------------------------- NumPy
@@ -280,86 +307,67 @@ def _numpy_row(place: Any, old: int, method: str, rounding: str, alpha: float, e
     return row
 
 
-def _numpy_resize(letters: str) -> Callable[..., Any]:
-    def resize(
-        data: Any,
-        roi: Any,
-        size: Any,
-        layout: str = "",
-        method: str = "linear",
-        coordinate_transformation_mode: str = "half_pixel",
-        rounding_method: str = "",
-        bicubic_alpha: float = -0.5,
-        bicubic_exclude: Any = 0,
-        extrapolation_value: float = 0.0,
-        out_dtype: Any = None,
-        output_shape: Any = None,
-    ) -> Any:
-        mode, made = coordinate_transformation_mode, data
-        rounding = rounding_method or ("round" if mode == "align_corners" else "floor")
-        sizes, count = (size if isinstance(size, (tuple, list)) else (size,)), len(letters)
-        names = [c for c in (layout or "NC" + letters) if c.isalpha()]
-        for n, letter in enumerate(letters):
-            axis = names.index(letter)
-            begin, end = (roi[n], roi[n + count]) if roi else (0, 1)
-            places = [_numpy_place(mode, k, data.shape[axis], sizes[n], begin, end) for k in range(sizes[n])]
-            how = (METHODS[method], rounding, bicubic_alpha, bicubic_exclude)
-            rows = np.array([_numpy_row(p, data.shape[axis], *how) for p in places])
-            made = np.moveaxis(np.tensordot(rows, made, (1, axis)), 0, axis)
-            for k, p in enumerate(places) if mode == "tf_crop_and_resize" else ():
-                if p < 0 or p > data.shape[axis] - 1:
-                    np.moveaxis(made, axis, 0)[k] = extrapolation_value
-        return made
+def _reference(
+    data: Any, roi: Any, size: Any, layout: str, method: str, coordinate_transformation_mode: str, rounding_method: str,
+    bicubic_alpha: float, bicubic_exclude: Any, extrapolation_value: float, out_dtype: Any, output_shape: Any, letters: str,
+) -> Any:  # fmt: skip
+    mode, made = coordinate_transformation_mode, data
+    rounding = rounding_method or ("round" if mode == "align_corners" else "floor")
+    sizes, count = (size if isinstance(size, (tuple, list)) else (size,)), len(letters)
+    names = [c for c in layout if c.isalpha()]
+    for n, letter in enumerate(letters):
+        axis = names.index(letter)
+        begin, end = (roi[n], roi[n + count]) if roi else (0, 1)
+        places = [_numpy_place(mode, k, data.shape[axis], sizes[n], begin, end) for k in range(sizes[n])]
+        how = (METHODS[method], rounding, bicubic_alpha, bicubic_exclude)
+        rows = np.array([_numpy_row(p, data.shape[axis], *how) for p in places])
+        made = np.moveaxis(np.tensordot(rows, made, (1, axis)), 0, axis)
+        for k, p in enumerate(places) if mode == "tf_crop_and_resize" else ():
+            if p < 0 or p > data.shape[axis] - 1:
+                np.moveaxis(made, axis, 0)[k] = extrapolation_value
+    return made
 
-    return resize
+
+def _operator(doc: str, letters: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    return Definition(_resized, _reference, "image", "image").variant(
+        f"resize{len(letters)}d",
+        "data roi size layout method coordinate_transformation_mode rounding_method bicubic_alpha bicubic_exclude "
+        "extrapolation_value out_dtype output_shape",
+        doc,
+        cases,
+        gives,
+        letters=letters,
+        layout=f"NC{letters}",
+    )
 
 
 _SIZES = [(5, 3), (2, 8)]
-
-
-@operator(
-    section="image",
-    namespace="image",
-    reference=_numpy_resize("W"),
-    cases=[
+_OPERATORS = [
+    _operator(
+        "A sequence (NCW or NWC) of another length; for the parameters see :func:`resize2d`.",
+        "W",
+        (2, 3, 8),
         case(arg((2, 3, 5)), None, (8,)),
         case(arg((2, 5, 3)), None, 3, "NWC", "cubic", "align_corners"),
         case(arg((1, 1, 4), "int8"), None, (9,), method="nearest_neighbor", rounding_method="ceil"),
         case(arg((1, 1, 5)), (-0.2, 0.9), (4,), "NCW", "linear", "tf_crop_and_resize", extrapolation_value=7.0),
         case(arg((1, 1, 1)), None, (3,), method="cubic", bicubic_exclude=1),
-    ],
-)
-def resize1d(
-    data: Tensor,
-    roi: Any,
-    size: Any,
-    layout: str = "NCW",
-    method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel",
-    rounding_method: str = "",
-    bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0,
-    extrapolation_value: float = 0.0,
-    out_dtype: Any = None,
-    output_shape: Any = None,
-) -> Tensor:
-    """A sequence (NCW or NWC) of another length; for the parameters see :func:`resize2d`.
+    ),
+    _operator(
+        """
+        An image (NCHW, NHWC, NCHW4c …) of ``size`` (height, width).
 
-    >>> from tir import ops, te
-    >>> ops.image.resize1d(te.placeholder((1, 3, 5), name="x"), None, (10,)).shape
-    (1, 3, 10)
-    """
-    how = _Resize.of(
-        method, coordinate_transformation_mode, rounding_method, bicubic_alpha, bicubic_exclude, extrapolation_value
-    )
-    return _resized(data, "W", roi, size, layout, how, out_dtype, "resize1d")
-
-
-@operator(
-    section="image",
-    namespace="image",
-    reference=_numpy_resize("HW"),
-    cases=[
+        ``method`` is ``"nearest_neighbor"``, ``"linear"`` or ``"cubic"`` (with ``bicubic_alpha``; ``bicubic_exclude`` leaves out
+        elements beyond the border). ``coordinate_transformation_mode`` says where an element stands in the old image, as ONNX
+        does: ``half_pixel``, ``align_corners``, ``asymmetric``, ``pytorch_half_pixel``, ``tf_half_pixel_for_nn``,
+        ``tf_crop_and_resize`` (of the region ``roi``: begins, then ends, as parts of the axes; outside of the image is
+        ``extrapolation_value``). ``rounding_method`` of the nearest: ``round``, ``round_prefer_floor``,
+        ``round_prefer_ceil``, ``floor`` (the usual one), ``ceil``. Values are computed in float32 (float64 of float64) and
+        converted to ``out_dtype``, or the type of ``data``.
+        """,
+        "HW",
+        (1, 2, 3, 4),
+        case(arg((1, 2, 4, 5)), None, (3, 4)),
         *(
             case(arg((1, 2, 4, 5)), (0.1, -0.1, 0.9, 1.2), new, "NCHW", method, mode)
             for (new, method), mode in zip(list(combinations(_SIZES, ("linear", "cubic"))) * 2, _MODES)
@@ -373,72 +381,14 @@ def resize1d(
         case(arg((1, 1, 3, 3, 4), "int8"), None, (6, 2), "NCHW4c", "nearest_neighbor", "asymmetric"),
         case(arg((1, 1, 2, 2), "float16"), None, (3, 4), out_dtype="float32"),
         case(arg((1, 1, "h", 3)), None, (4, 4)),
-    ],
-)
-def resize2d(
-    data: Tensor,
-    roi: Any,
-    size: Any,
-    layout: str = "NCHW",
-    method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel",
-    rounding_method: str = "",
-    bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0,
-    extrapolation_value: float = 0.0,
-    out_dtype: Any = None,
-    output_shape: Any = None,
-) -> Tensor:
-    """An image (NCHW, NHWC, NCHW4c …) of ``size`` (height, width).
-
-    ``method`` is ``"nearest_neighbor"``, ``"linear"`` or ``"cubic"`` (with ``bicubic_alpha``; ``bicubic_exclude`` leaves out elements
-    beyond the border). ``coordinate_transformation_mode`` says where an element stands in the old image, as ONNX does:
-    ``half_pixel``, ``align_corners``, ``asymmetric``, ``pytorch_half_pixel``, ``tf_half_pixel_for_nn``, ``tf_crop_and_resize`` (of the region
-    ``roi``: begins, then ends, as parts of the axes; outside of the image is ``extrapolation_value``).
-    ``rounding_method`` of the nearest: ``round``, ``round_prefer_floor``, ``round_prefer_ceil``, ``floor`` (the usual one), ``ceil``.
-    Values are computed in float32 (float64 of float64) and converted to ``out_dtype``, or the type of ``data``.
-
-    >>> from tir import ops, te
-    >>> ops.image.resize2d(te.placeholder((1, 3, 4, 5), name="x"), None, (8, 10)).shape
-    (1, 3, 8, 10)
-    """
-    how = _Resize.of(
-        method, coordinate_transformation_mode, rounding_method, bicubic_alpha, bicubic_exclude, extrapolation_value
-    )
-    return _resized(data, "HW", roi, size, layout, how, out_dtype, "resize2d")
-
-
-@operator(
-    section="image",
-    namespace="image",
-    reference=_numpy_resize("DHW"),
-    cases=[
+    ),
+    _operator(
+        "A volume (NCDHW or NDHWC) of another size (depth, height, width); for the parameters see :func:`resize2d`.",
+        "DHW",
+        (1, 1, 3, 4, 5),
         case(arg((1, 1, 2, 3, 2)), None, (3, 4, 5)),
         case(arg((1, 3, 2, 4, 1)), None, (2, 3, 2), "NDHWC", "nearest_neighbor", "align_corners"),
         case(arg((1, 1, 2, 2, 2)), None, (2, 1, 3), "NCDHW", "cubic", "asymmetric"),
-    ],
-)
-def resize3d(
-    data: Tensor,
-    roi: Any,
-    size: Any,
-    layout: str = "NCDHW",
-    method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel",
-    rounding_method: str = "",
-    bicubic_alpha: float = -0.5,
-    bicubic_exclude: Any = 0,
-    extrapolation_value: float = 0.0,
-    out_dtype: Any = None,
-    output_shape: Any = None,
-) -> Tensor:
-    """A volume (NCDHW or NDHWC) of another size (depth, height, width); for the parameters see :func:`resize2d`.
-
-    >>> from tir import ops, te
-    >>> ops.image.resize3d(te.placeholder((1, 1, 2, 3, 4), name="x"), None, (4, 6, 8)).shape
-    (1, 1, 4, 6, 8)
-    """
-    how = _Resize.of(
-        method, coordinate_transformation_mode, rounding_method, bicubic_alpha, bicubic_exclude, extrapolation_value
-    )
-    return _resized(data, "DHW", roi, size, layout, how, out_dtype, "resize3d")
+    ),
+]
+__test__ = {f.__name__: f for f in _OPERATORS}  # their docstrings have examples

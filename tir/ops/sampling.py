@@ -16,6 +16,8 @@ from ..te import max as maximum
 from ..te import sum as sum_
 from ..te.places import error
 from ..te.tensor import data_type
+from .cases import Case
+from .nn._references import laid_out, plain
 from .nn.windows import dilated, pads_of, window_count
 from .places import (
     as_index,
@@ -29,16 +31,24 @@ from .places import (
     require_same_dtype,
     sized,
 )
-from .registry import arg, case, operator
+from .registry import arg, case, complete, operator
 from .resizing import METHODS, Taps, at_number, clamped, cubic_weights, interpolated, spatial_axes, taps_of
+from .variants import Definition
 
 # ---------------------------------------------------------------- boxes
 
 
+@complete
 def _numpy_crop_and_resize(
-    data: Any, boxes: Any, box_indices: Any, crop_size: Any, layout: str = "NCHW", method: str = "bilinear",
-    extrapolation_value: Any = None, out_dtype: Any = None,
-) -> Any:  # fmt: skip
+    data: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    layout: str,
+    method: str,
+    extrapolation_value: Any,
+    out_dtype: Any,
+) -> Any:
     image = data if layout == "NCHW" else data.transpose(0, 3, 1, 2)
     _, channels, height, width = image.shape
     made = np.full((len(boxes), channels, *crop_size), extrapolation_value or 0.0)
@@ -171,10 +181,8 @@ def affine_grid(data: Tensor, target_shape: Any) -> Tensor:
     return compute((data.shape[0], count, *size), element, name="affine_grid")
 
 
-def _numpy_grid_sample(
-    data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros",
-    align_corners: bool = True,
-) -> Any:  # fmt: skip
+@complete
+def _numpy_grid_sample(data: Any, grid: Any, method: str, layout: str, padding_mode: str, align_corners: bool) -> Any:
     count = data.ndim - 2
     made = np.zeros((*data.shape[:2], *grid.shape[2:]))
     for at in np.ndindex(*grid.shape[2:]):
@@ -502,7 +510,10 @@ def clamp_bound(place: Expr, extent: Expr) -> Expr:
 # ---------------------------------------------------------------- morphology
 
 
-def _numpy_dilation2d(data: Any, kernel: Any, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None) -> Any:
+def _numpy_dilation2d(
+    input: Any, filter: Any, stride: Any, padding: Any, dilations: Any, out_dtype: Any, layout: str
+) -> Any:
+    data, kernel = plain(input, layout, "NCHW"), plain(filter, layout.replace("N", ""), "CHW")
     pads = ((1, 1), (0, 0)) if padding == (1, 0) else ((padding, padding),) * 2 if padding else ((0, 0), (0, 0))
     data = np.pad(data, ((0, 0), (0, 0), *pads), constant_values=-np.inf if data.dtype.kind == "f" else -128)
     high, wide = ((s - (k - 1) * d - 1) // stride + 1 for s, k, d in zip(data.shape[2:], kernel.shape[1:], dilations))
@@ -511,56 +522,13 @@ def _numpy_dilation2d(data: Any, kernel: Any, stride: Any, padding: Any, dilatio
         top, left = y * dilations[0], x * dilations[1]
         part = data[:, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride]
         made = np.maximum(made, part.astype(np.float64) + kernel[:, y, x][:, None, None])
-    return made
-
-
-@operator(
-    section="image",
-    namespace="image",
-    reference=_numpy_dilation2d,
-    cases=[
-        case(arg((1, 2, 5, 6)), arg((2, 2, 3)), 1, (1, 0), (1, 1)),
-        case(arg((1, 1, 6, 7)), arg((1, 2, 2)), 2, 0, (2, 1)),
-    ],
-)
-def dilation2d_nchw(
-    input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
-) -> Tensor:
-    """Grey dilation of an image (NCHW) by ``filter`` (channels, height, width): the greatest sum of an element and the
-    filter's. Elements beyond the border take no part.
-
-    >>> from tir import ops, te
-    >>> ops.image.dilation2d_nchw(te.placeholder((1, 3, 8, 8)), te.placeholder((3, 3, 3)), 1, 1, (1, 1)).shape
-    (1, 3, 8, 8)
-    """
-    return _dilation2d(input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW")
-
-
-def _numpy_dilation2d_nhwc(data: Any, kernel: Any, *how: Any) -> Any:
-    return _numpy_dilation2d(data.transpose(0, 3, 1, 2), kernel.transpose(2, 0, 1), *how).transpose(0, 2, 3, 1)
-
-
-@operator(
-    section="image",
-    namespace="image",
-    reference=_numpy_dilation2d_nhwc,
-    cases=[case(arg((1, 5, 6, 2)), arg((2, 3, 2)), 1, 1, (1, 1))],
-)
-def dilation2d_nhwc(
-    input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
-) -> Tensor:
-    """:func:`dilation2d_nchw` of an image (NHWC) and a filter (height, width, channels).
-
-    >>> from tir import ops, te
-    >>> ops.image.dilation2d_nhwc(te.placeholder((1, 8, 8, 3)), te.placeholder((3, 3, 3)), 1, 1, (1, 1)).shape
-    (1, 8, 8, 3)
-    """
-    return _dilation2d(input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC")
+    return laid_out(made, "NCHW", layout)
 
 
 def _dilation2d(
-    image: Tensor, kernel: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any, layout: str, order: str
+    input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None, *, layout: str
 ) -> Tensor:
+    image, kernel, order = input, filter, layout.replace("N", "")
     require_rank(image, 4, f"an image of layout {layout!r}")
     require_rank(kernel, 3, f"a filter of layout {order!r}")
     require_same_dtype(image, kernel, "the filter")
@@ -594,3 +562,35 @@ def _both(value: Any, what: str) -> Sequence[int]:
     if len(made) not in (1, 2) or min(made) < 1:
         raise error(f"{what} is 1 or more, along height and width, not {value!r}")
     return made * 2 if len(made) == 1 else made
+
+
+def _dilation(doc: str, layout: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    return Definition(_dilation2d, _numpy_dilation2d, "image", "image").variant(
+        f"dilation2d_{layout.lower()}",
+        "input filter stride padding dilations out_dtype",
+        doc,
+        cases,
+        gives,
+        layout=layout,
+    )
+
+
+_DILATIONS = [
+    _dilation(
+        """
+        Grey dilation of an image (NCHW) by ``filter`` (channels, height, width): the greatest sum of an element and the
+        filter's. Elements beyond the border take no part.
+        """,
+        "NCHW",
+        (1, 2, 6, 4),
+        case(arg((1, 2, 5, 6)), arg((2, 2, 3)), 1, (1, 0), (1, 1)),
+        case(arg((1, 1, 6, 7)), arg((1, 2, 2)), 2, 0, (2, 1)),
+    ),
+    _dilation(
+        ":func:`dilation2d_nchw` of an image (NHWC) and a filter (height, width, channels).",
+        "NHWC",
+        (1, 6, 6, 2),
+        case(arg((1, 5, 6, 2)), arg((2, 3, 2)), 1, 1, (1, 1)),
+    ),
+]
+__test__ = {f.__name__: f for f in _DILATIONS}  # their docstrings have examples

@@ -17,6 +17,7 @@ from .cases import arg, case
 from .operands import require_kind
 from .reduction import SECTION, Axes, Reduction, accumulator, max, reduction, reduction_cases
 from .registry import operator
+from .variants import Definition
 
 _FLOAT = ("float",)
 
@@ -72,75 +73,29 @@ def _mean_at(over: Reduction, value: Any, kind: DType, indices: Any, correction:
     return total / count
 
 
-def _variance(root: bool) -> Any:
-    def run(
-        x: Any,
-        axis: Any = None,
-        correction: float = 0,
-        keepdims: bool = False,
-        dtype: Any = None,
-        acc_dtype: Any = None,
-    ) -> Any:
-        apart = np.square(x - np.sum(x, axis=axis, keepdims=True) / _count(x, axis))
-        made = np.sum(apart, axis=axis, keepdims=keepdims) / np.maximum(_count(x, axis) - correction, 0)
-        return np.sqrt(made) if root else made
-
-    return run
-
-
 _CORRECTED = [
+    case(arg((4, 3)), axis=1, correction=1),
     *reduction_cases(_FLOAT),
-    case(arg((3, 4), "float32"), axis=1, correction=1),
     case(arg((5, 1), "float64"), axis=1, correction=1),
     case(arg((3, 4), "uint8"), dtype="float64", correction=0.5),
 ]
 
 
-@operator(section=SECTION, reference=_variance(False), cases=_CORRECTED, tolerance=32)
-def var(
-    x: te.Tensor,
-    axis: Axes = None,
-    correction: float = 0,
-    keepdims: bool = False,
-    dtype: Any = None,
-    acc_dtype: Any = None,
-) -> te.Tensor:
-    """The variance over ``axis``: the mean square of the distance from the mean, in two passes.
-
-    ``correction`` is taken from the number of elements (1 for that of a sample). For types see ``mean``.
-
-    >>> from tir import ops, te
-    >>> ops.var(te.placeholder((4, 3)), axis=-1, correction=1)
-    Tensor(var, (4,), float32)
-    """
-    return _spread("var", lambda v: v, x, axis, correction, keepdims, dtype, acc_dtype)
-
-
-@operator(section=SECTION, reference=_variance(True), cases=_CORRECTED, tolerance=32)
-def std(
-    x: te.Tensor,
-    axis: Axes = None,
-    correction: float = 0,
-    keepdims: bool = False,
-    dtype: Any = None,
-    acc_dtype: Any = None,
-) -> te.Tensor:
-    """The standard deviation over ``axis``: the square root of ``var``.
-
-    >>> from tir import ops, te
-    >>> ops.std(te.placeholder((4, 3)), axis=-1)
-    Tensor(std, (4,), float32)
-    """
-    return _spread("std", lambda v: call("sqrt", v), x, axis, correction, keepdims, dtype, acc_dtype)
-
-
 def _spread(
-    name: str, finish: Any, x: Tensor, axis: Any, correction: Any, keepdims: Any, dtype: Any, acc: Any
-) -> Tensor:
+    x: te.Tensor,
+    axis: Axes = None,
+    correction: float = 0,
+    keepdims: bool = False,
+    dtype: Any = None,
+    acc_dtype: Any = None,
+    *,
+    name: str,
+) -> te.Tensor:
     if not isinstance(correction, (int, float)):
         raise error(f"correction is a number, not {correction!r}", "0, or 1 for the variance of a sample")
     over, whole, result = reduction(x, axis, keepdims), reduction(x, axis, True), _float_type(x, dtype)
-    kind = accumulator(result, acc)
+    kind = accumulator(result, acc_dtype)
+    finish = (lambda v: call("sqrt", v)) if name == "std" else (lambda v: v)
     center = te.compute(whole.shape, lambda *i: _mean_at(whole, lambda at: x[at], kind, i), name=f"{name}_mean")
 
     def square(at: Any) -> Expr:
@@ -151,6 +106,34 @@ def _spread(
         return cast(result, finish(_mean_at(over, square, kind, indices, correction)))
 
     return te.compute(over.shape, element, name=name)
+
+
+def _spread_reference(
+    x: Any, axis: Any, correction: float, keepdims: bool, dtype: Any, acc_dtype: Any, name: str
+) -> Any:
+    apart = np.square(x - np.sum(x, axis=axis, keepdims=True) / _count(x, axis))
+    made = np.sum(apart, axis=axis, keepdims=keepdims) / np.maximum(_count(x, axis) - correction, 0)
+    return np.sqrt(made) if name == "std" else made
+
+
+def _spread_operator(name: str, doc: str) -> Any:
+    parameters = "x axis correction keepdims dtype acc_dtype"
+    definition = Definition(_spread, _spread_reference, SECTION, "")
+    return definition.variant(name, parameters, doc, _CORRECTED, (4,), tolerance=32, name=name)
+
+
+_SPREADS = [
+    _spread_operator(
+        "var",
+        """
+        The variance over ``axis``: the mean square of the distance from the mean, in two passes.
+
+        ``correction`` is taken from the number of elements (1 for that of a sample). For types see ``mean``.
+        """,
+    ),
+    _spread_operator("std", "The standard deviation over ``axis``: the square root of ``var``."),
+]
+__test__ = {f.__name__: f for f in _SPREADS}  # their docstrings have examples
 
 
 def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -157,6 +157,13 @@ class Asker:
     @overload
     def parallel(self, *, unsafe: bool = False) -> Answer: ...
     @overload
+    def prefetch(
+        self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1
+    ) -> Answer:
+        """Whether ``Schedule.prefetch`` would do it here, and what speaks against it. Nothing is changed."""
+    @overload
+    def prefetch(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
+    @overload
     def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer:
         """Whether ``Schedule.privatize`` would do it here, and what speaks against it. Nothing is changed."""
     @overload
@@ -982,6 +989,35 @@ class Schedule:
                 with T.block("B"):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
+        """
+    def prefetch(
+        self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1
+    ) -> None:
+        """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
+
+        ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer; what all blocks under
+        ``loop`` read of it is requested, one address a line of 64 bytes. Nothing is stored and no value changes: lines past
+        the end of the buffer may be requested.
+
+        Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
+        memory, for an ``offset`` below 1, and where each iteration reads the same.
+
+        Before, and after ``sch.prefetch("i", "C", "A", 2)``::
+
+            for i, j in T.grid(8, 32):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] * 2.0
+
+            for i in range(8):
+                with T.block("A_prefetch"):
+                    v0 = T.axis.opaque(8, i)
+                    for ax1 in range(2):
+                        T.evaluate(T.prefetch(T.address_of(A[v0 + 2, ax1 * 16]), 0, 3, 1))
+                for j in range(32):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = A[vi, vj] * 2.0
         """
     def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> None:
         """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.

@@ -9,15 +9,19 @@ The steps of the last replay are kept: those that two replays begin with are not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.annotations import DOUBLE_BUFFER
 from ..errors import ScheduleError
-from ..expr import EQ, Expr, conjuncts, is_const
+from ..expr import Var
+from ..visit import free_vars
+from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
-from .tensor import Axis
+from .store_predicate import LEGAL, require_duplicates
+from .tensor import Axis, Operation, Tensor
 from .tensor_intrin import TensorIntrinDecl
 from .to_primfunc import LoweredGraph, lower_graph
 
@@ -42,9 +46,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Step:
-    """A primitive and its arguments; ``gives`` are the axes that the loops it returns are, or that of a block's own."""
+    """A primitive, or a question about the schedule, and its arguments; ``gives`` are the axes that the loops it returns
+    are, or that of a block's own."""
 
-    primitive: str
+    primitive: str | Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...] = ()
     gives: tuple[Loop, ...] = ()
@@ -99,8 +104,9 @@ class Replay:
 
     def _take(self, sch: BlockSchedule, step: Step) -> None:
         args = [self._loops[a] if isinstance(a, Loop) else a for a in step.args]
+        take = getattr(sch, step.primitive) if isinstance(step.primitive, str) else partial(step.primitive, sch)
         try:
-            made = getattr(sch, step.primitive)(*args, **dict(step.kwargs))
+            made = take(*args, **dict(step.kwargs))
         except ScheduleError as exc:
             if step.call is None:
                 raise
@@ -132,23 +138,28 @@ class Plan:
         self.stages = [s for s in reversed(computed) if s.inlined is None]
         self.inlined = [s for s in computed if s.inlined is not None]
         self.threads = _VirtualThreads()
+        self.gone: set[Loop] = set()  # merged into the loops of other blocks
+        self.moved_by: dict[Loop, Call] = {}  # around the loop over time of a scan
 
     def steps(self) -> Iterator[Step]:
         """All of them, in order."""
         for stage in self.inlined:
             for block in self.graph.blocks[stage.op]:
                 yield Step("compute_inline", (block,), call=stage.inlined)
-        for stage in self.stages:
-            yield from self._memory(stage)
-            yield from self._place(stage)
-            yield from self._loops(stage)
-            yield from self._marked(stage, ("bind",))
+        for together in self._placed_together():
+            for stage in together:
+                yield from self._memory(stage)
+                yield from self._place(stage)
+                yield from self._loops(stage)
+            yield from self._around_time(together)
+            for stage in together:
+                yield from self._marked(stage, ("bind",))
         for stage in self.stages:
             yield from self._notes(stage)
             yield from self._marked(stage, ("unroll", "pragma", "vectorize", "parallel"))
         for stage in self.stages:
             yield from self._start(stage)
-            yield from self._marked(stage, ("tensorize",))
+            yield from self._marked(stage, ("prefetch", "tensorize"))
             yield from self._resets(stage)
 
     # ------------------------------------------------------------ one stage
@@ -231,6 +242,51 @@ class Plan:
                 call, f"`{parent.name}` does not come after `{stage.name}`", f"its consumers: {', '.join(users)}"
             )
 
+    # ------------------------------------------------------------ scans in threads
+
+    def _placed_together(self) -> Iterator[list[Stage]]:
+        """The stages, consumers first; the steps of a scan in threads at once."""
+        done: set[int] = set()
+        for stage in self.stages:
+            if id(stage) in done:
+                continue
+            scan = self._scan_of(stage)
+            together = [stage] if scan is None else [s for s in self.stages if self._scan_of(s) is scan]
+            done.update(map(id, together))
+            yield together
+
+    def _scan_of(self, stage: Stage) -> Stage | None:
+        """The scan in threads that ``stage`` is a step of."""
+        scans = (s for s in self.recorded.stages if s.environment is not None)
+        return next((s for s in scans if isinstance(s.op, ScanOp) and stage.op in s.op.steps), None)
+
+    def _around_time(self, steps: list[Stage]) -> Iterator[Step]:
+        """Moves the loops that the steps of a scan bind to its threads around that over time, one for all of them."""
+        scan = self._scan_of(steps[0])
+        if scan is None or scan.environment is None:
+            return
+        call, around = scan.environment.call, list[Loop]()
+        steps = steps[::-1]  # in program order
+        for thread in scan.environment.value:
+            loops = tuple(self._loop(s, self._bound_to(s, thread, call)) for s in steps)
+            if len(loops) > 1:
+                yield Step("merge", loops, gives=loops[:1], call=call)
+            self.gone.update(loops[1:])
+            around.append(loops[0])
+        self.moved_by |= dict.fromkeys(around, call)
+        time = steps[0].leaves_of(next(iter(steps[0].op.axis)))
+        yield Step("reorder", (*around, *(self._loop(steps[0], a) for a in time)), call=call)
+
+    def _bound_to(self, stage: Stage, thread: Axis, call: Call) -> Axis:
+        for axis in stage.leaf_iter_vars:
+            if any(m.kind == "bind" and m.value is thread for m in stage.marks.get(axis, ())):
+                return axis
+        raise refusal(
+            call,
+            f"`{stage.name}`, a step of the scan, has no axis bound to {axis_name(thread)}",
+            f"s[{stage.name}].bind(axis, {axis_name(thread)})",
+        )
+
     def _loops(self, stage: Stage) -> Iterator[Step]:
         order = [*stage.op.axis, *stage.op.reduce_axis]
         for relation in stage.relations:
@@ -266,19 +322,44 @@ class Plan:
     def _marked(self, stage: Stage, kinds: tuple[str, ...]) -> Iterator[Step]:
         for axis in stage.leaf_iter_vars:
             for mark in stage.marks.get(axis, ()):
-                if mark.kind in kinds:
+                if mark.kind in kinds and self._loop(stage, axis) not in self.gone:
                     yield self._mark(stage, axis, mark)
 
     def _mark(self, stage: Stage, axis: Axis, mark: Mark) -> Step:
         loop = self._loop(stage, axis)
         if mark.kind == "bind":
-            return Step("bind", (loop, self.threads.tag(mark)), call=mark.call)
+            return Step("bind", (loop, self.threads.tag(mark)), call=self.moved_by.get(loop, mark.call))
         if mark.kind == "pragma":
             key, value = mark.value
             return Step("annotate", (loop, f"pragma_{key}", value), call=mark.call)
+        if mark.kind == "prefetch":
+            tensor, offset = mark.value
+            block, buffer = self._read_below(stage, tensor, mark.call)
+            return Step("prefetch", (loop, block, buffer, offset), call=mark.call)
         if mark.kind == "tensorize":
             return Step("tensorize", (loop, self._intrinsic(stage, axis, mark.value)[0]), call=mark.call)
         return Step(mark.kind, (loop,), call=mark.call)
+
+    def _read_below(self, stage: Stage, tensor: Tensor, call: Call) -> tuple[str, str]:
+        """The block of ``stage``, or of a stage that runs inside of it, that reads ``tensor``, and the name of its buffer."""
+        wanted = self.recorded._now(tensor)
+        for reader in self.stages:
+            if self._is_inside(reader, stage) and wanted in self._read_by(reader.op):
+                return self._block(reader), self.graph.buffers[wanted].name
+        raise refusal(call, f"`{tensor.name}` is not read in the loops of `{stage.name}`")
+
+    def _is_inside(self, stage: Stage | None, around: Stage) -> bool:
+        while stage is not None and stage is not around:
+            stage = None if stage.attach is None else stage.attach.stage
+        return stage is around
+
+    def _read_by(self, op: Operation) -> Iterator[Tensor]:
+        """What ``op`` reads, with what the stages inlined into it read."""
+        inlined = {s.op for s in self.inlined}
+        for tensor in op.input_tensors:
+            yield tensor
+            if tensor.op in inlined:
+                yield from self._read_by(tensor.op)
 
     def _start(self, stage: Stage) -> Iterator[Step]:
         """The start of a reduction before its outermost loop, as far as one thread runs that loop."""
@@ -327,19 +408,24 @@ class Plan:
             elif note.kind == "double_buffer":
                 yield Step("annotate", (self._block(stage), DOUBLE_BUFFER, 0), call=note.call)
             else:
-                self._check_predicate(stage, note)
+                places = tuple(self._place_of(stage, v, note.call) for v in note.value.variables)
+                yield Step(require_duplicates, (self._block(stage), note.value, *places), call=note.call)
 
-    def _check_predicate(self, stage: Stage, note: Mark) -> None:
-        """Raise ``ScheduleError`` for a predicate that is not what the reduction across threads does anyway."""
-        reduced = [a for a in stage.leaf_iter_vars if a.iter_type == "reduce"]
-        threads = [m.value.var for a in reduced for m in stage.marks.get(a, ()) if m.kind == "bind"]
-        for part in conjuncts(note.value) if isinstance(note.value, Expr) else [note.value]:
-            if not (isinstance(part, EQ) and is_const(part.b, 0) and any(part.a is t for t in threads)):
-                raise refusal(
-                    note.call,
-                    f"`{part!r}` is not thread == 0 of an axis over which `{stage.name}` is reduced",
-                    "a condition in the expression of the tensor: te.if_then_else, or where= of a reduction",
-                )
+    def _place_of(self, stage: Stage, var: Var, call: Call) -> Loop | str | int | None:
+        """What a variable of a predicate is: a loop of the stage, a thread axis, the number of an axis, or a size."""
+        for axis in stage.leaf_iter_vars:
+            if axis.var is var:
+                return self._loop(stage, axis)
+        own = [a.var for a in (*stage.op.axis, *stage.op.reduce_axis)]
+        if any(v is var for v in own):
+            return next(n for n, v in enumerate(own) if v is var)
+        binds = (m for s in self.recorded.stages for marks in s.marks.values() for m in marks if m.kind == "bind")
+        thread = next((m for m in binds if m.value.var is var), None)
+        if thread is not None:
+            return self.threads.tag(thread)
+        if any(v is var for b in self.graph.buffers.values() for e in b.shape for v in free_vars(e)):
+            return None
+        raise refusal(call, f"`{var.name}` is no axis of `{stage.name}`, and no axis is bound to it", LEGAL)
 
 
 class _VirtualThreads:

@@ -17,6 +17,7 @@ from ..function import IRModule
 from ..names import unique_name
 from ..visit import substitute, uses_var
 from .computation import ComputeOp, loads_in
+from .group import Group, operations_between
 from .places import error, user_place
 from .recurrence import ScanOp
 from .replay import Replay
@@ -175,9 +176,27 @@ class Schedule:
         stage.relations = [r for r in stage.relations if all(p.iter_type != "reduce" for p in r.parents)]
         return list(parts.outputs) if len(parts.outputs) > 1 else parts.output(0)
 
-    def create_group(self, *_: Any, **__: Any) -> Any:
-        """Groups of stages are not supported. Raises ``ScheduleError``."""
-        raise refusal(self._call("create_group"), "groups of stages are not supported", "compute_at for each stage")
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> Group:
+        """The stages that make ``outputs`` from ``inputs``, tensors or lists of them, to be placed together.
+
+        The operations of ``inputs`` belong to it with ``include_inputs``. Raises ``ScheduleError`` where there are none.
+
+        >>> from tir import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+        >>> C = te.compute((8,), lambda i: B[i] + 1.0, name="C")
+        >>> D = te.compute((8,), lambda i: C[i] * C[i], name="D")
+        >>> s = te.create_schedule(D.op)
+        >>> s.create_group(outputs=C, inputs=A)
+        Group(C, B)
+        """
+        call = self._call("create_group", outputs, inputs)
+        last, first = ([self._now(t) for t in (g if isinstance(g, (list, tuple)) else [g])] for g in (outputs, inputs))
+        edge = [t for i in first for t in i.op.input_tensors] if include_inputs else first
+        stages = tuple(self._of[op] for op in operations_between(last, edge))
+        if not stages:
+            raise refusal(call, "no operation is between the inputs and the outputs")
+        return Group(stages)
 
     def normalize(self) -> Schedule:
         """This schedule; the record needs no normal form."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis.block_regions import Relaxer
-from ..arith import simplify
+from ..arith import Analyzer, simplify
 from ..buffer import Range
 from ..equal import structural_equal
-from ..expr import Add, Call, Expr, IntImm, Let, Max, Min, Mul, Reduce, Var, all_of, const, logical_not
+from ..expr import Add, Call, Expr, IntImm, Let, Max, Min, Mul, Reduce, Var, all_of, const, logical_not, max_
 from ..names import unique_name
 from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp, free_variables, has_reduction
@@ -176,4 +176,7 @@ def _box(axis: Any, used: Sequence[Any], name: str) -> tuple[Range, list[Expr]]:
         )
     low, high = (simplify(e) for e in (hull.low(axis.var.dtype), hull.high(axis.var.dtype)))
     limits = [axis.var >= axis.dom.min, axis.var < axis.dom.min + axis.dom.extent]
-    return Range(low, simplify(high - low + 1)), limits
+    extent = simplify(high - low + 1)
+    if not Analyzer().can_prove(extent >= 0):  # the hull of nothing
+        extent = simplify(max_(extent, 0))
+    return Range(low, extent), limits

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..arith import Analyzer
 from ..errors import ScheduleError
-from ..expr import Expr, IntImm, Var
+from ..expr import Expr, IntImm, Var, as_bool
 from ..node import Span
 from .places import user_place
+from .recurrence import ScanOp
+from .store_predicate import StorePredicate
 from .tensor import Axis, Operation, Tensor
 
 if TYPE_CHECKING:
@@ -79,9 +81,13 @@ class Attach:
     call: Call
 
 
+_BESIDE = ("pragma", "prefetch")  # marks of a loop beside what kind of loop it is
+
+
 @dataclass(frozen=True)
 class Mark:
-    """What a loop is: ``kind`` is a primitive (bind, vectorize, parallel, unroll, tensorize, pragma), ``value`` its argument."""
+    """What a loop is: ``kind`` is that of the call (bind, vectorize, parallel, unroll, tensorize, pragma, prefetch …), ``value``
+    its argument."""
 
     kind: str
     value: Any
@@ -108,6 +114,7 @@ class Stage:
     notes: list[Mark] = field(default_factory=list)
     scope_call: Call | None = None
     reordered: Call | None = None
+    environment: Mark | None = None
 
     def __post_init__(self) -> None:
         self.leaf_iter_vars = self.leaf_iter_vars or [*self.op.axis, *self.op.reduce_axis]
@@ -192,9 +199,7 @@ class Stage:
     def bind(self, ivar: Any, thread_ivar: Any) -> None:
         """Bind an axis to a thread axis of ``te.thread_axis``."""
         call = self._call("bind", ivar, thread_ivar)
-        if not isinstance(thread_ivar, Axis) or not thread_ivar.thread_tag:
-            raise refusal(call, f"{thread_ivar!r} is no thread axis", 'te.thread_axis("threadIdx.x")')
-        self._mark(ivar, "bind", thread_ivar, call)
+        self._mark(ivar, "bind", _thread(thread_ivar, call), call)
 
     def vectorize(self, var: Any) -> None:
         """Run the iterations of an axis as one vector instruction."""
@@ -266,23 +271,42 @@ class Stage:
         self.notes.append(Mark("double_buffer", None, self._call("double_buffer")))
 
     def set_store_predicate(self, predicate: Any) -> None:
-        """Store only where ``predicate``, a condition on thread axes, holds.
+        """Store only where ``predicate``, a condition on thread axes and on axes of this stage, holds.
 
-        Where threads reduce together the first of them stores anyway, so ``thread == 0`` of the axis that the reduction is
-        bound to adds nothing. Raises ``ScheduleError``, when the schedule is carried out, for other predicates.
+        The stores that it leaves out are repetitions: threads that reduce together, and threads of the kernel that no axis
+        of the stage is bound to, all have the same value, of which one is stored. Raises ``ScheduleError`` for what is no
+        condition, and, when the schedule is carried out, for a predicate that leaves an element without a store, with
+        the iteration in which that happens.
         """
-        self.notes.append(Mark("predicate", predicate, self._call("set_store_predicate", predicate)))
+        call = self._call("set_store_predicate", predicate)
+        if not isinstance(predicate, (Expr, bool)):
+            raise refusal(
+                call, f"{predicate!r} is no condition", "thread_x.var.equal(0), for an axis of te.thread_axis"
+            )
+        self.notes.append(Mark("predicate", StorePredicate(as_bool(predicate)), call))
 
-    def prefetch(self, *args: Any) -> None:
-        """Not supported. Raises ``ScheduleError``."""
-        legal = "cache_read and compute_at, with double_buffer"
-        raise refusal(self._call("prefetch", *args), "prefetching by a stage is not supported", legal)
+    def prefetch(self, tensor: Tensor, var: Any, offset: int = 1) -> None:
+        """Request, at each iteration of ``var``, the cache lines of ``tensor`` that are read ``offset`` iterations later.
 
-    def env_threads(self, *args: Any) -> None:
-        """Not supported. Raises ``ScheduleError``."""
-        raise refusal(
-            self._call("env_threads", *args), "threads around a scan are not supported", "bind the axes of each stage"
-        )
+        Raises ``ScheduleError`` for an axis that is no loop of this stage, and, when the schedule is carried out, for a
+        tensor that is not read there, or that is the same in each iteration.
+        """
+        call = self._call("prefetch", tensor, var, offset)
+        if not isinstance(tensor, Tensor):
+            raise refusal(call, f"{tensor!r} is no tensor", f"s[{self.name}].prefetch(A, axis, 1)")
+        self._mark(var, "prefetch", (tensor, offset), call)
+
+    def env_threads(self, threads: Any) -> None:
+        """Run all of a scan in these thread axes: its steps, whose axes are bound to them, in one kernel with time inside.
+
+        Raises ``ScheduleError`` for a stage that is no scan and for what is no thread axis, and, when the schedule is
+        carried out, for a step that has no such axis, or reads what another thread makes.
+        """
+        call = self._call("env_threads", threads)
+        axes = tuple(threads) if isinstance(threads, (list, tuple)) else (threads,)
+        if not isinstance(self.op, ScanOp):
+            raise refusal(call, f"`{self.name}` is no scan", "bind the axes of the stage")
+        self.environment = Mark("env_threads", tuple(_thread(a, call) for a in axes), call)
 
     # ------------------------------------------------------------ records
 
@@ -293,8 +317,8 @@ class Stage:
     def _mark(self, axis: Any, kind: str, value: Any, call: Call) -> None:
         leaf = self._leaf(axis, call)
         marks = self.marks.setdefault(leaf, [])
-        if kind != "pragma":
-            clash = next((m for m in marks if m.kind not in ("pragma", kind)), None)
+        if kind not in _BESIDE:
+            clash = next((m for m in marks if m.kind not in (*_BESIDE, kind)), None)
             if clash is not None:
                 raise refusal(call, f"`{axis_name(leaf)}` is marked already: {clash.call}")
             marks[:] = [m for m in marks if m.kind != kind]
@@ -385,6 +409,13 @@ class Stage:
     def rank(self, axis: Axis) -> int:
         """The place of the outermost loop that ``axis`` became."""
         return self._position(self.leaves_of(axis)[0])
+
+
+def _thread(axis: Any, call: Call) -> Axis:
+    """``axis``, if it is one of ``te.thread_axis``."""
+    if not isinstance(axis, Axis) or not axis.thread_tag:
+        raise refusal(call, f"{axis!r} is no thread axis", 'te.thread_axis("threadIdx.x")')
+    return axis
 
 
 def axis_name(axis: Any) -> str:

@@ -4,6 +4,7 @@ count what it drew."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from ..analysis.structure import constant, has_load, vars_in
@@ -11,6 +12,7 @@ from ..arith import simplify
 from ..buffer import Buffer
 from ..expr import BufferLoad, Cast, Var, const
 from ..function import IRModule, PrimFunc
+from ..node import Node
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
 from ..visit import substitute, walk
 
@@ -22,12 +24,18 @@ def _any(found: Callable[[PrimFunc], bool]) -> Question:
     return lambda module: any(found(f) for f in module.functions.values())
 
 
+@lru_cache(maxsize=8)
+def _nodes(func: PrimFunc) -> tuple[Node, ...]:
+    """Every node of the body: each of the questions below looks through them."""
+    return tuple(walk(func.body))
+
+
 def _realizes(func: PrimFunc) -> Iterator[BlockRealize]:
-    return (n for n in walk(func.body) if isinstance(n, BlockRealize) and n.block.name != "root")
+    return (n for n in _nodes(func) if isinstance(n, BlockRealize) and n.block.name != "root")
 
 
 def _loops(func: PrimFunc) -> Iterator[For]:
-    return (n for n in walk(func.body) if isinstance(n, For))
+    return (n for n in _nodes(func) if isinstance(n, For))
 
 
 def _bound(part: str) -> Question:
@@ -69,7 +77,7 @@ def _sizes(func: PrimFunc) -> Iterator[Any]:
 
 def _widths(func: PrimFunc) -> bool:
     loops = {str(loop.loop_var.dtype) for loop in _loops(func)}
-    sizes = {str(s.dtype) for n in walk(func.body) if isinstance(n, (BufferLoad, BufferStore)) for s in n.buffer.shape}
+    sizes = {str(s.dtype) for n in _nodes(func) if isinstance(n, (BufferLoad, BufferStore)) for s in n.buffer.shape}
     return len(loops | sizes) > 1
 
 
@@ -107,8 +115,8 @@ def _symbolic(func: PrimFunc) -> bool:
 CLASSES: dict[str, Question] = {
     "predicate on memory": _realized(lambda r: has_load(r.predicate)),
     "predicate on loops": _realized(lambda r: constant(r.predicate) is None and not has_load(r.predicate)),
-    "`if` on memory": _any(lambda f: any(isinstance(n, IfThenElse) and has_load(n.condition) for n in walk(f.body))),
-    "let of memory": _any(lambda f: any(isinstance(n, LetStmt) and has_load(n.value) for n in walk(f.body))),
+    "`if` on memory": _any(lambda f: any(isinstance(n, IfThenElse) and has_load(n.condition) for n in _nodes(f))),
+    "let of memory": _any(lambda f: any(isinstance(n, LetStmt) and has_load(n.value) for n in _nodes(f))),
     "extent on memory": _bound("extent"),
     "start on memory": _bound("min"),
     "binding on memory": _binding(has_load),
@@ -123,7 +131,7 @@ CLASSES: dict[str, Question] = {
     "empty loop": _any(lambda f: any(constant(loop.extent) == 0 for loop in _loops(f))),
     "size that may be zero": _any(_symbolic),
     "several functions": lambda module: len(module.functions) > 1,
-    "condition on a scalar": _any(lambda f: any(isinstance(n, AssertStmt) for n in walk(f.body))),
+    "condition on a scalar": _any(lambda f: any(isinstance(n, AssertStmt) for n in _nodes(f))),
     "reduction by bits": _any(_bitwise),
     "reduction of several terms": _any(_several_terms),
     "reduction in a wider type": _any(
@@ -132,7 +140,7 @@ CLASSES: dict[str, Question] = {
     "several outputs": _realized(lambda r: len({w.buffer for w in r.block.writes}) > 1),
     "loop marked before any step": _any(lambda f: any(loop.kind != "serial" for loop in _loops(f))),
     "place that data decides": _any(
-        lambda f: any(has_load(i) for n in walk(f.body) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)
+        lambda f: any(has_load(i) for n in _nodes(f) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)
     ),
 }
 

@@ -245,12 +245,17 @@ def _pad_einsum(s: _Scene) -> Arguments:
     return (block, [s.choice.number(1, 4) for _ in s.sch.get(block).iter_vars]), {}
 
 
-def _at(s: _Scene) -> Arguments:
+def _block_at(s: _Scene) -> tuple[Any, Any]:
+    """A loop and a block in it."""
     block = s.block()
     loops = list(s.sch.get_loops(block))
     if not loops:
         raise ScheduleError("the block has no loop to choose")
-    return (s.choice.pick(loops), block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
+    return s.choice.pick(loops), block
+
+
+def _at(s: _Scene) -> Arguments:
+    return (*_block_at(s), s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
@@ -353,6 +358,10 @@ def _privatize(s: _Scene) -> Arguments:
     return (s.choice.pick(loops), s.choice.pick(touched)), {}
 
 
+def _prefetch(s: _Scene) -> Arguments:
+    return (*_block_at(s), s.choice.number(0, 1), s.choice.number(1, 3)), {}
+
+
 def _work_on(s: _Scene) -> Arguments:
     names = list(s.sch.mod)
     if len(names) < 2:
@@ -411,7 +420,7 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
     "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
     "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
-    "privatize": _privatize,
+    "privatize": _privatize, "prefetch": _prefetch,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 

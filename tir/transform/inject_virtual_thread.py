@@ -26,13 +26,20 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, walk
 from .passes import func_pass
-from .threads import flat
+from .threads import REDUCE_SCOPE, flat
 
 
 def _is_virtual(item: Any) -> bool:
     return (
         isinstance(item, AttrStmt) and item.attr_key == "thread_extent" and item.node.thread_tag.startswith("vthread")
     )
+
+
+def _pointers(c: Call) -> set[Var]:
+    """The buffers that a call may write: those whose pointers it takes, and the results of an all-reduce, which are loads."""
+    if c.op == "tvm_thread_allreduce":
+        return {a.buffer.data for a in c.args if isinstance(a, BufferLoad)}
+    return {a for a in walk(c) if isinstance(a, Var)}
 
 
 class _Virtual:
@@ -87,7 +94,7 @@ class _Virtual:
         elif isinstance(s, Call):
             # the effects of a call behind a pointer are unknown: its buffers are private if any argument differs
             if effect_of(s) not in ("pure", "read") and (differs or self.touched(s)):
-                self.private.update(a for a in walk(s) if isinstance(a, Var) and a in self.own)
+                self.private.update(_pointers(s) & self.own)
         if isinstance(s, (Buffer, Var)):
             return
         for child in s.children():
@@ -150,7 +157,7 @@ class _Virtual:
             return s.replace(then_case=self.visit(s.then_case), else_case=other)
         if isinstance(s, LetStmt) and not self.touched(s.value):
             return s.replace(body=self.visit(s.body))
-        if isinstance(s, AttrStmt) and not self.touched(s.value):
+        if isinstance(s, AttrStmt) and s.attr_key != REDUCE_SCOPE and not self.touched(s.value):
             return s.replace(body=self.visit(s.body))
         return self.over(s)
 

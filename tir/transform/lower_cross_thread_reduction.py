@@ -18,7 +18,7 @@ from ..script.printer import short_text
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import flat, is_private, is_thread_loop
+from .threads import REDUCE_SCOPE, flat, is_private, is_thread_loop
 
 
 def _crossing(realize: BlockRealize, loops: list[For]) -> list[For]:
@@ -122,7 +122,7 @@ class _Reduction:
         results = [BufferLoad(r, self.index) for r in self.result]
         threads = [f.loop_var for f in self.threads]
         value = call("tvm_thread_allreduce", IntImm(len(sources), _UINT32), *sources, TRUE, *results, *threads)
-        return AttrStmt(self.reducer.comm, "reduce_scope", const(0, "handle"), Evaluate(value))
+        return AttrStmt(self.reducer.comm, REDUCE_SCOPE, const(0, "handle"), Evaluate(value))
 
     def _write(self) -> Stmt:
         values: list[Any] = [BufferLoad(r, self.index) for r in self.result]

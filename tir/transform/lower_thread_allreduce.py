@@ -17,7 +17,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import WARP, Deciders, flat, is_launch, warp_mask
+from .threads import REDUCE_SCOPE, WARP, Deciders, flat, is_launch, warp_mask
 
 _UINT32 = DType("uint32")
 
@@ -222,7 +222,7 @@ class _Lowering:
     def visit(self, s: Any) -> Any:
         if not isinstance(s, Stmt):
             return s
-        if isinstance(s, AttrStmt) and s.attr_key == "reduce_scope":
+        if isinstance(s, AttrStmt) and s.attr_key == REDUCE_SCOPE:
             return self.reduce(s)
         tag = s.node.thread_tag if isinstance(s, AttrStmt) and is_launch(s, "threadIdx") else ""
         if tag:

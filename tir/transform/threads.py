@@ -10,6 +10,7 @@ from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While
 from ..visit import rewrite, walk
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
+REDUCE_SCOPE = "reduce_scope"  # the attribute of a ``tvm_thread_allreduce``: its combiner
 PRIVATE_SCOPES = ("local", "warp")  # memory that each thread, or warp, has for itself
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,10 @@ from ... import te
 from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import chosen, constant, integer
 from ..reduction import maximum_reducer
+from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, nn_operator
 from .checks import numbers
@@ -39,7 +40,8 @@ class _Parts:
         return simplify(end - self.first(at))
 
 
-def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spatial: str) -> Tensor:
+def _adaptive(data: Tensor, output_size: Any, pool_type: str, layout: str = "", *, spatial: str) -> Tensor:
+    counts = _counts(output_size, len(spatial))
     chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = arranged(data, layout, f"NC{spatial}", "the data")
     parts = [
@@ -74,9 +76,8 @@ def _adaptive(data: Any, counts: Sequence[Any], pool_type: str, layout: str, spa
     return mean_of(sums, image.layout, elements, dtype, name)
 
 
-def _reference(x: Any, output_size: Any, pool_type: str, layout: str) -> np.ndarray:
-    spatial = "".join(c for c in layout if c.isupper() and c not in "NC")
-    image = references.plain(x, layout, f"NC{spatial}")
+def _reference(data: Any, output_size: Any, pool_type: str, layout: str, spatial: str) -> np.ndarray:
+    image = references.plain(data, layout, f"NC{spatial}")
     given = references.each(output_size, len(spatial))
     counts = [n if c is None else c for c, n in zip(given, image.shape[2:])]
     found = {}
@@ -86,28 +87,44 @@ def _reference(x: Any, output_size: Any, pool_type: str, layout: str) -> np.ndar
         ]
         window = image[(..., *(slice(*e) for e in ends))].reshape(*image.shape[:2], -1)
         mean = window.max(axis=-1) if pool_type == "max" else window.mean(axis=-1)
-        found[at] = mean if x.dtype.kind == "f" else np.trunc(mean).astype(np.int64)
-    return references.laid_out(references.gathered(found), f"NC{spatial}", layout, x.shape[-1])
+        found[at] = mean if data.dtype.kind == "f" else np.trunc(mean).astype(np.int64)
+    return references.laid_out(references.gathered(found), f"NC{spatial}", layout, data.shape[-1])
 
 
-@nn_operator(
-    reference=lambda x, output_size, pool_type, layout="NCW": _reference(x, output_size, pool_type, layout),
-    cases=(case(arg((2, 3, 7)), 3, "avg"), case(arg((2, 3, 6)), 2, "max"), case(arg((1, 2, 3)), 5, "avg")),
-)
-def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCW") -> Tensor:
-    """As :func:`adaptive_pool`, of one dimension.
+def _operator(name: str, doc: str, spatial: str, gives: tuple[int, ...], *cases: Case, aliases: Any = ()) -> Any:
+    return Definition(_adaptive, _reference, "nn", "nn").variant(
+        name,
+        "data output_size pool_type layout",
+        doc,
+        cases,
+        gives,
+        aliases=aliases,
+        spatial=spatial,
+        layout=f"NC{spatial}",
+    )
 
-    >>> from tir import te, topi
-    >>> topi.nn.adaptive_pool1d(te.placeholder((2, 3, 7)), 3, 'avg')
-    Tensor(adaptive_avg_pool, (2, 3, 3), float32)
-    """
-    return _adaptive(data, _counts(output_size, 1), pool_type, layout, "W")
 
+_OPERATORS = [
+    _operator(
+        "adaptive_pool1d",
+        "As :func:`adaptive_pool`, of one dimension.",
+        "W",
+        (2, 3, 3),
+        case(arg((2, 3, 7)), 3, "avg"),
+        case(arg((2, 3, 6)), 2, "max"),
+        case(arg((1, 2, 3)), 5, "avg"),
+    ),
+    _operator(
+        "adaptive_pool",
+        """
+        The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image.
 
-@nn_operator(
-    reference=lambda x, output_size, pool_type, layout="NCHW": _reference(x, output_size, pool_type, layout),
-    aliases=("adaptive_pool2d",),
-    cases=(
+        ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has
+        the elements from ``floor(i * extent / n)`` to ``ceil((i + 1) * extent / n)``; parts may overlap. Raises
+        ``TensorExpressionError`` for another ``pool_type``, a size below 1, and a layout that is none.
+        """,
+        "HW",
+        (1, 2, 3, 2),
         case(arg((1, 2, 7, 5)), (3, 2), "avg"),
         case(arg((1, 2, 7, 5)), (3, 2), "max"),
         case(arg((1, 6, 4, 3)), (3, None), "avg", "NHWC"),
@@ -115,34 +132,17 @@ def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: str, layout: str 
         case(arg((1, 2, 5, 5), "int8"), 2, "avg"),
         case(arg(("n", 2, "h", "w")), 1, "avg"),
         case(arg((1, 2, 3, 5), "float16"), 2, "avg"),
+        aliases=("adaptive_pool2d",),
     ),
-)
-def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image.
-
-    ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has the
-    elements from ``floor(i * extent / n)`` to ``ceil((i + 1) * extent / n)``; parts may overlap. Raises
-    ``TensorExpressionError`` for another ``pool_type``, a size below 1, and a layout that is none.
-
-    >>> from tir import te, topi
-    >>> topi.nn.adaptive_pool(te.placeholder((1, 3, 7, 7), name="x"), (2, 3), "avg")
-    Tensor(adaptive_avg_pool, (1, 3, 2, 3), float32)
-    """
-    return _adaptive(data, _counts(output_size, 2), pool_type, layout, "HW")
-
-
-@nn_operator(
-    reference=lambda x, output_size, pool_type, layout="NCDHW": _reference(x, output_size, pool_type, layout),
-    cases=(case(arg((1, 2, 3, 4, 5)), (2, 2, 3), "avg"),),
-)
-def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW") -> Tensor:
-    """As :func:`adaptive_pool`, of three dimensions.
-
-    >>> from tir import te, topi
-    >>> topi.nn.adaptive_pool3d(te.placeholder((1, 2, 3, 4, 5)), (2, 2, 3), 'avg')
-    Tensor(adaptive_avg_pool, (1, 2, 2, 2, 3), float32)
-    """
-    return _adaptive(data, _counts(output_size, 3), pool_type, layout, "DHW")
+    _operator(
+        "adaptive_pool3d",
+        "As :func:`adaptive_pool`, of three dimensions.",
+        "DHW",
+        (1, 2, 2, 2, 3),
+        case(arg((1, 2, 3, 4, 5)), (2, 2, 3), "avg"),
+    ),
+]
+__test__ = {f.__name__: f for f in _OPERATORS}  # their docstrings have examples
 
 
 def _counts(output_size: Any, rank: int) -> list[Any]:
@@ -152,7 +152,7 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
 
 
 @nn_operator(
-    reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout),
+    reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout, _spatial(layout)),
     cases=(
         case(arg((2, 3, 4, 5)), "avg"),
         case(arg((2, 4, 5, 3)), "max", "NHWC"),
@@ -168,5 +168,9 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     >>> topi.nn.global_pool(te.placeholder((1, 3, 7, 7), name="x"), "avg")
     Tensor(adaptive_avg_pool, (1, 3, 1, 1), float32)
     """
-    spatial = "".join(c for c in layout if c.isupper() and c not in "NC")
-    return _adaptive(data, [1] * len(spatial), pool_type, layout, spatial)
+    return _adaptive(data, 1, pool_type, layout, spatial=_spatial(layout))
+
+
+def _spatial(layout: str) -> str:
+    """The axes of a layout that are pooled."""
+    return "".join(c for c in layout if c.isupper() and c not in "NC")

@@ -18,6 +18,7 @@ from ...te.tensor import Tensor
 from ..places import constant, integer, may_differ
 from ..promotion import result_type
 from ..reduction import maximum_reducer
+from ..registry import complete
 from ..shapes import broadcast, read_index
 from ._operator import arg, case, nn_operator
 from .checks import require_extent, require_float, require_shape, require_tensor, wide
@@ -25,14 +26,7 @@ from .matrix_products import dense
 
 
 def _attention_reference(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
-    is_causal: bool = False,
-    scale: Any = None,
-    softcap: float = 0.0,
-    past: int = 0,
+    query: Any, key: Any, value: Any, mask: Any, is_causal: bool, scale: Any, softcap: float, past: int
 ) -> np.ndarray:
     repeats = query.shape[-3] // key.shape[-3]
     key, value = (np.repeat(x, repeats, axis=-3) for x in (key, value))
@@ -55,7 +49,7 @@ def _attention_reference(
 
 
 @nn_operator(
-    reference=_attention_reference,
+    reference=complete(_attention_reference),
     tolerance=128,
     cases=(
         case(arg((1, 2, 3, 4)), arg((1, 2, 5, 4)), arg((1, 2, 5, 3))),
@@ -199,7 +193,7 @@ def _multi_head_reference(
         x @ w.T + (0 if b is None else b) for x, w, b in zip((query, key, value), (w_q, w_k, w_v), (b_q, b_k, b_v))
     ]
     q, k, v = (_heads_reference(x, n) for x, n in zip(projected, (num_heads, groups, groups)))
-    made = _attention_reference(q, k, v, mask, is_causal)
+    made = _attention_reference(q, k, v, mask, is_causal, None, 0.0, 0)
     flat = made.transpose(0, 2, 1, 3).reshape(*query.shape[:2], -1)
     return flat @ w_o.T + (0 if b_o is None else b_o)
 

@@ -11,9 +11,11 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import constant, integer, may_differ
+from ..variants import Definition
 from . import _references as references
-from ._operator import arg, case, nn_operator, of_products
+from ._operator import arg, case, of_products
 from .checks import numbers, out_type
 from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
@@ -30,22 +32,22 @@ _KERNELS = {
 
 
 def convolution(
-    spatial: str,
     data: Tensor,
     kernel: Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    groups: Any,
-    data_layout: str,
-    kernel_layout: str,
-    out_dtype: Any,
-    out_layout: str = "",
+    strides: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    data_layout: str = "",
+    kernel_layout: str = "",
+    out_dtype: Any = None,
+    groups: int = 1,
+    *,
+    spatial: str,
 ) -> Tensor:
     """A convolution over the axes ``spatial``. Raises ``TensorExpressionError`` where shapes do not agree."""
     image = arranged(data, data_layout, f"NC{spatial}", "the data")
     weight = arranged(kernel, kernel_layout or usual_kernel_layout(data_layout), f"OI{spatial}", "the kernel")
-    return convolved(spatial, image, weight, strides, padding, dilation, groups, out_dtype, out_layout)
+    return convolved(spatial, image, weight, strides, padding, dilation, groups, out_dtype)
 
 
 def usual_kernel_layout(data_layout: str) -> str:
@@ -149,90 +151,45 @@ def _out_layout(image: Arranged, weight: Arranged, word: str) -> Layout:
 # ---------------------------------------------------------------- in the layout that the call says
 
 
-def _reference(spatial: str, data_layout: str) -> Any:
-    def reference(
-        x: Any,
-        w: Any,
-        strides: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        data_layout: str = data_layout,
-        kernel_layout: str = "",
-        out_dtype: Any = None,
-        groups: int = 1,
-    ) -> Any:
-        kernel_layout = kernel_layout or usual_kernel_layout(data_layout)
-        images = references.plain(x, data_layout, f"NC{spatial}")
-        kernels = references.plain(w, kernel_layout, f"OI{spatial}")
-        made = references.convolved(images, kernels, strides, padding, dilation, groups)
-        return references.laid_out(made, f"NC{spatial}", data_layout, w.shape[-1])
-
-    return reference
+def _reference(
+    data: Any, kernel: Any, strides: Any, padding: Any, dilation: Any, data_layout: str, kernel_layout: str, out_dtype: Any,
+    groups: int, spatial: str,
+) -> Any:  # fmt: skip
+    images = references.plain(data, data_layout, f"NC{spatial}")
+    kernels = references.plain(kernel, kernel_layout or usual_kernel_layout(data_layout), f"OI{spatial}")
+    made = references.convolved(images, kernels, strides, padding, dilation, groups)
+    return references.laid_out(made, f"NC{spatial}", data_layout, kernel.shape[-1])
 
 
-@nn_operator(
-    reference=_reference("W", "NCW"),
-    tolerance=of_products(12),
-    cases=(
+CONVOLUTION = Definition(convolution, _reference, "nn", "nn")
+
+
+def _convolution(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case, **usual: Any) -> Any:
+    return CONVOLUTION.variant(
+        f"conv{len(spatial)}d", "data kernel strides padding dilation data_layout kernel_layout out_dtype groups", doc, cases,
+        gives, tolerance=of_products(40), spatial=spatial, data_layout=f"NC{spatial}", **usual,
+    )  # fmt: skip
+
+
+_OPERATORS = [
+    _convolution(
+        """
+    As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``.
+
+    ``padding`` of two numbers is before and after. By default nothing is added.
+    """,
+        "W",
+        (2, 4, 5),
         case(arg((2, 3, 7), "float32"), arg((4, 3, 3), "float32")),
         case(arg((2, 3, 7), "float32"), arg((4, 3, 4), "float32"), 2, "SAME"),
         case(arg((1, 4, 6), "float64"), arg((6, 2, 2), "float64"), 3, (2, 1), 2, groups=2),
         case(arg((1, 6, 3), "float32"), arg((3, 3, 2), "float32"), padding="SAME_LOWER", data_layout="NWC"),
         case(arg(("n", 2, "w"), "float32"), arg((3, 2, 3), "float32"), 2, 1),
+        padding="VALID",
     ),
-)
-def conv1d(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
-    data_layout: str = "NCW",
-    kernel_layout: str = "",
-    out_dtype: Any = None,
-    groups: int = 1,
-) -> Tensor:
-    """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``.
-
-    ``padding`` of two numbers is before and after. By default nothing is added.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 3, 10), name="x"), te.placeholder((8, 3, 3), name="w")
-    >>> topi.nn.conv1d(x, w, padding="SAME")
-    Tensor(conv1d, (1, 8, 10), float32)
-    """
-    return convolution("W", data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
-
-
-_CONV2D_CASES = (
-    case(arg((1, 3, 8, 8), "float32"), arg((4, 3, 3, 3), "float32"), 1, 1, 1),
-    case(arg((2, 3, 5, 7), "float32"), arg((2, 3, 1, 2), "float32"), (2, 3)),
-    case(arg((1, 2, 3, 3), "float64"), arg((1, 2, 5, 4), "float64"), 1, (1, 2, 3, 0)),
-    case(arg((1, 4, 6, 6), "float32"), arg((4, 2, 2, 2), "float32"), padding="SAME", dilation=2, groups=2),
-    case(arg((1, 3, 5, 5), "float32"), arg((6, 1, 3, 3), "float32"), 2, "SAME", groups=3),
-    case(arg((1, 5, 4, 3), "float32"), arg((3, 2, 3, 4), "float32"), 1, 1, data_layout="NHWC"),
-    case(arg((1, 2, 4, 4, 2), "float32"), arg((3, 2, 2, 2, 2, 4), "float32"), data_layout="NCHW2c"),
-    case(arg((1, 4, 4, 4), "int8"), arg((3, 4, 3, 3), "int8"), 1, 1, out_dtype="int32"),
-    case(arg((1, 2, 4, 4), "float16"), arg((2, 2, 3, 3), "float16"), out_dtype="float32"),
-    case(arg((0, 2, 4, 4), "float32"), arg((2, 2, 3, 3), "float32")),
-    case(arg((1, 2, 9, 2), "float32"), arg((2, 2, 2, 1), "float32"), (4, 3)),
-    case(arg(("n", 2, "h", "w"), "float32"), arg((2, 2, 3, 3), "float32"), 2, 1),
-)
-
-
-@nn_operator(reference=_reference("HW", "NCHW"), tolerance=of_products(40), cases=_CONV2D_CASES)
-def conv2d(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "",
-    out_dtype: Any = None,
-    groups: int = 1,
-) -> Tensor:
-    """The sums of products of a kernel with windows of an image: the convolution of neural networks.
+    _convolution(
+        """
+    The sums of products of a kernel with windows of an image: the convolution of neural networks.
 
     ``data`` is ``(N, C, H, W)`` or in another ``data_layout``: ``NHWC``, ``HWCN``, channels in groups as ``NCHW4c``; the
     kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no
@@ -243,40 +200,29 @@ def conv2d(
 
     Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for
     attributes that are none of these.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 3, 8, 8), name="x"), te.placeholder((4, 3, 3, 3), name="w")
-    >>> topi.nn.conv2d(x, w, strides=2, padding=1)
-    Tensor(conv2d, (1, 4, 4, 4), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
-
-
-@nn_operator(
-    reference=_reference("DHW", "NCDHW"),
-    tolerance=of_products(40),
-    cases=(
+    """,
+        "HW",
+        (1, 4, 8, 8),
+        case(arg((1, 3, 8, 8), "float32"), arg((4, 3, 3, 3), "float32"), 1, 1, 1),
+        case(arg((2, 3, 5, 7), "float32"), arg((2, 3, 1, 2), "float32"), (2, 3)),
+        case(arg((1, 2, 3, 3), "float64"), arg((1, 2, 5, 4), "float64"), 1, (1, 2, 3, 0)),
+        case(arg((1, 4, 6, 6), "float32"), arg((4, 2, 2, 2), "float32"), padding="SAME", dilation=2, groups=2),
+        case(arg((1, 3, 5, 5), "float32"), arg((6, 1, 3, 3), "float32"), 2, "SAME", groups=3),
+        case(arg((1, 5, 4, 3), "float32"), arg((3, 2, 3, 4), "float32"), 1, 1, data_layout="NHWC"),
+        case(arg((1, 2, 4, 4, 2), "float32"), arg((3, 2, 2, 2, 2, 4), "float32"), data_layout="NCHW2c"),
+        case(arg((1, 4, 4, 4), "int8"), arg((3, 4, 3, 3), "int8"), 1, 1, out_dtype="int32"),
+        case(arg((1, 2, 4, 4), "float16"), arg((2, 2, 3, 3), "float16"), out_dtype="float32"),
+        case(arg((0, 2, 4, 4), "float32"), arg((2, 2, 3, 3), "float32")),
+        case(arg((1, 2, 9, 2), "float32"), arg((2, 2, 2, 1), "float32"), (4, 3)),
+        case(arg(("n", 2, "h", "w"), "float32"), arg((2, 2, 3, 3), "float32"), 2, 1),
+    ),
+    _convolution(
+        "As :func:`conv2d`, of three dimensions: ``data`` is ``(N, C, D, H, W)``, the kernel ``(O, C / groups, D, H, W)``.",
+        "DHW",
+        (1, 3, 4, 4, 5),
         case(arg((1, 2, 4, 3, 5), "float32"), arg((3, 2, 3, 2, 3), "float32"), 1, 1),
         case(arg((1, 3, 4, 3, 2), "float32"), arg((2, 2, 2, 1, 4), "float32"), 2, data_layout="NDHWC", groups=2),
         case(arg((1, 2, 3, 3, 3), "float64"), arg((1, 2, 2, 2, 2), "float64"), 1, (1, 0, 1, 0, 1, 0), (1, 2, 1)),
     ),
-)
-def conv3d(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "",
-    out_dtype: Any = None,
-    groups: int = 1,
-) -> Tensor:
-    """As :func:`conv2d`, of three dimensions: ``data`` is ``(N, C, D, H, W)``, the kernel ``(O, C / groups, D, H, W)``.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 3, 4, 8, 8), name="x"), te.placeholder((4, 3, 3, 3, 3), name="w")
-    >>> topi.nn.conv3d(x, w, padding=1)
-    Tensor(conv3d, (1, 4, 4, 8, 8), float32)
-    """
-    return convolution("DHW", data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
+]
+__test__ = {f.__name__: f for f in _OPERATORS}  # their docstrings have examples

@@ -1,183 +1,89 @@
-"""Convolutions under the names of their layouts, as TOPI has them; all are :func:`tir.ops.nn.convolution.conv2d`."""
+"""Convolutions under the names of their layouts, as TOPI has them: a row each."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import chosen, integer
+from ..registry import complete
+from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
 from .checks import require_extent, require_tensor
-from .convolution import convolution, convolved
-from .layouts import Arranged, Layout, arranged
+from .convolution import CONVOLUTION, convolved, usual_kernel_layout
+from .layouts import Arranged, Layout, arranged, shape_text
+
+_PLAIN = "data kernel strides padding dilation out_dtype"
+_GROUPED = "data kernel strides padding dilation groups out_dtype"
 
 
-def _reference(data_layout: str, kernel_layout: str) -> Any:
-    order = data_layout.replace("N", "").replace("C", "")
-
-    def reference(
-        x: Any, w: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, out_dtype: Any = None
-    ) -> Any:
-        images, kernels = (
-            references.plain(x, data_layout, "NC" + order),
-            references.plain(w, kernel_layout, "OI" + order),
-        )
-        made = references.convolved(images, kernels, strides, padding, dilation, groups)
-        return references.laid_out(made, "NC" + order, data_layout)
-
-    return reference
+def _row(name: str, gives: tuple[int, ...], *cases: Case, parameters: str = _PLAIN) -> Any:
+    """A convolution of images of the layout in its ``name``, which says the dimensions, the layout of the kernel and the
+    docstring."""
+    layout = name.rpartition("_")[2].upper()
+    spatial, kernel = layout.replace("N", "").replace("C", ""), usual_kernel_layout(layout)
+    inputs = "C / groups" if parameters == _GROUPED else "C"
+    of_one = [n for letter, n in zip(kernel, cases[0].args[1].shape) if letter != "O"]
+    return CONVOLUTION.variant(
+        name, parameters, f":func:`conv{len(spatial)}d` of ``{shape_text(layout)}`` by ``{shape_text(kernel, I=inputs)}``.",
+        cases, gives, tolerance=of_products(math.prod(of_one)), spatial=spatial, data_layout=layout, kernel_layout=kernel,
+        padding="VALID" if spatial == "W" else 0,
+    )  # fmt: skip
 
 
-def _ungrouped(data_layout: str, kernel_layout: str) -> Any:
-    grouped = _reference(data_layout, kernel_layout)
-    return lambda x, w, strides=1, padding=0, dilation=1, out_dtype=None: grouped(x, w, strides, padding, dilation)
-
-
-@nn_operator(
-    reference=_ungrouped("NCW", "OIW"),
-    tolerance=of_products(10),
-    cases=[case(arg((2, 3, 7)), arg((4, 3, 3)), 2, 1)],
-)
-def conv1d_ncw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C, W)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv1d_ncw(te.placeholder((2, 3, 7)), te.placeholder((4, 3, 3)), 2, 1)
-    Tensor(conv1d, (2, 4, 4), float32)
-    """
-    return convolution("W", data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype)
-
-
-@nn_operator(
-    reference=_ungrouped("NWC", "WIO"),
-    tolerance=of_products(10),
-    cases=[case(arg((2, 7, 3)), arg((3, 3, 4)), 2, 1)],
-)
-def conv1d_nwc(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv1d_nwc(te.placeholder((2, 7, 3)), te.placeholder((3, 3, 4)), 2, 1)
-    Tensor(conv1d, (2, 4, 4), float32)
-    """
-    return convolution("W", data, kernel, strides, padding, dilation, 1, "NWC", "WIO", out_dtype)
-
-
-@nn_operator(
-    reference=_reference("NCW", "OIW"), tolerance=of_products(6), cases=[case(arg((2, 4, 7)), arg((6, 2, 3)), groups=2)]
-)
-def group_conv1d_ncw(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C / groups, W)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.group_conv1d_ncw(te.placeholder((2, 4, 7)), te.placeholder((6, 2, 3)), groups=2)
-    Tensor(conv1d, (2, 6, 5), float32)
-    """
-    return convolution("W", data, kernel, strides, padding, dilation, groups, "NCW", "OIW", out_dtype)
-
-
-@nn_operator(
-    reference=_reference("NWC", "WIO"), tolerance=of_products(6), cases=[case(arg((2, 7, 4)), arg((3, 2, 6)), groups=2)]
-)
-def group_conv1d_nwc(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C / groups, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.group_conv1d_nwc(te.placeholder((2, 7, 4)), te.placeholder((3, 2, 6)), groups=2)
-    Tensor(conv1d, (2, 5, 6), float32)
-    """
-    return convolution("W", data, kernel, strides, padding, dilation, groups, "NWC", "WIO", out_dtype)
-
-
-@nn_operator(
-    reference=_ungrouped("NCHW", "OIHW"),
-    tolerance=of_products(18),
-    cases=[
+_ROWS = [
+    _row("conv1d_ncw", (2, 4, 4), case(arg((2, 3, 7)), arg((4, 3, 3)), 2, 1)),
+    _row("conv1d_nwc", (2, 4, 4), case(arg((2, 7, 3)), arg((3, 3, 4)), 2, 1)),
+    _row("group_conv1d_ncw", (2, 6, 5), case(arg((2, 4, 7)), arg((6, 2, 3)), groups=2), parameters=_GROUPED),
+    _row("group_conv1d_nwc", (2, 5, 6), case(arg((2, 7, 4)), arg((3, 2, 6)), groups=2), parameters=_GROUPED),
+    _row(
+        "conv2d_nchw",
+        (1, 3, 5, 6),
         case(arg((1, 2, 5, 6)), arg((3, 2, 3, 3)), 1, 1, 1),
         case(arg((1, 2, 5, 6), "int8"), arg((3, 2, 3, 3), "int8"), 2, 0, 1, "int32"),
-    ],
-)
-def conv2d_nchw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C, H, W)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv2d_nchw(te.placeholder((1, 2, 5, 6)), te.placeholder((3, 2, 3, 3)), 1, 1, 1)
-    Tensor(conv2d, (1, 3, 5, 6), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
-
-
-@nn_operator(
-    reference=_ungrouped("NHWC", "HWIO"),
-    tolerance=of_products(18),
-    cases=[case(arg((1, 5, 6, 2)), arg((3, 3, 2, 3)), 1, 1, 1)],
-)
-def conv2d_nhwc(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv2d_nhwc(te.placeholder((1, 5, 6, 2)), te.placeholder((3, 3, 2, 3)), 1, 1, 1)
-    Tensor(conv2d, (1, 5, 6, 3), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, 1, "NHWC", "HWIO", out_dtype)
-
-
-@nn_operator(
-    reference=_ungrouped("HWCN", "HWIO"),
-    tolerance=of_products(18),
-    cases=[case(arg((5, 6, 2, 1)), arg((3, 3, 2, 3)), 1, 1, 1)],
-)
-def conv2d_hwcn(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """:func:`conv2d` of ``(H, W, C, N)`` by ``(H, W, C, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv2d_hwcn(te.placeholder((5, 6, 2, 1)), te.placeholder((3, 3, 2, 3)), 1, 1, 1)
-    Tensor(conv2d, (5, 6, 3, 1), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, 1, "HWCN", "HWIO", out_dtype)
+    ),
+    _row("conv2d_nhwc", (1, 5, 6, 3), case(arg((1, 5, 6, 2)), arg((3, 3, 2, 3)), 1, 1, 1)),
+    _row("conv2d_hwcn", (5, 6, 3, 1), case(arg((5, 6, 2, 1)), arg((3, 3, 2, 3)), 1, 1, 1)),
+    _row(
+        "group_conv2d_nchw",
+        (1, 6, 5, 6),
+        case(arg((1, 4, 5, 6)), arg((6, 2, 3, 3)), 1, 1, 1, 2),
+        case(arg((1, 3, 4, 4)), arg((3, 1, 2, 2)), groups=3),
+        parameters=_GROUPED,
+    ),
+    _row(
+        "group_conv2d_nhwc",
+        (1, 5, 6, 6),
+        case(arg((1, 5, 6, 4)), arg((3, 3, 2, 6)), 1, 1, 1, 2),
+        parameters=_GROUPED,
+    ),
+    _row(
+        "conv3d_ncdhw",
+        (1, 3, 4, 4, 5),
+        case(arg((1, 2, 3, 4, 4)), arg((3, 2, 2, 3, 2)), 1, 1, 1),
+        parameters=_GROUPED,
+    ),
+    _row(
+        "conv3d_ndhwc",
+        (1, 4, 4, 5, 3),
+        case(arg((1, 3, 4, 4, 2)), arg((2, 3, 2, 2, 3)), 1, 1, 1),
+        parameters=_GROUPED,
+    ),
+]
 
 
+# ---------------------------------------------------------------- channels in groups
+
+
+@complete
 def _packed_reference(
-    x: Any,
-    w: Any,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    layout: str = "",
-    out_layout: str = "",
-    out_dtype: Any = None,
-    groups: int = 1,
+    x: Any, w: Any, strides: Any, padding: Any, dilation: Any, layout: str, out_layout: str, out_dtype: Any, groups: int
 ) -> Any:
-    made = references.convolved(
-        references.plain(x, "NCHWc", "NCHW"), references.plain(w, "OIHWio", "OIHW"), strides, padding, dilation, groups
-    )
+    image, kernel = references.plain(x, "NCHWc", "NCHW"), references.plain(w, "OIHWio", "OIHW")
+    made = references.convolved(image, kernel, strides, padding, dilation, groups)
     factor = int("".join(c for c in out_layout if c.isdigit()) or w.shape[-1])
     return references.laid_out(made, "NCHW", "NCHWc", factor)
 
@@ -215,182 +121,84 @@ def conv2d_NCHWc(
     return convolved("HW", image, weight, strides, padding, dilation, groups, out_dtype, out_layout)
 
 
-@nn_operator(
-    reference=_reference("NCHW", "OIHW"),
-    tolerance=of_products(18),
-    cases=[
-        case(arg((1, 4, 5, 6)), arg((6, 2, 3, 3)), 1, 1, 1, 2),
-        case(arg((1, 3, 4, 4)), arg((3, 1, 2, 2)), groups=3),
-    ],
-)
-def group_conv2d_nchw(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C / groups, H, W)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.group_conv2d_nchw(te.placeholder((1, 4, 5, 6)), te.placeholder((6, 2, 3, 3)), 1, 1, 1, 2)
-    Tensor(conv2d, (1, 6, 5, 6), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
-
-
-@nn_operator(
-    reference=_reference("NHWC", "HWIO"),
-    tolerance=of_products(18),
-    cases=[case(arg((1, 5, 6, 4)), arg((3, 3, 2, 6)), 1, 1, 1, 2)],
-)
-def group_conv2d_nhwc(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.group_conv2d_nhwc(te.placeholder((1, 5, 6, 4)), te.placeholder((3, 3, 2, 6)), 1, 1, 1, 2)
-    Tensor(conv2d, (1, 5, 6, 6), float32)
-    """
-    return convolution("HW", data, kernel, strides, padding, dilation, groups, "NHWC", "HWIO", out_dtype)
-
-
-@nn_operator(
-    reference=_reference("NCDHW", "OIDHW"),
-    tolerance=of_products(24),
-    cases=[case(arg((1, 2, 3, 4, 4)), arg((3, 2, 2, 3, 2)), 1, 1, 1)],
-)
-def conv3d_ncdhw(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv3d` of ``(N, C, D, H, W)`` by ``(O, C / groups, D, H, W)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv3d_ncdhw(te.placeholder((1, 2, 3, 4, 4)), te.placeholder((3, 2, 2, 3, 2)), 1, 1, 1)
-    Tensor(conv3d, (1, 3, 4, 4, 5), float32)
-    """
-    return convolution("DHW", data, kernel, strides, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
-
-
-@nn_operator(
-    reference=_reference("NDHWC", "DHWIO"),
-    tolerance=of_products(24),
-    cases=[case(arg((1, 3, 4, 4, 2)), arg((2, 3, 2, 2, 3)), 1, 1, 1)],
-)
-def conv3d_ndhwc(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-) -> Tensor:
-    """:func:`conv3d` of ``(N, D, H, W, C)`` by ``(D, H, W, C / groups, O)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.conv3d_ndhwc(te.placeholder((1, 3, 4, 4, 2)), te.placeholder((2, 3, 2, 2, 3)), 1, 1, 1)
-    Tensor(conv3d, (1, 4, 4, 5, 3), float32)
-    """
-    return convolution("DHW", data, kernel, strides, padding, dilation, groups, "NDHWC", "DHWIO", out_dtype)
-
-
 # ---------------------------------------------------------------- each channel by kernels of its own
+
+_CHANNELS_BY_KERNELS = {"NCHW": "OIHW", "NHWC": "HWOI"}  # the layout of the kernel: channels as O, kernels of one as I
 
 
 def _depthwise(
     data: Tensor,
     kernel: Tensor,
-    parts: str,
-    data_layout: str,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    out_dtype: Any,
-) -> Tensor:
-    """``parts`` has the dimensions of the kernel: channels as O, and kernels of a channel as o."""
-    image = arranged(data, data_layout, "NCHW", "the data")
-    weight = require_tensor(kernel, "the kernel", 4)
-    channels = integer(image.extent("C"), "the number of channels of a depthwise convolution")
-    require_extent(
-        weight.shape[parts.index("O")], channels, f"axis {parts.index('O')} of kernel `{weight.name}` {weight.shape}"
-    )
-    multiplier = integer(weight.shape[parts.index("o")], "the number of kernels of a channel")
-    kernels = Arranged(weight, Layout(tuple(parts), {"O": multiplier}))
-    return convolved("HW", image, kernels, strides, padding, dilation, channels, out_dtype)
-
-
-def _depthwise_reference(kernel_order: Any, data_layout: str) -> Any:
-    def reference(x: Any, w: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1, **_: Any) -> Any:
-        kernels = w.transpose(kernel_order)
-        flat = kernels.reshape(-1, 1, *kernels.shape[2:])
-        image = references.plain(x, data_layout, "NCHW")
-        made = references.convolved(image, flat, strides, padding, dilation, len(kernels))
-        return references.laid_out(made, "NCHW", data_layout)
-
-    return reference
-
-
-@nn_operator(
-    reference=_depthwise_reference((0, 1, 2, 3), "NCHW"),
-    tolerance=of_products(9),
-    cases=[
-        case(arg((1, 3, 5, 6)), arg((3, 2, 3, 3)), 1, 1, 1),
-        case(arg((2, 1, 4, 4)), arg((1, 3, 2, 2)), 2, 0, 1),
-        case(arg((1, 3, 5, 5), "int8"), arg((3, 1, 2, 2), "int8"), 1, 0, 2, out_dtype="int32"),
-    ],
-)
-def depthwise_conv2d_nchw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, out_dtype: Any = None
-) -> Tensor:
-    """Each channel of ``(N, C, H, W)`` by ``M`` kernels of its own, ``(C, M, H, W)``: ``(N, C * M, …)``.
-
-    Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 8, 6, 6), name="x"), te.placeholder((8, 2, 3, 3), name="w")
-    >>> topi.nn.depthwise_conv2d_nchw(x, w, 1, 1, 1)
-    Tensor(conv2d, (1, 16, 6, 6), float32)
-    """
-    return _depthwise(data, kernel, "OoHW", "NCHW", strides, padding, dilation, out_dtype)
-
-
-@nn_operator(
-    reference=_depthwise_reference((2, 3, 0, 1), "NHWC"),
-    tolerance=of_products(9),
-    cases=[case(arg((1, 5, 6, 3)), arg((3, 3, 3, 2)), 1, 1, 1), case(arg((1, 4, 4, 2)), arg((2, 1, 2, 1)), 3)],
-)
-def depthwise_conv2d_nhwc(
-    data: Tensor,
-    kernel: Tensor,
     strides: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
-    kernel_layout: str = "HWOI",
+    kernel_layout: str = "",
     out_dtype: Any = None,
+    *,
+    data_layout: str,
 ) -> Tensor:
-    """Each channel of ``(N, H, W, C)`` by ``M`` kernels of its own, ``(H, W, C, M)``: ``(N, …, C * M)``.
+    chosen(kernel_layout, (_CHANNELS_BY_KERNELS[data_layout],), "the layout of the kernel")
+    image = arranged(data, data_layout, "NCHW", "the data")
+    weight = require_tensor(kernel, "the kernel", 4)
+    channels = integer(image.extent("C"), "the number of channels of a depthwise convolution")
+    at = kernel_layout.index("O")
+    require_extent(weight.shape[at], channels, f"axis {at} of kernel `{weight.name}` {weight.shape}")
+    multiplier = integer(weight.shape[kernel_layout.index("I")], "the number of kernels of a channel")
+    kernels = Arranged(weight, Layout(tuple(kernel_layout.replace("I", "o")), {"O": multiplier}))
+    return convolved("HW", image, kernels, strides, padding, dilation, channels, out_dtype)
 
-    Raises as :func:`depthwise_conv2d_nchw`.
 
-    >>> from tir import te, topi
-    >>> topi.nn.depthwise_conv2d_nhwc(te.placeholder((1, 5, 6, 3)), te.placeholder((3, 3, 3, 2)), 1, 1, 1)
-    Tensor(conv2d, (1, 5, 6, 6), float32)
-    """
-    chosen(kernel_layout, ("HWOI",), "the layout of the kernel")
-    return _depthwise(data, kernel, "HWOo", "NHWC", strides, padding, dilation, out_dtype)
+def _depthwise_reference(
+    data: Any,
+    kernel: Any,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    kernel_layout: str,
+    out_dtype: Any,
+    data_layout: str,
+) -> Any:
+    kernels = references.plain(kernel, kernel_layout, "OIHW")
+    image = references.plain(data, data_layout, "NCHW")
+    flat = kernels.reshape(-1, 1, *kernels.shape[2:])
+    made = references.convolved(image, flat, strides, padding, dilation, len(kernels))
+    return references.laid_out(made, "NCHW", data_layout)
+
+
+def _depthwise_row(layout: str, parameters: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    kernel = _CHANNELS_BY_KERNELS[layout]
+    return Definition(_depthwise, _depthwise_reference, "nn", "nn").variant(
+        f"depthwise_conv2d_{layout.lower()}",
+        parameters,
+        f"""
+        Each channel of ``{shape_text(layout)}`` by ``M`` kernels of its own, ``{shape_text(kernel, O="C", I="M")}``.
+
+        The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a
+        kernel of another number of channels.
+        """,
+        cases,
+        gives,
+        tolerance=of_products(9),
+        data_layout=layout,
+        kernel_layout=kernel,
+    )
+
+
+_DEPTHWISE = [
+    _depthwise_row(
+        "NCHW",
+        _PLAIN,
+        (1, 6, 5, 6),
+        case(arg((1, 3, 5, 6)), arg((3, 2, 3, 3)), 1, 1, 1),
+        case(arg((2, 1, 4, 4)), arg((1, 3, 2, 2)), 2, 0, 1),
+        case(arg((1, 3, 5, 5), "int8"), arg((3, 1, 2, 2), "int8"), 1, 0, 2, out_dtype="int32"),
+    ),
+    _depthwise_row(
+        "NHWC",
+        "data kernel strides padding dilation kernel_layout out_dtype",
+        (1, 5, 6, 6),
+        case(arg((1, 5, 6, 3)), arg((3, 3, 3, 2)), 1, 1, 1),
+        case(arg((1, 4, 4, 2)), arg((2, 1, 2, 1)), 3),
+    ),
+]
+__test__ = {f.__name__: f for f in (*_ROWS, *_DEPTHWISE)}  # their docstrings have examples

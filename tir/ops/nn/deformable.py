@@ -11,9 +11,11 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import constant, integer, may_differ
+from ..variants import Definition
 from . import _references as references
-from ._operator import arg, case, nn_operator, of_products
+from ._operator import arg, case, of_products
 from .checks import numbers, out_type, wide
 from .convolution import channels_of_group, usual_kernel_layout
 from .layouts import Arranged, arranged
@@ -24,13 +26,14 @@ def _deformable(
     data: Tensor,
     offset: Tensor,
     kernel: Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    deformable_groups: int,
-    groups: int,
-    out_dtype: Any,
-    mask: Any,
+    strides: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    deformable_groups: int = 1,
+    groups: int = 1,
+    out_dtype: Any = None,
+    mask: Any = None,
+    *,
     layout: str,
 ) -> Tensor:
     image, moves = (arranged(x, layout, "NCHW", f"the {what}") for x, what in ((data, "data"), (offset, "offset")))
@@ -114,26 +117,15 @@ def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], 
     return te.compute(shape, element, name="deformable_conv2d")
 
 
-def _reference(layout: str) -> Any:
-    def reference(
-        x: Any,
-        offset: Any,
-        w: Any,
-        strides: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        deformable_groups: int = 1,
-        groups: int = 1,
-        out_dtype: Any = None,
-        mask: Any = None,
-    ) -> Any:
-        x, offset = references.plain(x, layout, "NCHW"), references.plain(offset, layout, "NCHW")
-        w = references.plain(w, usual_kernel_layout(layout), "OIHW")
-        factors = None if mask is None else references.plain(mask, layout, "NCHW")
-        made = _loops(x, offset, w, strides, padding, dilation, deformable_groups, groups, factors)
-        return references.laid_out(made, "NCHW", layout)
-
-    return reference
+def _reference(
+    data: Any, offset: Any, kernel: Any, strides: Any, padding: Any, dilation: Any, deformable_groups: int, groups: int,
+    out_dtype: Any, mask: Any, layout: str,
+) -> Any:  # fmt: skip
+    x, moves = references.plain(data, layout, "NCHW"), references.plain(offset, layout, "NCHW")
+    w = references.plain(kernel, usual_kernel_layout(layout), "OIHW")
+    factors = None if mask is None else references.plain(mask, layout, "NCHW")
+    made = _loops(x, moves, w, strides, padding, dilation, deformable_groups, groups, factors)
+    return references.laid_out(made, "NCHW", layout)
 
 
 def _loops(
@@ -172,68 +164,41 @@ def _interpolated(image: np.ndarray, row: float, column: float) -> float:
     return float(np.array([a + 1 - row, row - a]) @ corners @ np.array([b + 1 - column, column - b]))
 
 
-@nn_operator(
-    reference=_reference("NCHW"),
-    tolerance=of_products(24),
-    cases=(
+def _operator(layout: str, doc: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    return Definition(_deformable, _reference, "nn", "nn").variant(
+        f"deformable_conv2d_{layout.lower()}",
+        "data offset kernel strides padding dilation deformable_groups groups out_dtype mask",
+        doc,
+        cases,
+        gives,
+        tolerance=of_products(24),
+        layout=layout,
+    )
+
+
+_OPERATORS = [
+    _operator(
+        "NCHW",
+        """
+        :func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
+
+        ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each
+        element of the kernel how far down and how far right it is read, at each place of the result. Between elements the
+        image is linear, outside 0. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version,
+        2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree.
+        """,
+        (1, 2, 4, 5),
         case(arg((1, 2, 4, 5)), arg((1, 18, 4, 5)), arg((2, 2, 3, 3)), 1, 1),
         case(arg((2, 4, 4, 4)), arg((2, 16, 2, 2)), arg((2, 2, 2, 2)), 2, 0, 1, 2, 2),
         case(arg((1, 1, 5, 5)), arg((1, 8, 3, 3)), arg((1, 1, 2, 2)), 1, 0, 2, mask=arg((1, 4, 3, 3))),
     ),
-)
-def deformable_conv2d_nchw(
-    data: Tensor,
-    offset: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    deformable_groups: int = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-    mask: Any = None,
-) -> Tensor:
-    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
-
-    ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element
-    of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is
-    linear, outside 0. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is
-    as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 2, 4, 4), name="x"), te.placeholder((3, 2, 3, 3), name="w")
-    >>> topi.nn.deformable_conv2d_nchw(x, te.placeholder((1, 18, 4, 4), name="offset"), w, 1, 1)
-    Tensor(deformable_conv2d, (1, 3, 4, 4), float32)
-    """
-    return _deformable(
-        data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype, mask, "NCHW"
-    )
-
-
-@nn_operator(
-    reference=_reference("NHWC"),
-    tolerance=of_products(24),
-    cases=(case(arg((1, 4, 3, 2)), arg((1, 3, 2, 8)), arg((2, 2, 2, 3))),),
-)
-def deformable_conv2d_nhwc(
-    data: Tensor,
-    offset: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    deformable_groups: int = 1,
-    groups: int = 1,
-    out_dtype: Any = None,
-    mask: Any = None,
-) -> Tensor:
-    """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 4, 4, 2), name="x"), te.placeholder((3, 3, 2, 5), name="w")
-    >>> topi.nn.deformable_conv2d_nhwc(x, te.placeholder((1, 4, 4, 18), name="offset"), w, 1, 1)
-    Tensor(deformable_conv2d, (1, 4, 4, 5), float32)
-    """
-    return _deformable(
-        data, offset, kernel, strides, padding, dilation, deformable_groups, groups, out_dtype, mask, "NHWC"
-    )
+    _operator(
+        "NHWC",
+        """
+        :func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
+        """,
+        (1, 3, 2, 3),
+        case(arg((1, 4, 3, 2)), arg((1, 3, 2, 8)), arg((2, 2, 2, 3))),
+    ),
+]
+__test__ = {f.__name__: f for f in _OPERATORS}  # their docstrings have examples

@@ -108,3 +108,12 @@ def arranged(tensor: Tensor, word: str, axes: str, what: str) -> Arranged:
                 )
             factors[part.upper()] = integer(extent, f"the size of a group of axis {part.upper()} of {what}")
     return Arranged(tensor, Layout(parts, factors))
+
+
+def shape_text(word: str, **extents: str) -> str:
+    """The shape of a tensor in a layout, as docstrings show it; ``extents`` are what axes are called other than their letters.
+
+    >>> shape_text("OIHW", I="C / groups")
+    '(O, C / groups, H, W)'
+    """
+    return f"({', '.join(extents.get(letter, letter) for letter in word)})"

@@ -16,6 +16,7 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..places import constant
+from ..registry import complete
 from ..shapes import axes_of, axis_of
 from ._operator import arg, case, nn_operator
 from .checks import require_float, require_shape, require_tensor, require_vector, wide
@@ -107,19 +108,11 @@ def _shaped(value: Any, x: np.ndarray, axes: Sequence[int]) -> Any:
 # ---------------------------------------------------------------- over the batch
 
 
+@complete
 def _batch_norm_reference(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    mean: Any,
-    variance: Any,
-    axis: int = 1,
-    epsilon: float = 1e-5,
-    center: bool = True,
-    scale: bool = True,
-    training: bool = False,
-    momentum: float = 0.1,
-) -> Any:
+    x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, axis: int, epsilon: float, center: bool, scale: bool,
+    training: bool, momentum: float,
+) -> Any:  # fmt: skip
     others = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     kept = [axis % x.ndim]
     own = (x.mean(axis=others), x.var(axis=others)) if training else (mean, variance)

@@ -18,10 +18,12 @@ from ...dtype import DType
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import chosen, constant, integer
 from ..reduction import maximum_reducer
+from ..variants import Definition
 from . import _references as references
-from ._operator import arg, case, nn_operator
+from ._operator import arg, case
 from .checks import numbers, wide
 from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
@@ -143,16 +145,17 @@ def _image(data: Tensor, layout: str, spatial: str) -> Arranged:
 
 
 def _windowed(
-    spatial: str,
-    data: Any,
+    data: Tensor,
     kernel: Any,
     stride: Any,
     dilation: Any,
     padding: Any,
     pool_type: str,
-    ceil_mode: bool,
-    layout: str,
-    count_include_pad: bool,
+    ceil_mode: bool = False,
+    layout: str = "",
+    count_include_pad: bool = True,
+    *,
+    spatial: str,
 ) -> Tensor:
     chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = _image(data, layout, spatial)
@@ -163,24 +166,13 @@ def _windowed(
 # ---------------------------------------------------------------- windows, one by one
 
 
-def _reference(spatial: str) -> Any:
-    def reference(
-        x: Any,
-        kernel: Any,
-        stride: Any,
-        dilation: Any,
-        padding: Any,
-        pool_type: str,
-        ceil_mode: bool = False,
-        layout: str = "",
-        count_include_pad: bool = True,
-    ) -> Any:
-        order = layout or f"NC{spatial}"
-        image = references.plain(x, order, f"NC{spatial}")
-        made = _pooled(image, kernel, stride, dilation, padding, pool_type, ceil_mode, count_include_pad)
-        return references.laid_out(made, f"NC{spatial}", order, x.shape[-1])
-
-    return reference
+def _reference(
+    data: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool, layout: str,
+    count_include_pad: bool, spatial: str,
+) -> Any:  # fmt: skip
+    image = references.plain(data, layout, f"NC{spatial}")
+    made = _pooled(image, kernel, stride, dilation, padding, pool_type, ceil_mode, count_include_pad)
+    return references.laid_out(made, f"NC{spatial}", layout, data.shape[-1])
 
 
 def _pooled(
@@ -231,33 +223,35 @@ def _cases(spatial: str) -> Any:
     )
 
 
-@nn_operator(
-    reference=_reference("W"),
-    cases=(*_cases("W"), case(arg(("n", 2, "w")), 3, 2, 1, 1, "avg"), case(arg((2, 1, 2)), 5, 1, 2, 4, "max")),
-)
-def pool1d(
-    data: Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCW",
-    count_include_pad: bool = True,
-) -> Tensor:
-    """As :func:`pool2d`, of one dimension.
-
-    >>> from tir import te, topi
-    >>> topi.nn.pool1d(te.placeholder((1, 2, 7)), 3, 2, 1, 1, 'max')
-    Tensor(max_pool, (1, 2, 4), float32)
-    """
-    return _windowed("W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+def _operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    return Definition(_windowed, _reference, "nn", "nn").variant(
+        f"pool{len(spatial)}d", "data kernel stride dilation padding pool_type ceil_mode layout count_include_pad", doc, cases,
+        gives, spatial=spatial, layout=f"NC{spatial}",
+    )  # fmt: skip
 
 
-@nn_operator(
-    reference=_reference("HW"),
-    cases=(
+_POOLS = [
+    _operator(
+        "As :func:`pool2d`, of one dimension.",
+        "W",
+        (1, 2, 4),
+        *_cases("W"),
+        case(arg(("n", 2, "w")), 3, 2, 1, 1, "avg"),
+        case(arg((2, 1, 2)), 5, 1, 2, 4, "max"),
+    ),
+    _operator(
+        """
+        The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
+
+        ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
+        each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, if
+        it begins before it. Padding is never the largest, and counts among the elements of a mean unless
+        ``count_include_pad`` is false; what is beyond the padding never does.
+
+        Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes.
+        """,
+        "HW",
+        (1, 2, 4, 3),
         *_cases("HW"),
         case(arg((1, 2, 4, 4, 3)), (2, 3), 1, 1, 0, "max", layout="NCHWc"),
         case(arg((1, 2, 4, 5), "int8"), 2, 2, 1, 0, "max"),
@@ -267,68 +261,24 @@ def pool1d(
         case(arg((1, 1, 2, 2), values=[[[[math.nan, -math.inf], [-math.inf, -math.inf]]]]), 1, 1, 1, 1, "max"),
         case(arg(("n", 2, "h", "w")), 2, 2, 1, 1, "max"),
     ),
-)
-def pool2d(
-    data: Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCHW",
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
-
-    ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
-    each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, if it
-    begins before it. Padding is never the largest, and counts among the elements of a mean unless ``count_include_pad`` is
-    false; what is beyond the padding never does.
-
-    Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes.
-
-    >>> from tir import te, topi
-    >>> topi.nn.pool2d(te.placeholder((1, 3, 8, 8), name="x"), 3, 2, 1, 1, "max")
-    Tensor(max_pool, (1, 3, 4, 4), float32)
-    """
-    return _windowed("HW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-
-
-@nn_operator(reference=_reference("DHW"), cases=_cases("DHW")[1:4])
-def pool3d(
-    data: Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    pool_type: str,
-    ceil_mode: bool = False,
-    layout: str = "NCDHW",
-    count_include_pad: bool = True,
-) -> Tensor:
-    """As :func:`pool2d`, of three dimensions.
-
-    >>> from tir import te, topi
-    >>> topi.nn.pool3d(te.placeholder((1, 2, 7, 6, 5)), 2, 2, 1, 0, 'avg')
-    Tensor(avg_pool, (1, 2, 3, 3, 2), float32)
-    """
-    return _windowed("DHW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+    _operator("As :func:`pool2d`, of three dimensions.", "DHW", (1, 2, 3, 3, 2), *_cases("DHW")[1:4]),
+]
 
 
 # ---------------------------------------------------------------- norms of windows
 
 
 def _lp_pool(
-    spatial: str,
-    data: Any,
+    data: Tensor,
     kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
-    p: float,
-    ceil_mode: bool,
-    layout: str,
+    stride: Any = 1,
+    dilation: Any = 1,
+    padding: Any = 0,
+    p: float = 2,
+    ceil_mode: bool = False,
+    layout: str = "",
+    *,
+    spatial: str,
 ) -> Tensor:
     image = _image(data, layout, spatial)
     dtype = image.tensor.dtype
@@ -361,93 +311,51 @@ def _lp_pool(
     return te.compute(shape, root, name="lp_pool")
 
 
-def _lp_reference(spatial: str) -> Any:
-    def reference(
-        x: Any,
-        kernel: Any,
-        stride: Any = 1,
-        dilation: Any = 1,
-        padding: Any = 0,
-        p: float = 2,
-        ceil_mode: bool = False,
-        layout: str = "",
-    ) -> Any:
-        order = layout or f"NC{spatial}"
-        made = _pooled(
-            references.plain(x, order, f"NC{spatial}"), kernel, stride, dilation, padding, p, ceil_mode, True
-        )
-        return references.laid_out(made, f"NC{spatial}", order)
-
-    return reference
-
-
-@nn_operator(
-    reference=_lp_reference("W"), tolerance=64, cases=(case(arg((2, 3, 7)), 3, 2, 1, 1), case(arg((1, 1, 4)), 2, p=3))
-)
-def lp_pool1d(
-    data: Tensor,
+def _lp_reference(
+    data: Any,
     kernel: Any,
-    stride: Any = 1,
-    dilation: Any = 1,
-    padding: Any = 0,
-    p: float = 2,
-    ceil_mode: bool = False,
-    layout: str = "NCW",
-) -> Tensor:
-    """As :func:`lp_pool2d`, of one dimension.
-
-    >>> from tir import te, topi
-    >>> topi.nn.lp_pool1d(te.placeholder((2, 3, 7)), 3, 2, 1, 1)
-    Tensor(lp_pool, (2, 3, 4), float32)
-    """
-    return _lp_pool("W", data, kernel, stride, dilation, padding, p, ceil_mode, layout)
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    p: float,
+    ceil_mode: bool,
+    layout: str,
+    spatial: str,
+) -> Any:
+    image = references.plain(data, layout, f"NC{spatial}")
+    made = _pooled(image, kernel, stride, dilation, padding, p, ceil_mode, True)
+    return references.laid_out(made, f"NC{spatial}", layout)
 
 
-@nn_operator(
-    reference=_lp_reference("HW"),
-    tolerance=64,
-    cases=(
+def _lp_operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    return Definition(_lp_pool, _lp_reference, "nn", "nn").variant(
+        f"lp_pool{len(spatial)}d", "data kernel stride dilation padding p ceil_mode layout", doc, cases, gives, tolerance=64,
+        spatial=spatial, layout=f"NC{spatial}",
+    )  # fmt: skip
+
+
+_NORMS = [
+    _lp_operator(
+        "As :func:`lp_pool2d`, of one dimension.",
+        "W",
+        (2, 3, 4),
+        case(arg((2, 3, 7)), 3, 2, 1, 1),
+        case(arg((1, 1, 4)), 2, p=3),
+    ),
+    _lp_operator(
+        """
+        The p-norm of each window, ``sum(|x| ** p) ** (1 / p)``; the other attributes are those of :func:`pool2d`.
+
+        Raises ``TensorExpressionError`` as :func:`pool2d`, for a ``p`` that is not positive, and for integers.
+        """,
+        "HW",
+        (1, 2, 3, 2),
         case(arg((1, 2, 5, 4)), (2, 3), 2, 1, 1),
         case(arg((1, 4, 5, 2)), 2, 2, p=1, ceil_mode=True, layout="NHWC"),
         case(arg((1, 1, 4, 4), "float16"), 2, 2, p=1.5),
     ),
-)
-def lp_pool2d(
-    data: Tensor,
-    kernel: Any,
-    stride: Any = 1,
-    dilation: Any = 1,
-    padding: Any = 0,
-    p: float = 2,
-    ceil_mode: bool = False,
-    layout: str = "NCHW",
-) -> Tensor:
-    """The p-norm of each window, ``sum(|x| ** p) ** (1 / p)``; the other attributes are those of :func:`pool2d`.
-
-    Raises ``TensorExpressionError`` as :func:`pool2d`, for a ``p`` that is not positive, and for integers.
-
-    >>> from tir import te, topi
-    >>> topi.nn.lp_pool2d(te.placeholder((1, 3, 8, 8), name="x"), 2, 2)
-    Tensor(lp_pool, (1, 3, 4, 4), float32)
-    """
-    return _lp_pool("HW", data, kernel, stride, dilation, padding, p, ceil_mode, layout)
-
-
-@nn_operator(reference=_lp_reference("DHW"), tolerance=64, cases=[case(arg((1, 2, 3, 4, 3)), 2, 2, 1, 1)])
-def lp_pool3d(
-    data: Tensor,
-    kernel: Any,
-    stride: Any = 1,
-    dilation: Any = 1,
-    padding: Any = 0,
-    p: float = 2,
-    ceil_mode: bool = False,
-    layout: str = "NCDHW",
-) -> Tensor:
-    """As :func:`lp_pool2d`, of three dimensions.
-
-    >>> from tir import te, topi
-    >>> topi.nn.lp_pool3d(te.placeholder((1, 2, 3, 4, 3)), 2, 2, 1, 1)
-    Tensor(lp_pool, (1, 2, 2, 3, 2), float32)
-    """
-    return _lp_pool("DHW", data, kernel, stride, dilation, padding, p, ceil_mode, layout)
+    _lp_operator(
+        "As :func:`lp_pool2d`, of three dimensions.", "DHW", (1, 2, 2, 3, 2), case(arg((1, 2, 3, 4, 3)), 2, 2, 1, 1)
+    ),
+]
+__test__ = {f.__name__: f for f in (*_POOLS, *_NORMS)}  # their docstrings have examples

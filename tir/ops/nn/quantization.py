@@ -221,13 +221,16 @@ def _simulated_reference(x: Any, out_dtype: str, scale: Any = None, zero_point: 
     return _quantize_reference(x, scale, zero_point, axis, out_dtype).astype(float)
 
 
+_SIMULATED = (
+    case(arg((2, 5)), "int8", 0.25, 3),
+    case(arg((2, 3, 4)), "uint8", arg((3,), "float32", "positive"), arg((3,), "int32"), 1),
+    case(arg((2, 5)), "disable"),
+)
+
+
 @nn_operator(
     reference=_simulated_reference,
-    cases=(
-        case(arg((2, 5)), "int8", 0.25, 3),
-        case(arg((2, 3, 4)), "uint8", arg((3,), "float32", "positive"), arg((3,), "int32"), 1),
-        case(arg((2, 5)), "disable"),
-    ),
+    cases=_SIMULATED,
 )
 def simulated_quantize(
     data: Tensor, out_dtype: Any, output_scale: Any = None, output_zero_point: Any = None, axis: int = -1
@@ -255,11 +258,7 @@ def simulated_quantize(
     reference=lambda x, in_dtype, scale=1, zero_point=0, axis=-1: (
         x if in_dtype == "disable" else _dequantize_reference(x, scale, zero_point, axis)
     ),
-    cases=(
-        case(arg((2, 5)), "int8", 0.25, 3),
-        case(arg((2, 3, 4)), "uint8", arg((3,), "float32", "positive"), arg((3,), "int32"), 1),
-        case(arg((2, 5)), "disable"),
-    ),
+    cases=_SIMULATED,
 )
 def simulated_dequantize(
     data: Tensor, in_dtype: Any, input_scale: Any = None, input_zero_point: Any = None, axis: int = -1

@@ -17,6 +17,7 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..places import constant
+from ..registry import complete
 from ._operator import arg, case, nn_operator
 from .checks import require_float, require_shape, require_tensor, wide
 
@@ -160,16 +161,8 @@ def _gates(x: Any, weights: Any, bias: Any, layout: str, order: str) -> list[np.
     return [x @ parts[0][layout.index(c)].T + parts[1][layout.index(c)] for c in order]
 
 
-def _rnn_reference(
-    x: Any,
-    w_i: Any,
-    w_h: Any,
-    b_i: Any = None,
-    b_h: Any = None,
-    h_init: Any = None,
-    act: str = "tanh",
-    reverse: bool = False,
-) -> np.ndarray:
+@complete
+def _rnn_reference(x: Any, w_i: Any, w_h: Any, b_i: Any, b_h: Any, h_init: Any, act: str, reverse: bool) -> np.ndarray:
     state = [np.zeros((x.shape[1], len(w_i))) if h_init is None else h_init]
 
     def step(row: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -180,19 +173,11 @@ def _rnn_reference(
     return _in_time(x, reverse, step)[0]
 
 
+@complete
 def _gru_reference(
-    x: Any,
-    w_i: Any,
-    w_h: Any,
-    b_i: Any = None,
-    b_h: Any = None,
-    h_init: Any = None,
-    f_act: str = "sigmoid",
-    g_act: str = "tanh",
-    reverse: bool = False,
-    linear_before_reset: bool = False,
-    weight_layout: str = "ZRH",
-) -> np.ndarray:
+    x: Any, w_i: Any, w_h: Any, b_i: Any, b_h: Any, h_init: Any, f_act: str, g_act: str, reverse: bool,
+    linear_before_reset: bool, weight_layout: str,
+) -> np.ndarray:  # fmt: skip
     hidden = len(w_i) // 3
     state = [np.zeros((x.shape[1], hidden)) if h_init is None else h_init]
     n = weight_layout.index("H")
@@ -211,10 +196,10 @@ def _gru_reference(
     return _in_time(x, reverse, step)[0]
 
 
+@complete
 def _lstm_reference(
-    x: Any, w_i: Any, w_h: Any, b_i: Any = None, b_h: Any = None, h_init: Any = None, c_init: Any = None, proj: Any = None,
-    p_i: Any = None, p_f: Any = None, p_o: Any = None, f_act: str = "sigmoid", g_act: str = "tanh", h_act: str = "tanh",
-    reverse: bool = False, weight_layout: str = "IFGO",
+    x: Any, w_i: Any, w_h: Any, b_i: Any, b_h: Any, h_init: Any, c_init: Any, proj: Any, p_i: Any, p_f: Any, p_o: Any,
+    f_act: str, g_act: str, h_act: str, reverse: bool, weight_layout: str,
 ) -> Any:  # fmt: skip
     batch, hidden = x.shape[1], len(w_i) // 4
     h = np.zeros((batch, w_h.shape[1])) if h_init is None else h_init

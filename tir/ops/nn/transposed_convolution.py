@@ -15,26 +15,29 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..cases import Case
 from ..places import chosen, constant, integer, may_differ
+from ..variants import Definition
 from . import _references as references
-from ._operator import arg, case, nn_operator, of_products
+from ._operator import arg, case, of_products
 from .checks import numbers, out_type
 from .layouts import Arranged, arranged
 from .windows import dilated, padded, pads_of
 
 
 def _transposed(
-    spatial: str,
     data: Tensor,
     kernel: Tensor,
-    strides: Any,
-    padding: Any,
-    out_dtype: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-    data_layout: str,
-    kernel_layout: str,
+    strides: Any = 1,
+    padding: Any = 0,
+    out_dtype: Any = None,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    data_layout: str = "",
+    kernel_layout: str = "",
+    *,
+    spatial: str,
 ) -> Tensor:
     count = len(spatial)
     image = arranged(data, data_layout or f"NC{spatial}", f"NC{spatial}", "the data")
@@ -100,25 +103,14 @@ def _summed(
     return te.compute(shape, element, name=f"conv{len(spatial)}d_transpose")
 
 
-def _reference(spatial: str) -> Any:
-    def reference(
-        x: Any,
-        w: Any,
-        strides: Any = 1,
-        padding: Any = 0,
-        out_dtype: Any = None,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-        data_layout: str = "",
-        kernel_layout: str = "",
-    ) -> Any:
-        x = references.plain(x, data_layout or f"NC{spatial}", f"NC{spatial}")
-        w = references.plain(w, kernel_layout or f"IO{spatial}", f"IO{spatial}")
-        made = _scattered(x, w, strides, padding, output_padding, groups, dilation)
-        return references.laid_out(made, f"NC{spatial}", data_layout or f"NC{spatial}")
-
-    return reference
+def _reference(
+    data: Any, kernel: Any, strides: Any, padding: Any, out_dtype: Any, output_padding: Any, groups: int, dilation: Any,
+    data_layout: str, kernel_layout: str, spatial: str,
+) -> Any:  # fmt: skip
+    x = references.plain(data, data_layout or f"NC{spatial}", f"NC{spatial}")
+    w = references.plain(kernel, kernel_layout or f"IO{spatial}", f"IO{spatial}")
+    made = _scattered(x, w, strides, padding, output_padding, groups, dilation)
+    return references.laid_out(made, f"NC{spatial}", data_layout or f"NC{spatial}")
 
 
 def _scattered(
@@ -148,45 +140,46 @@ def _scattered(
     return made[(..., *(slice(a, n - b) for (a, b), n in zip(ends, whole)))]
 
 
-@nn_operator(
-    reference=_reference("W"),
-    aliases=("conv1d_transpose_ncw", "group_conv1d_transpose_ncw"),
-    tolerance=of_products(12),
-    cases=(
+def _operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
+    name, layout = f"conv{len(spatial)}d_transpose", f"NC{spatial}"
+    by_layout = f"{name}_{layout.lower()}"
+    return Definition(_transposed, _reference, "nn", "nn").variant(
+        name,
+        "data kernel strides padding out_dtype output_padding groups dilation data_layout kernel_layout",
+        doc,
+        cases,
+        gives,
+        aliases=(by_layout, f"group_{by_layout}"),
+        tolerance=of_products(12 if spatial == "W" else 30),
+        spatial=spatial,
+        data_layout=layout,
+        kernel_layout=f"IO{spatial}",
+    )
+
+
+_OPERATORS = [
+    _operator(
+        "As :func:`conv2d_transpose`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(C, O / groups, W)``.",
+        "W",
+        (2, 2, 10),
         case(arg((2, 3, 5)), arg((3, 2, 3)), 2, 1, None, 1),
         case(arg((1, 4, 4)), arg((4, 1, 2)), 3, (0, 1), None, 0, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, 0, None, 1, 1, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, "SAME"),
     ),
-)
-def conv1d_transpose(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    out_dtype: Any = None,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    data_layout: str = "NCW",
-    kernel_layout: str = "IOW",
-) -> Tensor:
-    """As :func:`conv2d_transpose`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(C, O / groups, W)``.
+    _operator(
+        """
+        The transposed convolution: the gradient of :func:`conv2d` by its data.
 
-    >>> from tir import te, topi
-    >>> topi.nn.conv1d_transpose(te.placeholder((2, 3, 5)), te.placeholder((3, 2, 3)), 2, 1, None, 1)
-    Tensor(conv1d_transpose, (2, 2, 10), float32)
-    """
-    return _transposed(
-        "W", data, kernel, strides, padding, out_dtype, output_padding, groups, dilation, data_layout, kernel_layout
-    )
+        ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and
+        ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is
+        taken away at the ends, ``output_padding`` added at the last one; ``"SAME"`` leaves ``H * stride`` rows.
 
-
-@nn_operator(
-    reference=_reference("HW"),
-    aliases=("conv2d_transpose_nchw", "group_conv2d_transpose_nchw"),
-    tolerance=of_products(30),
-    cases=(
+        Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the
+        stride and the dilation.
+        """,
+        "HW",
+        (1, 2, 8, 6),
         case(arg((1, 3, 4, 3)), arg((3, 2, 3, 3)), 2, 1, None, 1),
         case(arg((2, 2, 3, 3)), arg((2, 3, 2, 4)), (1, 3), (0, 1, 1, 2)),
         case(arg((1, 4, 3, 3)), arg((4, 2, 3, 3)), 2, 1, None, (1, 0), 2),
@@ -196,63 +189,11 @@ def conv1d_transpose(
         case(arg((0, 2, 3, 3)), arg((2, 2, 2, 2))),
         case(arg(("n", 2, "h", 3)), arg((2, 2, 3, 3)), 2, 1),
     ),
-)
-def conv2d_transpose(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    out_dtype: Any = None,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "IOHW",
-) -> Tensor:
-    """The transposed convolution: the gradient of :func:`conv2d` by its data.
-
-    ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and
-    ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is taken
-    away at the ends, ``output_padding`` added at the last one; ``"SAME"`` leaves ``H * stride`` rows.
-
-    Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the
-    stride and the dilation.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 8, 4, 4), name="x"), te.placeholder((8, 3, 3, 3), name="w")
-    >>> topi.nn.conv2d_transpose(x, w, strides=2, padding=1, output_padding=1)
-    Tensor(conv2d_transpose, (1, 3, 8, 8), float32)
-    """
-    return _transposed(
-        "HW", data, kernel, strides, padding, out_dtype, output_padding, groups, dilation, data_layout, kernel_layout
-    )
-
-
-@nn_operator(
-    reference=_reference("DHW"),
-    aliases=("conv3d_transpose_ncdhw", "group_conv3d_transpose_ncdhw"),
-    tolerance=of_products(30),
-    cases=(case(arg((1, 2, 2, 3, 2)), arg((2, 2, 2, 3, 2)), (1, 2, 2), 1, None, (0, 1, 0)),),
-)
-def conv3d_transpose(
-    data: Tensor,
-    kernel: Tensor,
-    strides: Any = 1,
-    padding: Any = 0,
-    out_dtype: Any = None,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "IODHW",
-) -> Tensor:
-    """As :func:`conv2d_transpose`, of three dimensions: ``data`` is ``(N, C, D, H, W)``.
-
-    >>> from tir import te, topi
-    >>> x0, x1 = te.placeholder((1, 2, 2, 3, 2)), te.placeholder((2, 2, 2, 3, 2))
-    >>> topi.nn.conv3d_transpose(x0, x1, (1, 2, 2), 1, None, (0, 1, 0))
-    Tensor(conv3d_transpose, (1, 2, 1, 6, 2), float32)
-    """
-    return _transposed(
-        "DHW", data, kernel, strides, padding, out_dtype, output_padding, groups, dilation, data_layout, kernel_layout
-    )
+    _operator(
+        "As :func:`conv2d_transpose`, of three dimensions: ``data`` is ``(N, C, D, H, W)``.",
+        "DHW",
+        (1, 2, 1, 6, 2),
+        case(arg((1, 2, 2, 3, 2)), arg((2, 2, 2, 3, 2)), (1, 2, 2), 1, None, (0, 1, 0)),
+    ),
+]
+__test__ = {f.__name__: f for f in _OPERATORS}  # their docstrings have examples

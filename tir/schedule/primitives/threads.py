@@ -247,6 +247,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
     plan = KindPlan(loop, THREAD_BINDING, thread_axis)
     if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
         private = _require_independent(state, loop, THREAD_BINDING)
+        _require_one_writer(state, loop, thread_axis)
         if private:  # of global memory, threads have no copies
             bound = _mark(state, plan)
             require_legal(concurrent_iterations(bound.func, bound.index.loops[loop.var].node), bound.func)
@@ -448,8 +449,18 @@ def _require_one_result(ref: BlockRef) -> None:
     try:
         result_guards(ref.node, [p.node for p in ref.loops()])
     except ScheduleError as error:
-        error.legal = "bind a spatial loop, or let the reduction iterators start where the loops do"
+        error.legal = error.legal or "bind a spatial loop, or let the reduction iterators start where the loops do"
         raise
+
+
+def _require_one_writer(state: State, loop: LoopRef, axis: str) -> None:
+    """Refuse to bind ``loop`` around a reduction across threads if its iterations would store one result."""
+    for ref in state.index.blocks_below(loop):
+        reduced = [v for i, v in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"]
+        loops = [p.node for p in ref.loops()]
+        if any(f.thread.startswith("threadIdx") and any(uses_var(v, f.loop_var) for v in reduced) for f in loops):
+            bound = loop.node.replace(kind=THREAD_BINDING, thread=axis)
+            result_guards(ref.node, [bound if f is loop.node else f for f in loops])
 
 
 def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:

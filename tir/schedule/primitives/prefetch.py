@@ -1,0 +1,124 @@
+"""Requesting cache lines before they are read: prefetch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.structure import regions_of
+from ...arith import Analyzer
+from ...buffer import Buffer, IterVar, Range
+from ...errors import require
+from ...expr import TRUE, BufferLoad, Expr, IntImm, Var, const, max_
+from ...op import call
+from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, seq
+from ...visit import substitute, uses_var
+from ..build import nest, with_body
+from ..primitive import primitive
+from ..state import State, pick_buffer, require_above
+from .compute_at import accessed_box
+
+CACHE_LINE = 64  # bytes
+
+
+@dataclass(frozen=True)
+class PrefetchPlan:
+    loop: LoopRef
+    request: Stmt
+
+
+def _check_prefetch(
+    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, offset: int = 1
+) -> PrefetchPlan:
+    """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
+
+    ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer; what all blocks under
+    ``loop`` read of it is requested, one address a line of 64 bytes. Nothing is stored and no value changes: lines past
+    the end of the buffer may be requested.
+
+    Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
+    memory, for an ``offset`` below 1, and where each iteration reads the same.
+
+    Before, and after ``sch.prefetch("i", "C", "A", 2)``::
+
+        for i, j in T.grid(8, 32):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * 2.0
+
+        for i in range(8):
+            with T.block("A_prefetch"):
+                v0 = T.axis.opaque(8, i)
+                for ax1 in range(2):
+                    T.evaluate(T.prefetch(T.address_of(A[v0 + 2, ax1 * 16]), 0, 3, 1))
+            for j in range(32):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] * 2.0
+    """
+    require_above(state, loop, block)
+    buffer = pick_buffer(block, "reads", read_buffer_index)
+    require(offset >= 1, "what is read {0} iterations later is not ahead", offset, legal="an offset of at least 1")
+    require(
+        buffer.scope in ("", "global"),
+        "buffer {0} is in {1} memory, which has no cache",
+        buffer.name,
+        buffer.scope,
+        nodes=[block.node],
+        legal="a buffer in global memory",
+    )
+    require(
+        loop.node.kind != VECTORIZED,
+        "the iterations of loop {0} are one instruction",
+        loop.node,
+        nodes=[loop.node],
+        legal="prefetch at a loop around it",
+    )
+    readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
+    box = accessed_box(loop, readers, buffer, "reads")
+    assert box is not None  # ``block`` is one of the readers
+    require(
+        any(uses_var(r, loop.var) for r in box),
+        "each iteration of loop {0} reads the same of {1}",
+        loop.node,
+        buffer.name,
+        nodes=[loop.node],
+        legal="a loop with which the region moves",
+    )
+    name = state.fresh_block_name(f"{buffer.name}_prefetch")
+    return PrefetchPlan(loop, _request(name, loop, box, buffer, offset))
+
+
+def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int) -> Stmt:
+    """The block that requests ``box`` as it is ``offset`` iterations later; the loops that it moves with are iterators."""
+    around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
+    iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "opaque") for n, p in enumerate(around))
+    own: dict[Var, Expr] = {p.var: i.var for p, i in zip(around, iters)}
+    own[loop.var] = own[loop.var] + offset
+    body = _lines(buffer, tuple(substitute(r, own) for r in box))
+    return BlockRealize(tuple(p.var for p in around), TRUE, Block(iters, (), (), name, body))
+
+
+def _lines(buffer: Buffer, box: Sequence[Range]) -> Stmt:
+    """Requests of one address for each line of each row of ``box``."""
+    analyzer = Analyzer()
+    loops: list[tuple[Var, Expr]] = []
+    point: list[Expr] = []
+    for axis, bounds in enumerate(box):
+        step = max(1, CACHE_LINE * 8 // buffer.dtype.bits) if axis == len(box) - 1 else 1
+        count = analyzer.simplify((bounds.extent + (step - 1)) // step)
+        if analyzer.can_prove_equal(count, const(1, count.dtype)):
+            point.append(analyzer.simplify(bounds.min))
+            continue
+        var = Var(f"ax{axis}", count.dtype)
+        loops.append((var, count if isinstance(count, IntImm) else max_(count, 0)))
+        point.append(analyzer.simplify(bounds.min + var * step))
+    address = call("address_of", BufferLoad(buffer, tuple(point)), dtype="handle")
+    return nest(loops, Evaluate(call("prefetch", address, 0, 3, 1)))
+
+
+@primitive(check=_check_prefetch)
+def prefetch(state: State, plan: PrefetchPlan) -> State:
+    node = plan.loop.node
+    return state.replace(node, with_body(node, seq([plan.request, node.body])))
