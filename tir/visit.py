@@ -6,7 +6,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
@@ -93,7 +93,7 @@ def free_vars(root: Any) -> list[Var]:
     item: Any
     leaf: Any
     for item in walk(root):
-        kind = cast("type[Any]", type(item))
+        kind: Any = type(item)
         if kind is Var:
             used.setdefault(item)
         elif kind is Buffer:
@@ -144,7 +144,7 @@ _HASHED = (set, frozenset, dict)
 
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
-    kind = cast("type[Any]", type(root))
+    kind: Any = type(root)
     if kind is IntImm:
         return False
     if isinstance(variables, Var):
@@ -158,7 +158,7 @@ def uses_var(root: Any, variables: Any) -> bool:
     stack = [root]
     while stack:
         item = stack.pop()
-        kind = cast("type[Any]", type(item))
+        kind = type(item)
         if kind is Var:
             if item in wanted:
                 return True

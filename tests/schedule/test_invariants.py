@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gpu_examples import load
 from tests.prim_checks import refused, schedule
 from tir.analysis.index import index_of
 from tir.schedule import invariants
 from tir.schedule.invariants import Keeps, Problem
+from tir.schedule.invariants.delta import Delta
+from tir.schedule.invariants.shared_memory import shared_buffers
 from tir.schedule.primitive import PRIMITIVES, primitive
 
 PROGRAM = """
@@ -145,3 +148,16 @@ def test_an_unsafe_step_is_not_asked_for_proofs_but_for_limits(monkeypatch):
     sch.parallel("i", unsafe=True)
     monkeypatch.setitem(invariants.INVARIANTS, "never", invariants.Invariant("never", never, proof=False))
     refused(lambda: sch.parallel("j", unsafe=True), "never")
+
+
+@pytest.mark.parametrize("name", ["sgemm", "mma_gemm"])
+def test_what_is_kept_from_step_to_step_is_what_the_program_alone_says(name):
+    _, sch = load(name).small()
+    for state in sch.states:
+        alone = state.func.replace()  # of which nothing is known
+        kept, found = shared_buffers(state.func), shared_buffers(alone)
+        assert [(b.buffer, b.bytes) for b in kept] == [(b.buffer, b.bytes) for b in found]
+    for state in sch.states[::6]:
+        delta = Delta(None, state.func)
+        for each in invariants.INVARIANTS.values():
+            assert not list(each.problems(state.func, delta))

@@ -45,8 +45,8 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
     known = _EXTENTS.get(delta.before) if delta is not None and delta.before is not None else None
     if delta is not None and known:
         all_same = Keeps.THREADS in delta.keeps
-        same = {b: found for b, found in known.items() if all_same or b.data in delta.unchanged_buffers}
-        extents.update({b: found for b, found in same.items() if found is not None and b not in extents})
+        same = {b: found for b, found in known.items() if all_same or b.data in delta.unchanged_accesses}
+        extents.update({b: found for b, found in same.items() if b not in extents})
     found: list[SharedBuffer] = []
     index = index_of(func)
     for realize, buffer in index.allocations(is_shared):
@@ -55,10 +55,11 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
 
 
 Extents = tuple[int, ...]
-_EXTENTS: Memo[dict[Buffer, Extents | None]] = Memo()  # after compaction
+Known = tuple[frozenset[Var], Extents | None]  # loops around all users that all threads run at once; the extents then
+_EXTENTS: Memo[dict[Buffer, Known]] = Memo()  # after compaction
 
 
-def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Extents | None]) -> list[SharedBuffer]:
+def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Known]) -> list[SharedBuffer]:
     users = [
         (n, ref) for n, ref in enumerate(scope.children) if regions_of((*ref.block.reads, *ref.block.writes), buffer)
     ]
@@ -73,9 +74,10 @@ def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Extents | Non
     kernel = next((loop for loop in around if loop.node.thread.startswith(_AXES)), None)
     if kernel is None:
         return []
-    if buffer not in known:
-        known[buffer] = _extents(buffer, [ref for _, ref in users], common)
-    extents = known[buffer]
+    at_once = frozenset(loop.var for loop in common if loop.node.thread.startswith(_SHARED_BY))
+    if buffer not in known or known[buffer][0] != at_once or known[buffer][1] is None:
+        known[buffer] = at_once, _extents(buffer, [ref for _, ref in users], common)
+    extents = known[buffer][1]
     if extents is None:
         return []
     size = _bytes(extents, [ref for _, ref in users], buffer)
