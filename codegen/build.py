@@ -120,7 +120,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
         return _emit(lower(mod, target=target, passes=passes), target)
 
     passes = cpu_pipeline()  # the list as it is now: sources may be computed later
-    on = _machine(target)
+    on = machine_of(target)
     knobs = config.current()
     key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), passes)
     start = time.perf_counter()
@@ -142,11 +142,11 @@ def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | 
     from .compiled import Compiled
 
     target = Target.of(target)
-    made = Compiled.of(*_emit(lowered, target), _machine(target))
+    made = Compiled.of(*_emit(lowered, target), machine_of(target))
     return LLVMModule(lowered if source is None else source, target, made)
 
 
-def _machine(target: Target) -> Any:
+def machine_of(target: Target) -> Any:
     from .llvm.compile import machine
 
     unknown = [name for name in target.attrs if name not in _CPU_OPTIONS and name not in ("max_num_threads",)]
@@ -162,7 +162,7 @@ def _emit(lowered: IRModule, target: Target) -> tuple[Any, Any]:
     from .llvm.function import emit_module
     from .llvm.text import ModuleText
 
-    on = _machine(target)
+    on = machine_of(target)
     width = int(target.attrs.get("vector_width", 0)) or on.width
     text = ModuleText(on.cpu, on.features, on.triple, width)
     program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)))

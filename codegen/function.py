@@ -20,6 +20,7 @@ from tir.function import PrimFunc
 from tir.interp.dlpack import host_array, is_array
 from tir.interp.named_arguments import in_order
 from tir.interp.numbers import encode, from_storage, is_small_float
+from tir.small_floats import SMALL_FLOATS
 from tir.visit import uses_var
 
 from .calls import Function
@@ -33,8 +34,9 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
     "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q", "uint8": "B7x", "uint16": "H6x", "uint32": "I4x",
     "uint64": "Q", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
-    "handle": "Q", "bfloat16": "H6x", "float8_e4m3": "B7x", "float8_e5m2": "B7x",
+    "handle": "Q",
 }  # fmt: skip
+_FORMATS |= {name: "H6x" if small.storage.itemsize == 2 else "B7x" for name, small in SMALL_FLOATS.items()}
 
 
 class Runtime:

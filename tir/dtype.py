@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any, NamedTuple, cast
 
-_FLOAT8 = re.compile(r"(?:float8_)?(e4m3fn|e4m3|e5m2)(?:_float8)?$")
-_PATTERN = re.compile(r"(int|uint|float|bfloat)(\d+)?$")
-# of a floating type: digits of the significand, and the exponent of the least positive value
+import ml_dtypes
+import numpy as np
+
+from .names import did_you_mean
+from .small_floats import SMALL_FLOATS
+
+_PATTERN = re.compile(r"(int|uint|float)(\d+)?$")
+CLASSIC = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}  # TVM's names before ml_dtypes had any
+_LEGAL_BITS = {"int": (4, 8, 16, 32, 64), "uint": (1, 4, 8, 16, 32, 64), "float": (16, 32, 64)}
+
+
+class _Floats(NamedTuple):
+    """Of a floating type: digits of the significand, the exponent of the least positive value, and the ends."""
+
+    digits: int
+    least_exponent: int
+    least: float
+    greatest: float
+
+
+def _floats(dtype: np.dtype[Any]) -> _Floats:
+    about = cast(Any, ml_dtypes.finfo(dtype))  # of types that NumPy has, it asks NumPy
+    smallest = math.frexp(float(about.smallest_subnormal))[1] - 1
+    return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max))
+
+
 _FLOATS = {
-    ("float", 16): (11, -24),
-    ("float", 32): (24, -149),
-    ("float", 64): (53, -1074),
-    ("bfloat", 16): (8, -133),
-    ("float8_e4m3", 8): (4, -9),
-    ("float8_e5m2", 8): (3, -16),
-}
-_GREATEST = {
-    ("float", 16): 65504.0,
-    ("float", 32): (2 - 2**-23) * 2.0**127,
-    ("float", 64): (2 - 2**-52) * 2.0**1023,
-    ("bfloat", 16): (2 - 2**-7) * 2.0**127,
-    ("float8_e4m3", 8): 448.0,
-    ("float8_e5m2", 8): 57344.0,
-}
-_LEGAL_BITS = {
-    "int": (4, 8, 16, 32, 64),
-    "uint": (1, 4, 8, 16, 32, 64),
-    "float": (16, 32, 64),
-    "bfloat": (16,),
+    **{name: _floats(np.dtype(name)) for name in ("float16", "float32", "float64")},
+    **{name: _floats(small.numpy) for name, small in SMALL_FLOATS.items()},
 }
 
 
@@ -36,9 +42,9 @@ class DType(str):
     """A data type: a plain string (``"float32x4"``) with its parts as attributes.
 
     Equal to the string it spells, so ``buffer.dtype == "float32"`` works. ``code`` is one of
-    int, uint, float, bfloat, float8_e4m3, float8_e5m2, bool, handle, void; ``bits`` is per lane. ``is_int`` holds of
-    signed and unsigned integers, not of bool. ``min_value`` and ``max_value`` are the least and the greatest finite value
-    of one lane; 0 of a type that has none.
+    int, uint, float, bfloat, bool, handle, void, or the whole name of a float of at most 8 bits, which are those of
+    ml_dtypes (``"float8_e4m3fn"``); ``bits`` is per lane. ``is_int`` holds of signed and unsigned integers, not of bool.
+    ``min_value`` and ``max_value`` are the least and the greatest finite value of one lane; 0 of a type that has none.
 
     Raises ``ValueError`` for a name that is not a data type.
 
@@ -77,7 +83,7 @@ class DType(str):
             if found is None:
                 found = str.__new__(cls, text)
                 found.code, found.bits, found.lanes = code, bits, lanes
-                found.is_int, found.is_float = code in ("int", "uint"), (code, bits) in _FLOATS
+                found.is_int, found.is_float = code in ("int", "uint"), _spell(code, bits, 1) in _FLOATS
                 found.is_bool, found.is_handle = code == "bool", code == "handle"
                 found.min_value, found.max_value = _ends(code, bits)
                 cls._interned[text] = found
@@ -100,14 +106,30 @@ class DType(str):
         """Bytes of the whole value, all lanes, rounded up."""
         return max(1, (self.bits * self.lanes + 7) // 8)
 
+    @property
+    def digits(self) -> int:
+        """Digits of the significand of a floating type, the first, which is not stored, included.
+
+        >>> DType("float32").digits, DType("bfloat16").digits
+        (24, 8)
+        """
+        return _FLOATS[self.element].digits
+
+    @property
+    def least_normal(self) -> float:
+        """The smallest positive number of a floating type that has all its digits."""
+        return math.ldexp(1.0, _FLOATS[self.element].least_exponent + self.digits - 1)
+
     def holds(self, value: float) -> bool:
         """Whether a lane of floating type has ``value``, rounded: it is not finite, or does not round to infinity.
 
         >>> DType("float16").holds(65519.0), DType("float16").holds(65520.0)
         (True, False)
         """
-        last = math.ldexp(0.5, math.frexp(self.max_value)[1] - _FLOATS[self.code, self.bits][0])
-        return not math.isfinite(value) or abs(value) - self.max_value < last
+        if not math.isfinite(value):
+            return True
+        last = math.ldexp(0.5, math.frexp(self.max_value)[1] - self.digits)
+        return abs(value) - self.max_value < last and (self.min_value <= 0 or value > 0)
 
     def represents(self, value: float) -> bool:
         """Whether a lane has ``value`` exactly.
@@ -117,14 +139,13 @@ class DType(str):
         """
         if self.is_float and not math.isfinite(value):
             return True
-        if self.code not in ("int", "uint", "bool", "float", "bfloat", "float8_e4m3", "float8_e5m2"):
+        if not (self.is_float or self.is_int or self.is_bool):
             return False
         if not math.isfinite(value) or not self.min_value <= value <= self.max_value:
             return False
         if not self.is_float:
             return value == int(value)
-        digits, least = _FLOATS[self.code, self.bits]
-        return _is_multiple(value, max(math.frexp(value)[1] - digits, least))
+        return _is_multiple(value, max(math.frexp(value)[1] - self.digits, _FLOATS[self.element].least_exponent))
 
 
 def _ends(code: str, bits: int) -> tuple[int | float, int | float]:
@@ -133,8 +154,8 @@ def _ends(code: str, bits: int) -> tuple[int | float, int | float]:
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     if code in ("uint", "bool"):
         return 0, (1 << bits) - 1
-    greatest = _GREATEST.get((code, bits), 0)
-    return -greatest, greatest
+    known = _FLOATS.get(_spell(code, bits, 1))
+    return (0, 0) if known is None else (known.least, known.greatest)
 
 
 def _is_multiple(value: float, exponent: int) -> bool:
@@ -155,9 +176,10 @@ def _parse(name: str) -> tuple[str, int, int]:
     if base in ("bool", "handle", "void", ""):
         bits = {"bool": 1, "handle": 64}.get(base, 0)
         return base or "void", bits, lanes
-    eight = _FLOAT8.fullmatch(base)
-    if eight:
-        return "float8_" + eight.group(1)[:4], 8, lanes
+    base = CLASSIC.get(base, base)
+    small = SMALL_FLOATS.get(base)
+    if small is not None:
+        return "bfloat" if base == "bfloat16" else base, small.bits, lanes
     scalar = _PATTERN.fullmatch(base)
     if scalar:
         code = scalar.group(1)
@@ -166,12 +188,12 @@ def _parse(name: str) -> tuple[str, int, int]:
             return code, bits, lanes
     raise ValueError(
         f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
-        "bfloat16, float8_e4m3, float8_e5m2, optionally with lanes as in 'float32x4'"
+        f"{', '.join(SMALL_FLOATS)}, optionally with lanes as in 'float32x4'{did_you_mean(base, SMALL_FLOATS)}"
     )
 
 
 def _spell(code: str, bits: int, lanes: int) -> str:
-    base = code if code in ("bool", "handle", "void", "float8_e4m3", "float8_e5m2") else f"{code}{bits}"
+    base = f"{code}{bits}" if code in ("int", "uint", "float", "bfloat") else code
     return base if lanes == 1 else f"{base}x{lanes}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tir.arith.analyzer import Analyzer
 from tir.expr import Expr, Var
+from tir.small_floats import SMALL_FLOATS
 from tir.stmt import Stmt
 
 from ..rules import Dispatch, Rules
@@ -26,8 +27,7 @@ _TAKEN = re.findall(
     decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
     inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
     register reinterpret_cast return short signed sizeof static static_assert struct switch template this throw true
-    try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half bfloat16 vec
-    float8_e4m3 float8_e5m2 threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
+    try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half vec threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
     min max abs fabs erf assert printf main j0 j1 jn y0 y1 yn gamma each convert ramp broadcast select gather scatter
     widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers fill mma_store_16x16
     mma_store_16x16_pairs copy_async_4 copy_async_8 copy_async_16 commit_copies wait_copies copy_bulk barrier_init barrier_arrive barrier_expect barrier_wait
@@ -73,7 +73,7 @@ class Generator(Dispatch):
         self.lines: list[str] = []
         self.depth = 1
         self.names: dict[Any, str] = {}
-        self.taken: set[str] = set(_TAKEN)
+        self.taken: set[str] = {*_TAKEN, *SMALL_FLOATS}
         self.declared: set[Any] = set()  # variables of the function already declared
         self.analyzer = Analyzer()
         self.helpers: dict[str, None] = {}  # parts of the prelude that the kernel uses

@@ -31,7 +31,7 @@ _PTX = {
     "int32": "s32",
     "int4": "s4",
     "uint4": "u4",
-    "float8_e4m3": "e4m3",
+    "float8_e4m3fn": "e4m3",
     "float8_e5m2": "e5m2",
 }
 # as users name operands of mma: PTX's, TVM's and the dialect's names

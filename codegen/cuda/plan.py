@@ -17,7 +17,7 @@ from codegen.host import HostProgram
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.expr import Var
-from tir.interp.numbers import encode, is_small_float
+from tir.interp.numbers import encode, is_small_float, storage_dtype
 
 MOST_LAUNCHES = 4096  # of a plan; a host loop that launches more is refused
 ALIGNED = 256  # every buffer between kernels begins at a multiple of this
@@ -42,7 +42,7 @@ def pack(value: Any, dtype: DType) -> Any:
     """A kernel's argument as a C value; the driver is given its address."""
     if is_small_float(dtype):
         bits = int(encode(float(value), dtype))
-        return ctypes.c_uint16(bits) if dtype.bits == 16 else ctypes.c_uint8(bits)
+        return _C[f"uint{8 * storage_dtype(dtype).itemsize}"](bits)
     if str(dtype) == "float16":
         return ctypes.c_uint16(int(np.float16(value).view(np.uint16)))
     return _C[str(dtype)](value)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tir.small_floats import SMALL_FLOATS, SmallFloat
+
 INLINE = "__device__ __forceinline__"
 
 # Parts, each under its name and what it needs; `DEVICE` stands for the qualifiers.
@@ -214,51 +216,78 @@ TIR_BFLOAT_OPERATOR(+) TIR_BFLOAT_OPERATOR(-) TIR_BFLOAT_OPERATOR(*) TIR_BFLOAT_
 """
 
 
-def _float8(name: str, exponent: int, fraction: int, ptx: str) -> str:
-    """An 8-bit float, converted by instructions from sm_89 on, by integer arithmetic before."""
-    bias = (1 << (exponent - 1)) - 1
-    top = {"float8_e4m3": "0x7e", "float8_e5m2": "0x7b"}[name]
-    nan = {"float8_e4m3": "0x7f", "float8_e5m2": "0x7e"}[name]
-    wide = "(bits & 0x7f) == 0x7f" if name == "float8_e4m3" else "(bits & 0x7f) > 0x7c"
-    infinity = (
-        "" if name == "float8_e4m3" else "if ((bits & 0x7f) == 0x7c) return bits & 0x80 ? -INFINITY_F : INFINITY_F;"
-    )
+_INSTRUCTIONS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}  # in the names of conversions, from sm_89 on
+
+
+def _small_float(name: str, small: SmallFloat) -> str:
+    """A float of at most 8 bits, converted by arithmetic on bits; by instructions, which saturate, where there are any."""
+    narrow = f"    {_narrow(small, small.top if name in _INSTRUCTIONS else small.above)}"
+    if name in _INSTRUCTIONS:
+        narrow = f"""#if __CUDA_ARCH__ >= 890
+    unsigned short pair;
+    asm("cvt.rn.satfinite.{_INSTRUCTIONS[name]}x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    bits = pair & 0xff;
+#else
+{narrow}
+#endif"""
     return f"""
 struct {name} {{
   unsigned char bits;
   {name}() = default;
   DEVICE explicit {name}(float x) {{
-#if __CUDA_ARCH__ >= 890
-    unsigned short pair;
-    asm("cvt.rn.satfinite.{ptx}x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
-    bits = pair & 0xff;
-#else
-    const unsigned u = __float_as_uint(x), sign = (u >> 24) & 0x80;
-    const float m = __uint_as_float(u & 0x7fffffff);
-    if (m != m) {{ bits = {nan}; return; }}
-    int e = (int)(__float_as_uint(m) >> 23) - 127;
-    if (e < {1 - bias}) e = {1 - bias};  // below it, numbers are evenly spaced
-    const float unit = __uint_as_float((unsigned)(e - {fraction} + 127) << 23);
-    const int steps = __float2int_rn(__fdiv_rn(m < 1e5f ? m : 1e5f, unit));
-    const int code = steps + ((e - {1 - bias}) << {fraction});
-    bits = sign | (code > {top} ? {top} : code);
-#endif
+{narrow}
   }}
   template <class T> DEVICE explicit {name}(T x) : {name}((float)x) {{}}
   DEVICE static {name} of_bits(unsigned char b) {{ {name} h; h.bits = b; return h; }}
   DEVICE operator float() const {{
-    const unsigned sign = (unsigned)(bits & 0x80) << 24, e = (bits & 0x7f) >> {fraction}, f = bits & {(1 << fraction) - 1};
-    if ({wide}) return __uint_as_float(0x7fffffff);
-    {infinity.replace("INFINITY_F", "__uint_as_float(0x7f800000)")}
-    const float m = e == 0 ? (float)f * {2.0 ** (1 - bias - fraction)!r}f
-                           : __uint_as_float((e + {127 - bias}) << 23 | f << {23 - fraction});
-    return __uint_as_float(__float_as_uint(m) | sign);
+    {_widen(small)}
   }}
 }};
 #define TIR_{name.upper()}_OPERATOR(op) \\
   DEVICE {name} operator op({name} a, {name} b) {{ return {name}((float)a op (float)b); }}
 TIR_{name.upper()}_OPERATOR(+) TIR_{name.upper()}_OPERATOR(-) TIR_{name.upper()}_OPERATOR(*) TIR_{name.upper()}_OPERATOR(/)
 """
+
+
+def _narrow(small: SmallFloat, above: int) -> str:
+    """Statements that round a float ``x`` to ``bits``; ``above`` is what becomes of numbers that are too great."""
+    if not small.signed:  # an exponent alone
+        return f"""const unsigned u = __float_as_uint(x);
+    bits = u - 1 >= 0x7f800000 ? {small.nan:#x} : u == 0x400000 ? 0 : (u + 0x400000) >> 23;"""
+    least, sign = 1 - small.bias, 1 << (small.bits - 1)
+    zero = "" if small.has_negative_zero else "code == 0 ? 0 : "
+    return f"""const unsigned u = __float_as_uint(x), sign = (u >> {32 - small.bits}) & {sign:#x};
+    const float m = __uint_as_float(u & 0x7fffffff);
+    if (m != m) {{ bits = {small.nan:#x}; return; }}
+    int e = (int)(__float_as_uint(m) >> 23) - 127;
+    if (e < {least}) e = {least};  // below it, numbers are evenly spaced
+    const float unit = __uint_as_float((unsigned)(e - {small.fraction} + 127) << 23);
+    const int steps = __float2int_rn(__fdiv_rn(m < 1e5f ? m : 1e5f, unit));
+    const int code = steps + ((e - {least}) << {small.fraction});
+    bits = {zero}sign | (code > {small.top:#x} ? {above:#x} : code);"""
+
+
+def _widen(small: SmallFloat) -> str:
+    """Statements that return the float that ``bits`` stand for."""
+    if not small.signed:
+        return f"""return __uint_as_float(bits == {small.nan:#x} ? 0x7fffffff : bits == 0 ? 0x400000 : (unsigned)bits << 23);"""
+    sign, fraction, least = 1 << (small.bits - 1), small.fraction, 1 - small.bias
+    lines = [
+        f"const unsigned sign = (unsigned)(bits & {sign:#x}) << {32 - small.bits}, code = bits & {sign - 1:#x};",
+        f"const unsigned e = code >> {fraction}, f = code & {(1 << fraction) - 1:#x};",
+    ]
+    if small.has_infinity:
+        lines.append(f"if (code == {small.above:#x}) return __uint_as_float(0x7f800000 | sign);")
+        lines.append(f"if (code > {small.above:#x}) return __uint_as_float(0x7fffffff);")
+    elif small.has_nan:
+        pattern = "code" if small.has_negative_zero else f"(bits & {2 * sign - 1:#x})"
+        lines.append(f"if ({pattern} == {small.nan:#x}) return __uint_as_float(0x7fffffff);")
+    lines += [
+        f"const float m = e == 0 ? (float)f * {2.0 ** (least - fraction)!r}f",
+        f"                       : __uint_as_float((e + {127 - small.bias}) << 23 | f << {23 - fraction});",
+        "return __uint_as_float(__float_as_uint(m) | sign);",
+    ]
+    return "\n    ".join(lines)
 
 
 _WARPS_AND_MATRICES = r"""
@@ -402,8 +431,7 @@ def _parts(text: str) -> dict[str, tuple[tuple[str, ...], str]]:
 
 _PARTS = {
     **_parts(_VECTORS_AND_NUMBERS),
-    "float8_e4m3": ((), _float8("float8_e4m3", 4, 3, "e4m3")),
-    "float8_e5m2": ((), _float8("float8_e5m2", 5, 2, "e5m2")),
+    **{name: ((), _small_float(name, small)) for name, small in SMALL_FLOATS.items() if small.bits <= 8},
     **_parts(_WARPS_AND_MATRICES),
     **{f"copy_async_{size}": (("shared_address",), _copy_async(size)) for size in (4, 8, 16)},
     **_parts(_COPIES_AND_BARRIERS),

@@ -10,14 +10,14 @@ import struct
 
 from tir.dtype import DType
 from tir.errors import BuildError
+from tir.small_floats import SMALL_FLOATS
 
 _SCALARS = {
     "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
     "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long",
-    "float16": "half", "float32": "float", "float64": "double", "bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3",
-    "float8_e5m2": "float8_e5m2", "uint1": "bool", "void": "void", "handle": "void*",
+    "float16": "half", "float32": "float", "float64": "double", "uint1": "bool", "void": "void", "handle": "void*",
 }  # fmt: skip
-SMALL_FLOATS = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")
+_SCALARS |= {name: name for name in SMALL_FLOATS}
 
 
 def scalar_type(dtype: DType) -> str:
@@ -34,7 +34,7 @@ def c_type(dtype: DType) -> str:
 
 
 def is_small(dtype: DType) -> bool:
-    return str(dtype.element) in SMALL_FLOATS
+    return dtype.element == "float16" or dtype.element in SMALL_FLOATS
 
 
 def int_constant(value: int, dtype: DType) -> str:

@@ -1,12 +1,15 @@
-"""Conversions between data types, the emulated floats (bfloat16, float8) included. Rounding is to nearest even."""
+"""Conversions between data types, small floats included. Rounding is to nearest, ties to even."""
 
 from __future__ import annotations
 
 from tir.dtype import DType
 from tir.errors import BuildError
+from tir.small_floats import SMALL_FLOATS
 
+from .mathlib import Lanes
+from .small_floats import narrow, widen
 from .text import FunctionText
-from .types import element_type, emulated, splat, value_type, vector
+from .types import emulated, value_type, vector
 
 F32 = DType("float32")
 
@@ -103,91 +106,13 @@ class Converter:
         return out.value(f"or {bits_of} {bits}, {odd}")
 
     def widen(self, value: str, source: DType) -> str:
-        """An emulated float as ``float``: always exact."""
-        out, lanes = self.out, source.lanes
-        i32, f32 = vector("i32", lanes), vector("float", lanes)
-        if source.code == "float8_e5m2":  # the upper byte of a half
-            wide = out.value(f"zext {vector('i8', lanes)} {value} to {vector('i16', lanes)}")
-            wide = out.value(f"shl {vector('i16', lanes)} {wide}, {splat('i16', '8', lanes)}")
-            half = out.value(f"bitcast {vector('i16', lanes)} {wide} to {vector('half', lanes)}")
-            return out.value(f"fpext {vector('half', lanes)} {half} to {f32}")
-        wide = out.value(f"zext {vector(element_type(source.element), lanes)} {value} to {i32}")
-        if source.code == "bfloat":
-            wide = out.value(f"shl {i32} {wide}, {splat('i32', '16', lanes)}")
-            return out.value(f"bitcast {i32} {wide} to {f32}")
-        magnitude = out.value(f"and {i32} {wide}, {splat('i32', '127', lanes)}")
-        nan = out.value(f"icmp eq {i32} {magnitude}, {splat('i32', '127', lanes)}")
-        sign = out.value(f"and {i32} {wide}, {splat('i32', '128', lanes)}")
-        sign = out.value(f"shl {i32} {sign}, {splat('i32', '24', lanes)}")
-        bits = out.value(f"shl {i32} {magnitude}, {splat('i32', '20', lanes)}")
-        small = out.value(f"bitcast {i32} {bits} to {f32}")
-        scale = splat("float", f"0x{0x4770000000000000:016X}", lanes)  # 2**120 moves the exponent's bias from 7 to 127
-        scaled = out.value(f"fmul {f32} {small}, {scale}")
-        bits = out.value(f"bitcast {f32} {scaled} to {i32}")
-        bits = out.value(f"select {vector('i1', lanes)} {nan}, {i32} {splat('i32', '2143289344', lanes)}, {i32} {bits}")
-        bits = out.value(f"or {i32} {bits}, {sign}")
-        return out.value(f"bitcast {i32} {bits} to {f32}")
+        """A small float as ``float``: always exact."""
+        m = Lanes(self.out, source.lanes)
+        code = self.out.value(f"zext {value_type(source)} {value} to {m.i}")
+        return widen(m, code, SMALL_FLOATS[source.element])
 
     def narrow(self, value: str, target: DType) -> str:
-        """A ``float`` rounded to an emulated type. Overflow gives infinity, or nan where the type has none (e4m3)."""
-        if target.code == "bfloat":
-            return self._narrow_bf16(value, target.lanes)
-        if target.code == "float8_e5m2":
-            return self._narrow_e5m2(value, target.lanes)
-        return self._narrow_e4m3(value, target.lanes)
-
-    def _narrow_bf16(self, value: str, lanes: int) -> str:
-        out, i32, f32 = self.out, vector("i32", lanes), vector("float", lanes)
-        bits = out.value(f"bitcast {f32} {value} to {i32}")
-        low = out.value(f"lshr {i32} {bits}, {splat('i32', '16', lanes)}")
-        low = out.value(f"and {i32} {low}, {splat('i32', '1', lanes)}")
-        bias = out.value(f"add {i32} {low}, {splat('i32', '32767', lanes)}")
-        rounded = out.value(f"add {i32} {bits}, {bias}")
-        nan = out.value(f"fcmp uno {f32} {value}, {value}")
-        quiet = out.value(f"or {i32} {bits}, {splat('i32', '4194304', lanes)}")
-        rounded = out.value(f"select {vector('i1', lanes)} {nan}, {i32} {quiet}, {i32} {rounded}")
-        rounded = out.value(f"lshr {i32} {rounded}, {splat('i32', '16', lanes)}")
-        return out.value(f"trunc {i32} {rounded} to {vector('i16', lanes)}")
-
-    def _narrow_e5m2(self, value: str, lanes: int) -> str:
-        """Through half, first rounded to odd, so that the second rounding is correct."""
-        out, i1, i16 = self.out, vector("i1", lanes), vector("i16", lanes)
-        f32 = vector("float", lanes)
-        bits = self._odd_bits(value, "float", "half", "i16", lanes)
-        low = out.value(f"lshr {i16} {bits}, {splat('i16', '8', lanes)}")
-        low = out.value(f"and {i16} {low}, {splat('i16', '1', lanes)}")
-        bias = out.value(f"add {i16} {low}, {splat('i16', '127', lanes)}")
-        rounded = out.value(f"add {i16} {bits}, {bias}")
-        nan = out.value(f"fcmp uno {f32} {value}, {value}")
-        quiet = out.value(f"or {i16} {bits}, {splat('i16', '512', lanes)}")
-        rounded = out.value(f"select {i1} {nan}, {i16} {quiet}, {i16} {rounded}")
-        rounded = out.value(f"lshr {i16} {rounded}, {splat('i16', '8', lanes)}")
-        return out.value(f"trunc {i16} {rounded} to {vector('i8', lanes)}")
-
-    def _narrow_e4m3(self, value: str, lanes: int) -> str:
-        """Normal numbers are rounded by integer arithmetic; below 2**-6 adding 2**14 rounds them."""
-        out, i1, i32, f32 = self.out, vector("i1", lanes), vector("i32", lanes), vector("float", lanes)
-        bits = out.value(f"bitcast {f32} {value} to {i32}")
-        sign = out.value(f"and {i32} {bits}, {splat('i32', '-2147483648', lanes)}")
-        magnitude = out.value(f"and {i32} {bits}, {splat('i32', '2147483647', lanes)}")
-        size = out.value(f"bitcast {i32} {magnitude} to {f32}")
-        # subnormal results are multiples of 2**-9, the unit in the last place of 2**14: adding 2**14 rounds to them
-        big = splat("float", f"0x{0x40D0000000000000:016X}", lanes)
-        shifted = out.value(f"fadd {f32} {size}, {big}")
-        shifted = out.value(f"bitcast {f32} {shifted} to {i32}")
-        small = out.value(f"sub {i32} {shifted}, {splat('i32', str(0x46800000), lanes)}")
-        low = out.value(f"lshr {i32} {magnitude}, {splat('i32', '20', lanes)}")
-        low = out.value(f"and {i32} {low}, {splat('i32', '1', lanes)}")
-        # from bias 127 to bias 7; plus half a unit less one, plus the lowest kept bit: round to nearest even
-        rebias = splat("i32", str(-(120 << 23) + (1 << 19) - 1), lanes)
-        normal = out.value(f"add {i32} {magnitude}, {rebias}")
-        normal = out.value(f"add {i32} {normal}, {low}")
-        normal = out.value(f"lshr {i32} {normal}, {splat('i32', '20', lanes)}")
-        over = out.value(f"icmp ugt {i32} {normal}, {splat('i32', '126', lanes)}")
-        normal = out.value(f"select {i1} {over}, {i32} {splat('i32', '127', lanes)}, {i32} {normal}")
-        least = splat("i32", str(121 << 23), lanes)  # 2**-6
-        is_small = out.value(f"icmp ult {i32} {magnitude}, {least}")
-        result = out.value(f"select {i1} {is_small}, {i32} {small}, {i32} {normal}")
-        sign = out.value(f"lshr {i32} {sign}, {splat('i32', '24', lanes)}")
-        result = out.value(f"or {i32} {result}, {sign}")
-        return out.value(f"trunc {i32} {result} to {vector('i8', lanes)}")
+        """A ``float`` rounded to a small float."""
+        m = Lanes(self.out, target.lanes)
+        code = narrow(m, value, SMALL_FLOATS[target.element])
+        return self.out.value(f"trunc {m.i} {code} to {value_type(target)}")

@@ -40,6 +40,7 @@ from tir.expr import (
     Sub,
     Var,
 )
+from tir.interp.numbers import encode
 from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
 
@@ -67,8 +68,7 @@ def _int(g: Generator, e: IntImm) -> str:
 @expr_rule(FloatImm)
 def _float(g: Generator, e: FloatImm) -> str:
     if emulated(e.dtype):
-        text = float_constant(e.value, DType("float64"))
-        return g.convert(text, DType("float64"), e.dtype)
+        return str(encode(e.value, e.dtype))
     return float_constant(e.value, e.dtype)
 
 

@@ -46,6 +46,9 @@ class Lanes:
     def less(self, how: str, a: str, b: str) -> str:
         return self.out.value(f"fcmp {how} {self.f} {a}, {b}")
 
+    def compare(self, how: str, a: str, value: int) -> str:
+        return self.out.value(f"icmp {how} {self.i} {a}, {self.int(value)}")
+
     def pick(self, condition: str, a: str, b: str) -> str:
         return self.out.value(f"select {self.b} {condition}, {self.f} {a}, {self.f} {b}")
 

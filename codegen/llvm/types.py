@@ -1,8 +1,8 @@
 """How data types are spelled in LLVM: as values, and in memory.
 
 Two types differ between value and memory: ``bool`` (``i1`` / one byte) and the 4-bit integers (``i4`` / one byte each:
-NumPy has no packed 4-bit array, and one byte per element keeps addresses simple). ``bfloat16`` and the 8-bit floats are
-held as bits, ``i16`` and ``i8``, in both; arithmetic converts to ``float``.
+NumPy has no packed 4-bit array, and one byte per element keeps addresses simple). The small floats of ml_dtypes are held as
+bits, ``bfloat16`` as ``i16`` and the others as ``i8``, in both; arithmetic converts to ``float``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import struct
 
 from tir.dtype import DType
 from tir.errors import BuildError
+from tir.small_floats import SMALL_FLOATS
 
 FLOATS = {16: "half", 32: "float", 64: "double"}
 
@@ -24,10 +25,8 @@ def element_type(dtype: DType) -> str:
         return "i1"
     if code == "float":
         return FLOATS[dtype.bits]
-    if code == "bfloat":
-        return "i16"
-    if code.startswith("float8"):
-        return "i8"
+    if emulated(dtype):
+        return f"i{8 * SMALL_FLOATS[dtype.element].storage.itemsize}"
     if code == "handle":
         return "ptr"
     raise BuildError(f"a value of type {dtype} has no LLVM type")
@@ -61,8 +60,8 @@ def memory_bytes(dtype: DType) -> int:
 
 
 def emulated(dtype: DType) -> bool:
-    """Whether arithmetic on ``dtype`` converts to ``float``: bfloat16 and the 8-bit floats."""
-    return dtype.code == "bfloat" or dtype.code.startswith("float8")
+    """Whether arithmetic on ``dtype`` converts to ``float``: a small float of ml_dtypes."""
+    return dtype.element in SMALL_FLOATS
 
 
 def float_constant(value: float, dtype: DType) -> str:

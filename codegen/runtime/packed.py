@@ -12,6 +12,7 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.interp.executor import PACKED as _FUNCTIONS
+from tir.interp.numbers import storage_dtype
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
 
@@ -29,19 +30,6 @@ def register_func(name: str, function: Callable[..., Any] | None = None, overrid
         raise ValueError(f"a function {name!r} is already registered; pass override=True to replace it")
     _FUNCTIONS[name] = function
     return function
-
-
-def numpy_dtype(dtype: DType) -> np.dtype:
-    """The NumPy type of one lane in memory; bfloat16 and the 8-bit floats as their bits."""
-    if dtype.is_bool:
-        return np.dtype(np.bool_)
-    if dtype.is_handle:
-        return np.dtype(np.uint64)
-    if dtype.code == "bfloat":
-        return np.dtype(np.uint16)
-    if dtype.code.startswith("float8"):
-        return np.dtype(np.uint8)
-    return np.dtype(f"{dtype.code}{max(8, dtype.bits)}")
 
 
 class PackedCalls:
@@ -80,7 +68,7 @@ def _argument(kind: str, what: str, slots: Iterator[int]) -> Any:
         return _slot(next(slots), DType(what))[0].item()
     name, rank, strides = what.split(":")
     address, offset, *sizes = (int(_slot(next(slots), DType("int64"))[0]) for _ in range(2 + int(rank) + int(strides)))
-    dtype = numpy_dtype(DType(name))
+    dtype = storage_dtype(DType(name))
     return array_at(address + offset * dtype.itemsize, dtype, sizes[: int(rank)], sizes[int(rank) :])
 
 
@@ -95,6 +83,6 @@ def array_at(address: int, dtype: np.dtype, shape: Sequence[int], strides: Seque
 
 
 def _slot(address: int, dtype: DType) -> np.ndarray:
-    kind = numpy_dtype(dtype)
+    kind = storage_dtype(dtype)
     memory: Any = (ctypes.c_char * kind.itemsize).from_address(address)
     return np.frombuffer(memory, kind)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tir.analysis.block_regions import block_access_region
 from tir.analysis.dependence.statements import statements_of
 from tir.analysis.reductions import Reduction
+from tir.arith.pointwise import compile_expr
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Select, Var, const
 from tir.op import call
@@ -34,6 +38,25 @@ def test_inner_loops_are_relaxed():
     reads, writes = block_access_region(block(body))
     assert text(reads) == [("A", [("0", "2"), ("vi * 4", "4")])]
     assert text(writes) == [("B", [("vi", "1"), ("60", "4")])]
+
+
+def test_digits_of_an_index_are_regions_of_their_own():
+    at = VI * 16 + K
+    body = For(
+        K, IntImm(0), IntImm(16), "serial", BufferStore(B, BufferLoad(A, (at % 32, at % 32 // 16)), (at // 32, K))
+    )
+    reads, writes = block_access_region(block(body))
+    assert text(reads) == [("A", [("vi % 2 * 16", "16"), ("vi % 2", "1")])]
+    assert text(writes) == [("B", [("vi // 2", "1"), ("0", "16")])]
+
+
+def test_digits_that_a_loop_crosses_are_whole():
+    at = VI * 8 + K
+    body = For(K, IntImm(0), IntImm(16), "serial", BufferStore(B, BufferLoad(A, (at % 32, K)), (at // 32, K)))
+    reads, writes = block_access_region(block(body))
+    assert text(reads) == [("A", [("0", "32"), ("0", "16")])]
+    (low, size), _ = text(writes)[0][1]
+    assert (low, size) == ("vi * 8 // 32", "(vi * 8 + 15) // 32 - vi * 8 // 32 + 1")
 
 
 def test_the_target_of_a_reduction_is_not_read():
@@ -106,3 +129,33 @@ def test_both_sides_of_a_choice_are_touched():
         body = BufferStore(B, BufferLoad(A, (where, VJ)), (VI, VJ))
         reads, _ = block_access_region(block(For(K, IntImm(0), IntImm(4), "serial", body)))
         assert text(reads) == [("A", [("vi", "9"), ("vj", "1")])]
+
+
+DIVISORS = st.sampled_from([2, 3, 4, 6, 8, 16, 32])
+
+
+@st.composite
+def digits(draw):
+    """An index with divisions of a sum of an iterator and a loop, and its value at a point."""
+    outer, inner, start = draw(st.integers(-16, 32)), draw(st.integers(-4, 8)), draw(st.integers(-9, 40))
+    index, value = VI * outer + K * inner + start, lambda v, k: v * outer + k * inner + start
+    for _ in range(draw(st.integers(1, 3))):
+        by, add = draw(DIVISORS), draw(st.integers(0, 3))
+        if draw(st.booleans()):
+            index, value = index // by + add, lambda v, k, f=value, by=by, add=add: f(v, k) // by + add
+        else:
+            index, value = index % by + add, lambda v, k, f=value, by=by, add=add: f(v, k) % by + add
+    return index, value
+
+
+@given(digits(), st.integers(1, 20))
+@settings(max_examples=200, deadline=None)
+def test_regions_of_digits_cover_every_access(drawn, extent):
+    index, value = drawn
+    body = For(K, IntImm(0), IntImm(extent), "serial", BufferStore(B, const(0.0, "float32"), (index, K)))
+    _, (written,) = block_access_region(block(body))
+    first = written.region[0]
+    low, high = (compile_expr(e, [VI]) for e in (first.min, first.min + first.extent))
+    for v in range(-3, 9):
+        touched = [value(v, k) for k in range(extent)]
+        assert low(v) <= min(touched) and max(touched) < high(v)

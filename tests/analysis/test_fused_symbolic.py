@@ -1,8 +1,13 @@
 """Fused loops over products of symbolic sizes: what may run at once, and what may not."""
 
+import numpy as np
 import pytest
 
 from tests.prim_checks import refused, same, schedule
+from tir.analysis.dependence.delinearize import split_fused_loops
+from tir.interp import run
+from tir.script import parse
+from tir.visit import free_vars
 
 TEXT = """
 @T.prim_func
@@ -142,3 +147,39 @@ def test_a_consumer_of_what_comes_later_stays_outside_of_a_fused_loop():
     sch = schedule(SHIFTED)
     sch.fuse(*sch.get_loops("B"))
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
+
+
+FUSED = """
+@T.prim_func
+def main(A: T.Buffer((1,), "int64"), n: T.int32, m: T.int32):
+    for f in range(LOOP):
+        A[0] = A[0] * T.int64(3) + T.Cast("int64", VALUE)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "value", "is_split"),
+    [
+        ("4 * n", "f // n * 7 + f % n", True),
+        ("n * 4", "f % n - f // n", True),
+        ("n * m * 4", "f // (n * m) * 5 + f // m % n - f % m", True),
+        ("4 * n", "f // n * 7 + f % n + f", False),  # more than the digits
+        ("4 * n", "f // n * 7 + f % n + f % 2", False),
+        ("4 * n", "f // n", False),  # no digit below
+        ("4 * n", "f % n", False),  # none above
+        ("4 * n * m", "f // (n * m) * 5 + f % m", False),  # none between
+        ("4 * n", "f // n * 7 + f % m", False),
+        ("1, 4 * n", "f // n * 7 + f % n", False),  # from the middle of a row
+        ("4 * n", "(f + 1) // n * 7 + (f + 1) % n", False),
+    ],
+)
+def test_a_fused_loop_is_split_into_the_same_iterations(loop, value, is_split):
+    func = parse(FUSED.replace("LOOP", loop).replace("VALUE", value))
+    made = split_fused_loops(func, {})
+    assert (made is not None) == is_split
+    if made is not None:
+        assert set(free_vars(made.body)) == set(free_vars(func.body))
+        results = [np.ones(1, "int64") for _ in range(2)]
+        for f, array in zip((func, made), results):
+            run(f, array, 3, 2)
+        assert results[0] == results[1]

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import tir
+from tir.analysis.dependence.reduction_summary import collapse_reductions
 from tir.analysis.index import index_of
 from tir.analysis.reductions import NotAReduction, Reduction
 from tir.script import parse
+from tir.stmt import Block, For
+from tir.visit import walk
 
 UPDATES = {  # update of B[vi] with A[vi, vk], and what T.init starts it from
     "sum": ("B[vi] + A[vi, vk]", "0"),
@@ -133,3 +136,59 @@ def test_the_parts_of_a_reduction():
     assert [b.name for b in found.targets] == ["B"]
     assert [repr(e) for e in found.identity] == ["0"]
     assert not found.starts_at_identity() and not found.is_idempotent and not found.selects
+
+
+EXTENTS = {"i": 4, "k": 8, "q": 2, "r": 4, "u": 1, "w": 1, "x": 7, "y": 3}
+
+
+def reduction(loops: str, row: str, term: str, guard: str, start: bool) -> tir.PrimFunc:
+    """B[row] sums A over ``term``, in loops of these letters, the outermost first."""
+    depth = ["    " * (n + 1) for n in range(len(loops) + 2)]
+    lines = [f"{depth[n]}for {name} in range({EXTENTS[name]}):" for n, name in enumerate(loops)]
+    inside = depth[len(loops)]
+    lines += [f'{inside}with T.block("B"):', f"{inside}    vi = T.axis.spatial(4, {row})"]
+    lines += [f"{inside}    vk = T.axis.reduce(8, {term})", f"{inside}    T.where({guard})" if guard else ""]
+    lines += [f"{inside}    with T.init():", f"{inside}        B[vi] = 0.0"] if start else []
+    lines += [f"{inside}    B[vi] += A[vi, vk]"]
+    head = '@T.prim_func\ndef main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):'
+    return parse("\n".join((head, *filter(None, lines))))
+
+
+@pytest.mark.parametrize(
+    ("loops", "row", "term", "guard", "start", "collapsed"),
+    [
+        ("ik", "i", "k", "", True, ("i", "k")),
+        ("iuk", "i", "k", "", True, ("i", "uk")),
+        ("iuwk", "i", "k", "", True, ("i", "uwk")),
+        ("uik", "i", "k", "", True, ("ui", "k")),  # the loop of one iteration is not next to the reduction
+        ("uk", "2", "k", "", True, ("", "uk")),
+        ("k", "2", "k", "", True, ("", "k")),
+        ("iku", "i", "k", "", True, ("i", "ku")),
+        ("ki", "i", "k", "", True, ("i", "k")),  # rows trade places with the reduction
+        ("qir", "i", "q * 4 + r", "", True, ("i", "qr")),
+        ("iqr", "i", "q * 4 + r", "", True, ("i", "qr")),
+        ("irq", "i", "q * 4 + r", "", True, ("i", "rq")),
+        ("iqr", "i", "r * 2 + q", "", True, ("i", "qr")),
+        ("ik", "i", "k", "i < 3", True, ("i", "k")),
+        ("ik", "i", "k", "", False, None),  # nothing to start from
+        ("ik", "i", "k", "k < 7", True, None),  # a part of the domain
+        ("ix", "i", "x", "", True, None),
+        ("ix", "i", "x + 1", "", True, None),
+        ("iyr", "i", "T.min(y * 4 + r, 7)", "", True, None),  # a term twice
+        ("iqr", "i", "q * 3 + r", "", True, None),
+        ("kr", "r", "7 - k", "", True, None),  # from its end
+        ("ikr", "r", "k", "", True, ("ir", "k")),  # each row several times: every time from the start
+        ("rk", "k // 2", "k", "", True, None),  # the row follows the reduction
+    ],
+)
+def test_a_whole_reduction_is_one_write(loops, row, term, guard, start, collapsed):
+    func = reduction(loops, row, term, guard, start)
+    made = collapse_reductions(func)
+    if collapsed is None:
+        assert made is func
+        return
+    block = next(n for n in walk(made.body) if isinstance(n, Block) and n.name == "B")
+    inside = [n.loop_var.name for n in walk(block.body) if isinstance(n, For)]
+    outside = [n.loop_var.name for n in walk(made.body) if isinstance(n, For)][: -len(inside)]
+    assert ("".join(outside), "".join(inside)) == collapsed
+    assert block.init is None and [i.iter_type for i in block.iter_vars] == ["spatial"]

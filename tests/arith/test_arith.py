@@ -157,6 +157,28 @@ def test_conditions_hold_where_proved(condition, given_, dom):
             assert bool(under(*p)) == bool(truth(*p)), (p, given_, condition)
 
 
+@pytest.mark.parametrize("kind", [LT, LE, GT, GE, EQ, NE], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("shift", range(-3, 4))
+def test_comparisons_of_sizes_are_decided_where_all_sizes_agree(kind, shift):
+    """Not one value earlier or later: of sizes that differ by at least 1, of one that is at least 2, of a loop over one."""
+    n, m, i = Var("n"), Var("m"), Var("i")
+    larger, positive, looping = Analyzer(), Analyzer(), Analyzer({i: Range(IntImm(0), n)})
+    larger.assume(GT(n, m))
+    positive.assume(GE(n, const(2)))
+    inside = And(GE(i, const(0)), LT(i, n))
+    for ctx, premise, left, right in (
+        (larger, GT(n, m), n + shift, m),
+        (larger, GT(n, m), m, n + shift),
+        (positive, GE(n, const(2)), n, const(shift)),
+        (looping, inside, i + shift, n),
+        (looping, inside, n, i + shift),
+    ):
+        known, holds = compile_expr(premise, (n, m, i)), compile_expr(kind(left, right), (n, m, i))
+        values = {bool(holds(*p)) for p in itertools.product(range(-7, 8), repeat=3) if known(*p)}
+        decided = ctx.simplify(kind(left, right))
+        assert (decided.value if isinstance(decided, IntImm) else None) == (values.pop() if len(values) == 1 else None)
+
+
 @BOUNDED
 @given(int_exprs(), int_exprs(), st.integers(1, 6), st.integers(1, 6))
 def test_proofs_with_symbolic_extents(a, b, size, inner):

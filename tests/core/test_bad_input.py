@@ -253,7 +253,7 @@ def test_arguments_of_steps_of_wrong_types(step: str, bad):
         ("C[0] = 1e40", "constant 1e+40 does not fit float32 (at most 3.4028235e+38)"),
         ("C[0] = T.float32(-1e40)", "constant -1e+40 does not fit float32"),
         ('C[0] = T.Cast("float32", T.float16(65520))', "constant 65520 does not fit float16 (at most 65504)"),
-        ('C[0] = T.Cast("float32", T.float8_e4m3(1000))', "constant 1000 does not fit float8_e4m3 (at most 448)"),
+        ('C[0] = T.Cast("float32", T.float8_e4m3fn(1000))', "constant 1000 does not fit float8_e4m3fn (at most 448)"),
         ('C["x"] = T.float32(1)', "index 0 of `C` is a string, not an integer"),
         ("C = A[0] + 1.0", "`C` is a buffer; values are stored to its elements"),
         ("C[0] = T.exp()", "exp takes 1 argument, got 0"),

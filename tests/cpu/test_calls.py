@@ -6,6 +6,7 @@ import array
 import logging
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -97,7 +98,6 @@ def test_results_in_new_arrays(target):
 
 
 def test_small_floats_come_as_numbers():
-    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: bfloat16 arrays")
     small = tir.build(BOTH, "interpreter").new(a)[1]
     assert small.dtype == ml_dtypes.bfloat16 and small.astype("float32").tolist() == a.tolist()
 

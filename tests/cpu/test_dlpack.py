@@ -19,7 +19,7 @@ def copy(a: T.handle, b: T.handle):
     for i in range(n):
         B[i] = A[i]
 """
-KINDS = [("bfloat16", 4, "uint16"), ("float8_e4m3", 10, "uint8"), ("float8_e5m2", 12, "uint8")]
+KINDS = [("bfloat16", 4, "uint16"), ("float8_e4m3fn", 10, "uint8"), ("float8_e5m2", 12, "uint8")]
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])

@@ -173,17 +173,6 @@ def test_float64_to_float16_rounds_once():
         np.testing.assert_array_equal(y, x.astype(np.float16))
 
 
-def test_every_bfloat16_and_float8_value_survives_a_round_trip():
-    for name, bits in (("bfloat16", 16), ("float8_e5m2", 8), ("float8_e4m3", 8)):
-        x = np.arange(1 << bits, dtype=f"uint{bits}")
-        wide = np.zeros(len(x), np.float32)
-        unary(lambda v: Cast(_lanes("float32", v), v), len(x), name, "float32", 8)(x, wide)
-        back = np.zeros_like(x)
-        unary(lambda v, name=name: Cast(_lanes(name, v), v), len(x), "float32", name, 8)(wide, back)
-        number = ~np.isnan(wide)
-        np.testing.assert_array_equal(back[number], x[number], err_msg=name)
-
-
 def test_bfloat16_rounds_to_nearest_even():
     x = np.array([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -(1 + 2**-8), 3.4e38, 1e-40, np.inf, 0.0], np.float32)
     y = np.zeros(8, np.uint16)
@@ -191,23 +180,6 @@ def test_bfloat16_rounds_to_nearest_even():
     bits = x.view(np.uint32).astype(np.uint64)
     want = ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(np.uint16)
     np.testing.assert_array_equal(y, want)
-
-
-def test_float8_rounds_to_nearest():
-    """Against a search of all values of the type; ties to the even one."""
-    rng = np.random.default_rng(1)
-    x = (rng.standard_normal(512) * np.exp2(rng.integers(-12, 8, 512))).astype(np.float32)
-    for name in ("float8_e5m2", "float8_e4m3"):
-        codes = np.arange(256, dtype=np.uint8)
-        values = np.zeros(256, np.float32)
-        unary(lambda v: Cast(_lanes("float32", v), v), 256, name, "float32", 1)(codes, values)
-        y = np.zeros(512, np.uint8)
-        unary(lambda v, name=name: Cast(_lanes(name, v), v), 512, "float32", name, 8)(x, y)
-        finite = np.isfinite(values)
-        inside = np.abs(x) <= values[finite].max()
-        best = np.abs(x[inside, None].astype(np.float64) - values[finite][None, :]).min(axis=1)
-        got = np.abs(x[inside].astype(np.float64) - values[y[inside]])
-        np.testing.assert_array_equal(got, best, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

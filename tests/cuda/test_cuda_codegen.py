@@ -73,7 +73,7 @@ def test_the_whole_prelude_compiles_for_old_and_new_chips():
         nvrtc.compile_cubin(source, arch)
 
 
-FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3", "float8_e5m2")
+FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float4_e2m1fn", "float8_e8m0fnu")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

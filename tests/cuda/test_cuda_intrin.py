@@ -131,7 +131,7 @@ def test_mma(kind: str, out: str, trans: bool):
 
 
 def test_mma_of_float8_needs_sm_89():
-    sch = mma_schedule("float8_e4m3", "float32", True)
+    sch = mma_schedule("float8_e4m3fn", "float32", True)
     assert "e4m3.e4m3.f32" in tir.build(sch.mod, target="cuda -arch=sm_90a").source("cuda")
     with pytest.raises(tir.BuildError, match="sm_89"):
         tir.build(sch.mod, target="cuda -arch=sm_80")
@@ -173,7 +173,7 @@ def test_layouts_place_each_element_once(e: int):
 
 
 def test_groups_name_what_is_there():
-    for kind, out in [*CASES, ("float8_e4m3", "float32")]:
+    for kind, out in [*CASES, ("float8_e4m3fn", "float32")]:
         if not kind.startswith("float8"):
             group = get_wmma_intrin_group("shared.dyn", "global", kind, out, True)
             assert all(TensorIntrin.get(n) for n in group.values())

@@ -268,6 +268,7 @@ def test_sources_and_report():
     mod, _ = built(SCALE)
     assert ".entry" in mod.source("ptx") and ".target sm_80" in mod.source("ptx")
     assert "T.launch_thread" in mod.source("lowered")
+    assert "T.block" in mod.source("tir") and "__global__" in mod.source("cuda")
     report = mod.report()
     assert report.arch == "sm_80" and "registers" in str(report)
     (row,) = report
@@ -564,3 +565,5 @@ def test_all_of_the_machine_code_reaches_the_disassembler(tmp_path, monkeypatch)
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert disassemble(b"x" * 12345).strip() == "12345"
+    mod, _ = built(SCALE)
+    assert mod.source("sass").strip() == str(len(mod.cubin()))

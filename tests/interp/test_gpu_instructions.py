@@ -41,7 +41,7 @@ NAMES = {
     "fp16": "float16",
     "bf16": "bfloat16",
     "tf32": "float32",
-    "e4m3": "float8_e4m3",
+    "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
     "fp64": "float64",
     "fp32": "float32",

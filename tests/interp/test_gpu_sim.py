@@ -32,7 +32,7 @@ VALUES = [
     ("float32", "T.Cast('bfloat16', A[vi] * T.float32(1.01))", "bfloat16"),
     ("float16", "A[vi] * B[vi] + A[vi]", None),
     ("bfloat16", "A[vi] * B[vi] + A[vi]", None),
-    ("float8_e4m3", "A[vi] + B[vi]", None),
+    ("float8_e4m3fn", "A[vi] + B[vi]", None),
     ("int32", "A[vi] // B[vi] + A[vi] % B[vi]", None),
     ("int32", "T.truncdiv(A[vi], B[vi]) * 3 + T.truncmod(A[vi], B[vi])", None),
     ("int32", "A[vi] * 1103515245 + vi * 12345 << 3", None),

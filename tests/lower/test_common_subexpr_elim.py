@@ -138,8 +138,16 @@ def test_of_a_thousand_nests_each_is_looked_at_a_few_times(monkeypatch):
     assert counts[1] <= 4.5 * counts[0]
 
 
-def random_body(r: random.Random, depth: int = 0, names: tuple[str, ...] = ("n",)) -> list[str]:
-    """Statements on C (integers below 64) that share divisions, remainders and loads, under guards and loops."""
+def random_body(
+    r: random.Random,
+    depth: int = 0,
+    names: tuple[str, ...] = ("n",),
+    divisors: tuple[str, ...] = ("3", "7", "T.max(n, 1)"),
+) -> list[str]:
+    """Statements on C (integers below 64) that share divisions, remainders and loads, under guards and loops.
+
+    Where ``n`` cannot be zero, some divide by it: these fail where they are computed too early.
+    """
 
     def value(level: int = 0) -> str:
         kind = r.randrange(6)
@@ -151,7 +159,7 @@ def random_body(r: random.Random, depth: int = 0, names: tuple[str, ...] = ("n",
             return f"T.if_then_else({value(level + 1)} != 0, {value(level + 1)} // 3, {value(level + 1)} % 5)"
         if kind == 3:
             return f"({value(level + 1)} + {value(level + 1)})"
-        return f"{value(level + 1)} {r.choice(('//', '%'))} {r.choice(('3', '7', 'T.max(n, 1)'))}"
+        return f"{value(level + 1)} {r.choice(('//', '%'))} {r.choice(divisors)}"
 
     lines = []
     for _ in range(r.randint(1, 4)):
@@ -160,12 +168,15 @@ def random_body(r: random.Random, depth: int = 0, names: tuple[str, ...] = ("n",
             lines.append(f"C[({value()}) % 64] = ({value()}) % 64")
         elif kind == 3:
             var = f"i{depth}{r.randrange(100)}"
-            inner = random_body(r, depth + 1, (*names, var))
-            lines += [f"for {var} in range({r.choice(('2', '3', 'n % 3'))}):", *("    " + line for line in inner)]
+            extent = r.choice(("2", "3", "n % 3"))
+            inside = (*divisors, "n", "n") if "n" in extent else divisors
+            inner = random_body(r, depth + 1, (*names, var), inside)
+            lines += [f"for {var} in range({extent}):", *("    " + line for line in inner)]
         elif kind == 4:
-            lines += [f"if {value()} > 2:", *("    " + line for line in random_body(r, depth + 1, names))]
+            condition, inside = r.choice(((f"{value()} > 2", divisors), ("n > 0", (*divisors, "n", "n"))))
+            lines += [f"if {condition}:", *("    " + line for line in random_body(r, depth + 1, names, inside))]
             if r.random() < 0.5:
-                lines += ["else:", *("    " + line for line in random_body(r, depth + 1, names))]
+                lines += ["else:", *("    " + line for line in random_body(r, depth + 1, names, divisors))]
         elif kind == 5:
             var = f"x{depth}{r.randrange(100)}"
             lines += [f"{var}: T.int32 = {value()}"]

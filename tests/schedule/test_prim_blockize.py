@@ -30,6 +30,19 @@ def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
 """
 
 
+ROW_OF_TWO = """
+@T.prim_func
+def main(A: T.Buffer((4, 2), "float32"), B: T.Buffer((2, 4), "float32")):
+    with T.block("root"):
+        T.reads(A[0:4, 0:2])
+        T.writes(B[0:2, 0:4])
+        for i, j in T.grid(4, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj, vi] = A[vi, vj]
+"""
+
+
 def tiled(text: str = MATMUL) -> tir.Schedule:
     sch = schedule(text)
     i, j, k = sch.get_loops("C")
@@ -239,6 +252,13 @@ def test_dot_product() -> None:
     sch = schedule(DOT)
     sch.split("k", [None, 4])
     sch.tensorize("k_1", dot())
+    same(sch)
+
+
+def test_the_order_of_iterators_does_not_matter() -> None:
+    swapped = parse(ROW_OF_TWO.replace('vi, vj = T.axis.remap("SS", [i, j])', 'vj, vi = T.axis.remap("SS", [j, i])'))
+    sch = schedule(swapped.script())
+    sch.tensorize("i", TensorIntrin(parse(ROW_OF_TWO), parse(ROW_OF_TWO)))
     same(sch)
 
 

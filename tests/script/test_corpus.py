@@ -7,6 +7,7 @@ import pytest
 
 from tir.equal import assert_structural_equal, structural_hash
 from tir.script import parse
+from tir.small_floats import SMALL_FLOATS
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 
@@ -42,7 +43,7 @@ def test_round_trip(text):
 
 ELEMENTS = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"),
+    *("float16", "float32", "float64", *SMALL_FLOATS),
 ]
 
 

@@ -111,7 +111,7 @@ TENSORS = {
     "transposed": ("ki", "jk->ij", WHOLE, "float16", "float32"),
     "bytes": ("ik", "kj->ij", WHOLE, "int8", "int32"),
     "bytes, transposed": ("ik", "jk->ij", WHOLE, "int8", "int32"),
-    "float8": ("ik", "jk->ij", WHOLE, "float8_e4m3", "float32"),
+    "float8": ("ik", "jk->ij", WHOLE, "float8_e4m3fn", "float32"),
     "odd": ("ik", "kj->ij", MIXED, "float16", "float32"),
     "batched": ("bik", "bkj->bij", WHOLE, "float16", "float32"),
     "what follows": ("ik", "kj->ij", MIXED, "float16", "float32", True),

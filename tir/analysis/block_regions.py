@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import Any, NamedTuple
 
 from ..arith.linear import Linear, is_index, linear
@@ -165,11 +166,11 @@ def _divisible(base: Linear, by: int) -> bool:
 
 
 def _floor_div(inner: Hull, by: int, dtype: Any) -> Hull:
+    whole = _whole_steps(inner, by)
+    if whole is not None:
+        return Hull(linear(whole.build(dtype) // (by // _step(inner.base, by))), 0, 0)
     if not _divisible(inner.base, by):
-        low, high = inner.low(dtype) // by, inner.high(dtype) // by
-        if isinstance(inner.lo, int) and isinstance(inner.hi, int) and inner.lo == inner.hi:
-            return Hull(linear(low), 0, 0)
-        return Hull(Linear(), _number(low), _number(high))
+        return Hull(Linear(), _number(inner.low(dtype) // by), _number(inner.high(dtype) // by))
     base = Linear()
     for factors, coefficient in inner.base.items():
         base.add_term(factors, coefficient // by)
@@ -177,12 +178,29 @@ def _floor_div(inner: Hull, by: int, dtype: Any) -> Hull:
 
 
 def _floor_mod(inner: Hull, by: int, dtype: Any) -> Hull:
-    if _all_int(inner):
-        if _divisible(inner.base, by) and inner.lo // by == inner.hi // by:
-            return Hull(Linear(), inner.lo % by, inner.hi % by)
-        if inner.lo == inner.hi:
-            return Hull(linear(inner.low(dtype) % by), 0, 0)
-    return Hull(Linear(), 0, by - 1)
+    whole = _whole_steps(inner, by)
+    if whole is None:
+        return Hull(Linear(), 0, by - 1)
+    step = _step(inner.base, by)
+    base = Linear().add(linear(whole.build(dtype) % (by // step)), step)
+    return Hull(base, inner.lo % step, inner.hi % step)
+
+
+def _step(base: Linear, by: int) -> int:
+    """What all multiples of the base, and ``by``, are multiples of."""
+    return gcd(by, *(coefficient for _, coefficient in base.items()))
+
+
+def _whole_steps(inner: Hull, by: int) -> Linear | None:
+    """How many whole steps every value of a hull has, so that division by ``by`` is division of these; None if their
+    number varies."""
+    step = _step(inner.base, by)
+    if not _all_int(inner) or inner.lo // step != inner.hi // step:
+        return None
+    whole = Linear(inner.lo // step)
+    for factors, coefficient in inner.base.items():
+        whole.add_term(factors, coefficient // step)
+    return whole
 
 
 def join(a: Hull, b: Hull, dtype: Any) -> Hull:

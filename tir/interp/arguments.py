@@ -13,8 +13,9 @@ from ..buffer import Buffer
 from ..errors import RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
-from .dlpack import foreign_names, host_array, is_array
-from .numbers import constant, storage_dtype
+from ..small_floats import SMALL_FLOATS
+from .dlpack import host_array, is_array
+from .numbers import array_dtype, constant, storage_dtype
 
 
 def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any], dict[Buffer, np.ndarray]]:
@@ -122,6 +123,8 @@ def _scalar(param: Var, arg: Any, where: str) -> Any:
         arg = arg[()]
     if isinstance(arg, (np.bool_, np.integer, np.floating)):
         arg = arg.item()
+    elif isinstance(arg, np.generic) and arg.dtype.name in SMALL_FLOATS:
+        arg = float(arg)
     got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
     if isinstance(arg, bool) and not dtype.is_float:
         arg = int(arg)
@@ -152,9 +155,8 @@ def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
         except RunError as error:
             raise RunError(f"{where}: {error}") from error
     want = storage_dtype(buffer.dtype)
-    if array.dtype != want and array.dtype.itemsize == want.itemsize:
-        if array.dtype.name in foreign_names(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
-            array = array.view(want)
+    if array.dtype == array_dtype(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
+        array = array.view(want)
     if array.dtype != want:
         held = "" if want.name == str(buffer.dtype.element) else f" (held as {want.name})"
         raise RunError(f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}")

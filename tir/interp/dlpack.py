@@ -26,13 +26,6 @@ _SMALL_FLOATS = {  # DLPack codes of the types that NumPy lacks, by the names th
     16: "float6_e3m2fn",
     17: "float4_e2m1fn",
 }
-_FOREIGN_NAMES = {
-    "bfloat16": ("bfloat16",),
-    "float8_e4m3": ("float8_e4m3fn",),
-    "float8_e5m2": ("float8_e5m2",),
-    "int4": ("int4",),
-    "uint4": ("uint4",),
-}
 
 
 class _DLTensor(ctypes.Structure):
@@ -68,11 +61,6 @@ class _View:
     def __init__(self, interface: dict[str, Any], owner: Any):
         self.__array_interface__ = interface
         self.owner = owner
-
-
-def foreign_names(dtype: DType) -> tuple[str, ...]:
-    """Names of a type that NumPy lacks in other packages."""
-    return _FOREIGN_NAMES.get(str(dtype.element), ())
 
 
 def device_type(arg: Any) -> int | None:
@@ -138,7 +126,7 @@ def view(
 
 def require_elements(tensor: Tensor, dtype: DType) -> None:
     """Raise ``RunError`` if the elements are of a type that NumPy lacks, other than ``dtype``."""
-    if tensor.name is not None and tensor.name not in foreign_names(dtype):
+    if tensor.name is not None and tensor.name != dtype.element:
         raise RunError(f"expected dtype {dtype}, got {tensor.name}")
 
 

@@ -14,8 +14,7 @@ from ..expr import Var
 from ..function import PrimFunc
 from ..names import did_you_mean
 from .arguments import bind_one, evaluate
-from .dlpack import foreign_names
-from .numbers import storage_dtype
+from .numbers import array_dtype
 
 ALIGNMENT = 64  # bytes, of the arrays made here
 
@@ -82,19 +81,10 @@ def _shape(func: PrimFunc, buffer: Buffer, values: dict[Var, Any]) -> tuple[int,
 
 
 def zeros(shape: Sequence[int], buffer: Buffer) -> np.ndarray:
-    """A compact array of zeros for ``buffer``; of a type that NumPy lacks as ml_dtypes has it, or, without that, as bits."""
-    dtype = array_dtype(buffer)
+    """A compact array of zeros for ``buffer``; of ml_dtypes where NumPy has no such type."""
+    dtype = array_dtype(buffer.dtype)
     size = math.prod(shape) * dtype.itemsize
     align = max(ALIGNMENT, buffer.data_alignment)
     memory = np.zeros(size + align, np.uint8)
     start = -memory.ctypes.data % align
     return memory[start : start + size].view(dtype).reshape(tuple(shape))
-
-
-def array_dtype(buffer: Buffer) -> np.dtype:
-    try:
-        import ml_dtypes  # type: ignore[import-not-found,import-untyped]
-    except ImportError:
-        return storage_dtype(buffer.dtype)
-    names = [n for n in foreign_names(buffer.dtype) if hasattr(ml_dtypes, n)]
-    return np.dtype(getattr(ml_dtypes, names[0])) if names else storage_dtype(buffer.dtype)

@@ -1,8 +1,8 @@
 """How values of every dtype are represented while a program runs, and the exact conversions between them.
 
-Integers are Python ints in the range of their dtype. float16/32/64 are NumPy scalars of that type. bfloat16 and float8
-are NumPy float32 scalars that hold a representable number. Vectors are NumPy arrays of lanes. In memory bfloat16 is
-uint16, float8 is uint8, int4 and uint4 take one byte an element.
+Integers are Python ints in the range of their dtype. float16/32/64 are NumPy scalars of that type. The small floats of
+ml_dtypes are NumPy float32 scalars that hold a representable number. Vectors are NumPy arrays of lanes. In memory small
+floats are their bits: bfloat16 is uint16, the others are uint8, also those of 4 and 6 bits; int4 and uint4 take one byte too.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..dtype import DType
 from ..errors import RunError
+from ..small_floats import SMALL_FLOATS
 
 _STORAGE = {
-    "bfloat16": np.uint16,
-    "float8_e4m3": np.uint8,
-    "float8_e5m2": np.uint8,
     "bool": np.bool_,
     "int4": np.int8,
     "uint4": np.uint8,
@@ -27,7 +26,7 @@ _STORAGE = {
 
 
 def is_small_float(dtype: DType) -> bool:
-    """Whether the type is one that NumPy does not have (bfloat16, float8)."""
+    """Whether the type is a float that NumPy does not have (bfloat16, and those of at most 8 bits)."""
     return dtype.is_float and dtype.code != "float"
 
 
@@ -40,8 +39,20 @@ def storage_dtype(dtype: DType) -> np.dtype:
     """
     if dtype.is_handle:
         return np.dtype(np.uint64)
-    found = _STORAGE.get(str(dtype.element))
-    return np.dtype(found if found is not None else str(dtype.element))
+    if is_small_float(dtype):
+        return SMALL_FLOATS[dtype.element].storage
+    return np.dtype(_STORAGE.get(dtype.element, dtype.element))
+
+
+@cache
+def array_dtype(dtype: DType) -> np.dtype:
+    """The dtype of an array of such elements: NumPy's, or that of ml_dtypes where NumPy has none.
+
+    >>> array_dtype(DType("float32")), array_dtype(DType("float4_e2m1fn"))
+    (dtype('float32'), dtype(float4_e2m1fn))
+    """
+    known = getattr(ml_dtypes, dtype.element, None)
+    return storage_dtype(dtype) if known is None or dtype.bits == 1 else np.dtype(known)
 
 
 @cache
@@ -52,59 +63,26 @@ def value_dtype(dtype: DType) -> np.dtype:
 
 @cache
 def decode_table(dtype: DType) -> np.ndarray:
-    """The float32 value of every bit pattern of a small float type."""
-    if dtype.code == "bfloat":
-        return (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
-    exponent_bits, fraction_bits, bias = (4, 3, 7) if dtype.code == "float8_e4m3" else (5, 2, 15)
-    values = np.empty(256, np.float32)
-    for bits in range(256):
-        exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
-        fraction = bits & ((1 << fraction_bits) - 1)
-        if exponent == 0:
-            value = fraction * 2.0 ** (1 - bias - fraction_bits)
-        else:
-            value = (1 + fraction * 2.0**-fraction_bits) * 2.0 ** (exponent - bias)
-        if dtype.code == "float8_e4m3" and bits & 0x7F == 0x7F:
-            value = float("nan")
-        if dtype.code == "float8_e5m2" and exponent == 31:
-            value = float("nan") if fraction else float("inf")
-        values[bits] = -value if bits & 0x80 else value
-    return values
-
-
-@cache
-def _positive_values(dtype: DType) -> np.ndarray:
-    """The finite non-negative values in ascending order: the index of a value is its bit pattern."""
-    table = decode_table(dtype)[:128].astype(np.float64)
-    return table[np.isfinite(table)]
+    """The float32 value of every pattern of the bits that a small float is held in; unused high bits do not count."""
+    small = SMALL_FLOATS[dtype.element]
+    patterns = np.arange(1 << 8 * small.storage.itemsize, dtype=small.storage)
+    return (patterns & ((1 << small.bits) - 1)).view(small.numpy).astype(np.float32)
 
 
 def encode(value: Any, dtype: DType) -> Any:
     """Bit patterns of floats rounded (to nearest, ties to even) to a small float type; scalar or array.
 
-    Overflow gives infinity, nan where the type has none (e4m3).
+    Overflow gives infinity, nan where the type has none (float8_e4m3fn), the greatest value where it has neither
+    (float4_e2m1fn, whose zeros with a sign stand for nan, too): as ml_dtypes has it, whatever the sign of a nan.
 
     >>> int(encode(1.0, DType("bfloat16"))) == 0x3F80
     True
     """
-    x = np.asarray(value)
-    if dtype.code == "bfloat":
-        single = _to_odd_float32(x)
-        bits = single.view(np.uint32).astype(np.uint64)
-        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-        return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)[()]
-    values = _positive_values(dtype)
-    size = np.abs(x.astype(np.float64))
-    above = np.searchsorted(values, size, side="left").clip(1, len(values) - 1)
-    low, high = values[above - 1], values[above]
-    nearer_high = (size - low > high - size) | ((size - low == high - size) & (above % 2 == 0))
-    bits = np.where(nearer_high, above, above - 1)
-    step = values[-1] - values[-2]
-    half_over = values[-1] + step / 2
-    over = (size > half_over) | ((size == half_over) & (len(values) % 2 == 0))
-    bits = np.where(over, 0x7F if dtype.code == "float8_e4m3" else 0x7C, bits)
-    bits = np.where(np.isnan(x), 0x7F if dtype.code == "float8_e4m3" else 0x7E, bits)
-    return (bits | np.where(np.signbit(x) & ~np.isnan(x), 0x80, 0)).astype(np.uint8)[()]
+    small = SMALL_FLOATS[dtype.element]
+    single = _to_odd_float32(np.asarray(value))  # ml_dtypes rounds doubles twice
+    with np.errstate(over="ignore", invalid="ignore"):
+        bits = single.astype(small.numpy).view(small.storage)
+    return np.where(np.isnan(single), small.storage.type(small.nan), bits)[()]
 
 
 def _to_odd_float32(x: np.ndarray) -> np.ndarray:

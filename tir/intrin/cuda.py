@@ -21,7 +21,7 @@ _DTYPES = {
     "i8": "int8",
     "s32": "int32",
     "i32": "int32",
-    "e4m3": "float8_e4m3",
+    "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
 }
 _PTX = {
@@ -451,7 +451,7 @@ def get_mma_intrin_group(
         "bfloat16": "bf16",
         "float32": "tf32",
         "int8": "i8",
-        "float8_e4m3": "e4m3",
+        "float8_e4m3fn": "e4m3",
         "float8_e5m2": "e5m2",
     }
     kind = kinds.get(in_dtype, "")

@@ -168,9 +168,11 @@ def _interleave(lanes: int, group: int, dtype: str):
 
 
 INTERLEAVE_INT8 = "interleave_16x4_int8"
+INTERLEAVE_UINT8 = "interleave_16x4_uint8"
 INTERLEAVE_BF16 = "interleave_16x2_bf16"
 
 TensorIntrin.register(INTERLEAVE_INT8, *_interleave(16, 4, "int8"))
+TensorIntrin.register(INTERLEAVE_UINT8, *_interleave(16, 4, "uint8"))
 TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))
 
 

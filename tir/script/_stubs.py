@@ -16,6 +16,8 @@ from typing import Any
 import tir as package
 
 from .. import op
+from ..dtype import CLASSIC
+from ..small_floats import SMALL_FLOATS
 from . import tir as dialect
 from .tir_expr import DataType
 
@@ -190,7 +192,7 @@ def _grid() -> list[str]:
 def _types() -> list[str]:
     """Every data type is one class: as an annotation it is what a kernel has, called it makes a constant or a cast."""
     names = [name for name in dir(dialect) if isinstance(getattr(dialect, name), DataType)]
-    vectors = [n for n in names if n[-1].isdigit() and not n.endswith("float8")]
+    vectors = [name for name in names if name in SMALL_FLOATS or name[-1].isdigit() and name not in CLASSIC]
     return [*(f"{n} = Value" for n in names), *(f"{n}x{k} = Value" for n in vectors for k in _LANES[1:])]
 
 

@@ -87,8 +87,17 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
     "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
     "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "floordiv",
     "floormod",
     "handle",
@@ -185,8 +194,18 @@ int4, int8, int16, int32, int64 = (DataType(f"int{bits}") for bits in (4, 8, 16,
 uint4, uint8, uint16, uint32, uint64 = (DataType(f"uint{bits}") for bits in (4, 8, 16, 32, 64))
 float16, float32, float64 = (DataType(f"float{bits}") for bits in (16, 32, 64))
 bfloat16 = DataType("bfloat16")
-float8_e4m3, float8_e5m2 = DataType("float8_e4m3"), DataType("float8_e5m2")
-e4m3_float8, e5m2_float8 = float8_e4m3, float8_e5m2
+float4_e2m1fn = DataType("float4_e2m1fn")
+float6_e2m3fn = DataType("float6_e2m3fn")
+float6_e3m2fn = DataType("float6_e3m2fn")
+float8_e3m4 = DataType("float8_e3m4")
+float8_e4m3 = DataType("float8_e4m3")
+float8_e4m3b11fnuz = DataType("float8_e4m3b11fnuz")
+float8_e4m3fn = DataType("float8_e4m3fn")
+float8_e4m3fnuz = DataType("float8_e4m3fnuz")
+float8_e5m2 = DataType("float8_e5m2")
+float8_e5m2fnuz = DataType("float8_e5m2fnuz")
+float8_e8m0fnu = DataType("float8_e8m0fnu")
+e4m3_float8, e5m2_float8 = float8_e4m3fn, float8_e5m2
 void = DataType("void")
 handle = _Handle()
 

@@ -49,11 +49,6 @@ from ..op import call
 from ..stmt import Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt
 from ..visit import walk
 
-_UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-_UNIT |= {"float8_e4m3": 2.0**-4, "float8_e5m2": 2.0**-3}
-# the smallest normal number: what a result may lose by underflow
-_TINY = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-14, "bfloat16": 2.0**-126}
-_TINY |= {"float8_e4m3": 2.0**-6, "float8_e5m2": 2.0**-14}
 # how many units a library's function is off by
 _FUNCTION = 8
 _LIPSCHITZ = frozenset(("sin", "cos"))  # |f(x + e) - f(x)| <= |e|
@@ -163,11 +158,11 @@ class _Terms:
 
 
 def _unit(dtype: DType) -> Expr:
-    return _number(_UNIT[str(dtype)])
+    return _number(2.0**-dtype.digits)
 
 
 def _tiny(dtype: DType) -> Expr:
-    return _number(_TINY[str(dtype)])
+    return _number(dtype.least_normal)
 
 
 def _number(value: float) -> Expr:
@@ -350,7 +345,7 @@ class _Model:
             value = cast("float64", e.value)
             return _Terms(value, _ZERO, _abs(value), _unit(e.dtype))
         terms = self._terms(e.value)
-        narrower = _UNIT[str(e.dtype)] > _UNIT[str(source)]
+        narrower = e.dtype.digits < source.digits
         rate = terms.rate + _unit(e.dtype) if narrower else terms.rate
         return _Terms(terms.value, terms.inherited, terms.magnitude, rate)
 

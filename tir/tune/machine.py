@@ -105,9 +105,9 @@ def about_machine(target: Target, threads: int) -> dict[str, Any]:
     if target.kind == "cuda":
         return {**found, **_device()}
     if target.kind == "llvm":
-        from codegen.llvm.compile import machine
+        from codegen.build import machine_of
 
-        on = machine(str(target.attrs.get("mcpu", "")), target.attrs.get("mattr"))
+        on = machine_of(target)
         found |= {"cpu": on.cpu, "features": on.features}
     caches = [target.cache_bytes(level) for level in (1, 2, 3)]
     return {**found, "architecture": platform.machine(), "caches": caches, "threads": threads}

@@ -15,13 +15,15 @@ from typing import Any
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..arith import Analyzer
-from ..expr import BufferLoad, Expr, IntImm, Var
+from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var
 from ..function import PrimFunc
+from ..intrin.dot_products import DotProduct
 from ..schedule import Schedule
-from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
+from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt
+from ..transform.lower_match_buffer import lower_match_buffer
 from ..visit import substitute, walk
 from .machine import measured
-from .nest import USUAL, Access, cost
+from .nest import USUAL, Access, cost, unconverted
 from .space import GPUS, Env
 
 SHARPNESS = 6  # of the smooth maximum
@@ -32,6 +34,8 @@ EXPOSED = {"L2": 0.5, "L3": 0.1, "memory": 1.0}
 START = 5e-6  # seconds to start and to join threads
 LATENCY = 4  # cycles until the result of a multiply-add can be used
 PORTS = 2  # vector operations and loads a cycle
+TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
+TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
         lowest = floor(program, env)
     except ValueError:  # a size that is not a constant
         return None
-    core, shared, passes = _core(func, machine, env)
+    core, shared, passes = _core(lower_match_buffer(func), machine, env)
     terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         terms["memory"] = 0.0  # the call before has left them in the cache
@@ -102,7 +106,22 @@ def roofline(program: Schedule | PrimFunc, env: Env) -> Roofline:
     moved = _argument_bytes(func)
     holds = next((lv for lv in ("L1", "L2", "L3") if moved <= machine.sizes[lv]), "memory")
     cores = env.threads if holds in ("L1", "L2") else 1
-    return Roofline(operations(func), moved, machine.peak * env.threads, machine.bandwidth[holds] * cores)
+    peak = machine.peak * env.threads * _times_faster(func, env)
+    return Roofline(operations(func), moved, peak, machine.bandwidth[holds] * cores)
+
+
+def _times_faster(func: PrimFunc, env: Env) -> int:
+    """How many times the peak of float32 the dot products are that a program may use."""
+    sides = [(unconverted(n.a), unconverted(n.b), n) for n in walk(func.body) if isinstance(n, Mul)]
+    kinds = {DotProduct.of(a.dtype, b.dtype, n.dtype) for a, b, n in sides} - {None}
+    rates = [1]
+    for kind in kinds:
+        assert kind is not None
+        if kind.vector and env.has(kind.vector_feature):
+            rates.append(kind.group)
+        if env.has(kind.tile_feature):
+            rates.append(TILES_FASTER * kind.group)
+    return max(rates)
 
 
 def _argument_bytes(func: PrimFunc) -> int:
@@ -147,7 +166,7 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float
     the share of runs that a guard lets pass."""
     total, most, shared, passes = 0.0, 0.0, 1, 1.0
     for store, around in _stores(func.body, _Around()):
-        cycles, lanes = _cycles(store, around, env)
+        cycles, lanes = _cycles(store, around, env) if isinstance(store, BufferStore) else _of_tiles(store, around, env)
         threads = min(env.threads, around.count(PARALLEL))
         rate = machine.peak / (2 * PORTS * lanes)  # cycles a second
         seconds = cycles / rate / max(1, threads)
@@ -157,9 +176,11 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float
     return total, shared, passes
 
 
-def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore, _Around]]:
-    """Every store of a statement, with what is around it; iterators are replaced by what they stand for."""
-    if isinstance(s, BufferStore):
+def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Around]]:
+    """Every store and tile instruction of a statement, with what is around it; iterators are replaced by what they stand for."""
+    if isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op in TILE_CYCLES:
+        yield s.value, around
+    elif isinstance(s, BufferStore):
         yield (substitute(s, around.values) if around.values else s), around
     elif isinstance(s, For):
         yield from _stores(s.body, replace(around, loops=(*around.loops, s)))
@@ -208,6 +229,11 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     stored = spilled if stays else results + (results / PORTS if sums else 0)
     chain = LATENCY * copies * registers / results if stays else 0.0
     return around.passes * runs * max(operations, loaded / PORTS, stored, chain), full
+
+
+def _of_tiles(instruction: Call, around: _Around, env: Env) -> tuple[float, int]:
+    """The cycles of all runs of a tile instruction, and the lanes of vectors beside it."""
+    return TILE_CYCLES[instruction.op] * around.count(SERIAL, PARALLEL, UNROLLED), env.lanes(32)
 
 
 def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:

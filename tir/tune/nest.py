@@ -19,6 +19,12 @@ from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..visit import uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
+NO_FUNCTIONS = (
+    "if_then_else",
+    "likely",
+    "reinterpret",
+    "call_llvm_pure_intrin",
+)  # calls that are one instruction, or none
 FAR = 1 << 20  # the stride of an axis behind one of symbolic size
 
 
@@ -207,11 +213,16 @@ def volume(axes: Iterable[Axis]) -> int:
 
 def cost(item: Any) -> int:
     """About how many simple operations an expression or a statement takes; calls such as ``exp`` count for many."""
-    if isinstance(item, Call) and item.op not in ("if_then_else", "likely", "reinterpret"):
+    if isinstance(item, Call) and item.op not in NO_FUNCTIONS:
         own = 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
     else:
         own = 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
     return own + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+
+
+def unconverted(value: Expr) -> Expr:
+    """A value without conversions of its type around it."""
+    return unconverted(value.value) if isinstance(value, Cast) else value
 
 
 def _is_arithmetic(item: Any) -> bool:

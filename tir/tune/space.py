@@ -17,6 +17,7 @@ from math import exp
 from typing import Any, TypeVar
 
 from .. import extension
+from ..amx import tiles_allowed
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..errors import ScheduleError
@@ -53,6 +54,18 @@ class Env:
     def lanes(self, bits: int) -> int:
         """Elements of ``bits`` bits in a vector register."""
         return max(1, self.vector_bits // max(bits, 8))
+
+    def has(self, feature: str) -> bool:
+        """Whether the CPU has a feature, by LLVM's name ("avx512vnni", "amx-bf16"), and this system lets it be used.
+
+        >>> Env.of("llvm -mcpu=x86-64").has("avx512vnni")
+        False
+        """
+        from codegen.build import machine_of
+        from codegen.llvm.cpu_features import Needs
+
+        allowed = not feature.startswith("amx") or tiles_allowed()
+        return allowed and feature in Needs.of(machine_of(self.target)).features
 
 
 Fork = Schedule | Callable[[], Schedule]  # a schedule, or what makes it when it is wanted

@@ -1,4 +1,5 @@
-"""What rules for GPUs share: operands staged in shared memory, loops distributed over threads, pipelines of copies."""
+"""What rules share: operands staged in other memory, in whole tiles; for GPUs, loops distributed over threads, and pipelines
+of copies."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ..expr import BufferLoad, IntImm, Var
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .nest import Access, Axis, Nest, extent_of
@@ -28,6 +30,11 @@ class Copy:
     block: BlockRV
     width: int
     has_terms_last: bool
+
+    def is_plain(self, sch: Schedule) -> bool:
+        """Whether the copy is the operand as it is, neither padded nor gathered."""
+        value = getattr(sch.get(self.block).body, "value", None)
+        return isinstance(value, BufferLoad) and all(isinstance(i, (Var, IntImm)) for i in value.indices)
 
     def turn(self, sch: Schedule) -> None:
         """Exchange the last two axes of the copy."""

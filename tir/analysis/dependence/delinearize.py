@@ -6,7 +6,7 @@ iterations, the digits become coordinates, and the product of sizes that bounds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from ...function import PrimFunc
 from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import For
 from ...visit import free_vars, rewrite, uses_var, walk
+
+Digit = tuple[Expr, Expr | None, list[Any]]  # by, radix and uses of ``value // by % radix``; no radix: unbounded
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,11 @@ def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
     >>> [v.name for v in digits.variables], loop.body.body.body.indices[1].name
     (['i_1', 'i_0'], 'i_0')
     """
-    groups: dict[Any, tuple[Expr, dict[Any, tuple[Expr, Expr | None, list[Any]]]]] = {}
-    inside: set[int] = set()
-    for item in walk(loop.body):
-        if id(item) not in inside:
-            found = _digit(item)
-            if found is not None:
-                value, by, radix = found
-                _, digits = groups.setdefault(key(value), (value, {}))
-                place = (key(by), None if radix is None else key(radix))
-                digits.setdefault(place, (by, radix, []))[2].append(item)
-                inside.update(id(n) for n in walk(item))
     swaps: dict[int, Var] = {}
     made: list[MixedRadix] = []
     wrappers: list[tuple[Var, Expr]] = []
-    for value, digits in groups.values():
-        order = _in_order(list(digits.values()))
+    for value, digits in _digits(loop.body):
+        order = _in_order(digits)
         if order is None:
             continue
         name = next((v.name for v in free_vars(value)), "f")
@@ -79,6 +70,21 @@ def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
     return rewrite(loop.replace(body=body), _bounded), made
 
 
+def _digits(body: Any) -> Iterator[tuple[Expr, list[Digit]]]:
+    """Each value of which ``body`` uses digits, with these."""
+    groups: dict[Any, tuple[Expr, dict[Any, Digit]]] = {}
+    inside: set[int] = set()
+    for item in walk(body):
+        found = None if id(item) in inside else _digit(item)
+        if found is not None:
+            value, by, radix = found
+            _, digits = groups.setdefault(key(value), (value, {}))
+            place = (key(by), None if radix is None else key(radix))
+            digits.setdefault(place, (by, radix, []))[2].append(item)
+            inside.update(id(n) for n in walk(item))
+    return ((value, list(digits.values())) for value, digits in groups.values())
+
+
 def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
     """(value, by, radix) of ``value // by % radix``, with ``by`` or ``radix`` symbolic; no ``radix``: unbounded."""
     if not isinstance(e, (FloorDiv, FloorMod)) or (isinstance(e.b, IntImm) and not isinstance(e.a, FloorDiv)):
@@ -91,11 +97,11 @@ def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
     return e.a, const(1, e.dtype), e.b
 
 
-def _in_order(found: Sequence[tuple[Expr, Expr | None, list[Any]]]) -> list[tuple[Expr, Expr | None, list[Any]]] | None:
+def _in_order(found: Sequence[Digit]) -> list[Digit] | None:
     """The digits, lowest first, if each starts where the one before ends and the last is unbounded."""
     analyzer = Analyzer()
     left = list(found)
-    order: list[tuple[Expr, Expr | None, list[Any]]] = []
+    order: list[Digit] = []
     start: Expr | None = const(1, found[0][0].dtype)
     while left:
         at = start
@@ -140,13 +146,8 @@ def split_fused_loops(func: PrimFunc, known: dict[Any, Var]) -> PrimFunc | None:
 
 def _split(loop: For, known: dict[Any, Var]) -> For | None:
     """``loop`` as one loop for each digit of its variable; None where something else of that is used."""
-    digits: dict[Any, tuple[Expr, Expr | None, list[Any]]] = {}
-    for item in walk(loop.body):
-        found = _digit(item)
-        if found is not None and found[0] is loop.loop_var:
-            _, by, radix = found
-            digits.setdefault((key(by), None if radix is None else key(radix)), (by, radix, []))[2].append(item)
-    order = _in_order(list(digits.values())) if digits and is_const(loop.min, 0) else None
+    digits = next((found for value, found in _digits(loop.body) if value is loop.loop_var), [])
+    order = _in_order(digits) if digits and is_const(loop.min, 0) else None
     if order is None:
         return None
     swaps: dict[int, Var] = {}

@@ -27,7 +27,7 @@ _TYPES = {
     "fp16": "float16", "f16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64",
     "f64": "float64", "tf32": "float32", "int8": "int8", "s8": "int8", "uint8": "uint8", "u8": "uint8",
     "int4": "int4", "s4": "int4", "uint4": "uint4", "u4": "uint4", "int32": "int32", "s32": "int32",
-    "e4m3": "float8_e4m3", "e5m2": "float8_e5m2",
+    "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
 }  # fmt: skip
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
+from ...analysis.structure import has_load, may_fail
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...arith.linear import linear
+from ...arith.memory import may_change
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require
@@ -27,6 +29,7 @@ from ...expr import (
     FloorMod,
     IntImm,
     Var,
+    all_of,
     cast,
     conjuncts,
     const,
@@ -35,18 +38,46 @@ from ...expr import (
     is_const,
 )
 from ...script.printer import short_text
-from ...stmt import BlockRealize
+from ...stmt import For, IfThenElse, Stmt
 from ...visit import free_vars, substitute, uses_var, walk
 from ..state import State
 
 
 @dataclass(frozen=True)
 class InlinePlan:
-    """Realizes to replace (None removes one), and the buffer to remove, if any."""
+    """Statements to replace (None removes one), and the buffer to remove, if any."""
 
     scope: BlockRef
-    changes: tuple[tuple[BlockRealize, BlockRealize | None], ...]
+    changes: tuple[tuple[Stmt, Stmt | None], ...]
     buffer: Buffer | None
+
+
+def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef, Stmt]:
+    """The program with every ``if`` around ``block`` alone as a part of its predicate, which moves with it; the block there;
+    and the statement of ``state`` that was replaced (that of the block, if there is no such ``if``).
+
+    An ``if`` stays where the block may change what it reads, and where it guards a bound or a binding that may fail.
+    """
+    shells = list[For | IfThenElse]()  # the statements that contain nothing but the block, nearest first
+    for place in block.ancestors():
+        if not isinstance(place.node, For) and not (
+            isinstance(place.node, IfThenElse) and place.node.else_case is None
+        ):
+            break
+        shells.append(place.node)
+    while shells and isinstance(shells[-1], For):
+        shells.pop()
+    conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
+    loops = [s for s in shells if isinstance(s, For)]
+    guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
+    fails = any(has_load(e) or may_fail(e, free_vars(e)) for e in guarded)
+    if not shells or fails or any(may_change(c, block.block) for c in conditions):
+        return state, block, block.node
+    inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
+    for f in loops:
+        inner = f.replace(body=inner)
+    moved = state.replace(shells[-1], inner)
+    return moved, moved.find_block(block.name), shells[-1]
 
 
 def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:

@@ -497,12 +497,17 @@ def _relative(block: Block, pairs: dict[Buffer, tuple[Buffer, BufferRegion]]) ->
 
 
 def _stripped(stmt: Stmt) -> Stmt:
-    """``stmt`` without what a match must ignore: block names, annotations, the spelling of unit iterators and
-    constants."""
+    """``stmt`` without what a match must ignore: block names, annotations, the order of iterators (here that of the loops
+    they are bound to), the spelling of unit iterators and constants."""
+    places = {n.loop_var: at for at, n in enumerate(walk(stmt)) if isinstance(n, For)}
+
+    def outermost(value: Expr) -> int:
+        return min((places[v] for v in walk(value) if isinstance(v, Var) and v in places), default=-1)
 
     def visit(item: Any) -> Any:
         if isinstance(item, BlockRealize):
             keep = [n for n, i in enumerate(item.block.iter_vars) if not (i.dom and is_const(i.dom.extent, 1))]
+            keep.sort(key=lambda n: outermost(item.iter_values[n]))
             gone = {i.var: v for n, (i, v) in enumerate(zip(item.block.iter_vars, item.iter_values)) if n not in keep}
             iter_vars = tuple(item.block.iter_vars[n] for n in keep)
             block = item.block.replace(name="", iter_vars=iter_vars, annotations=frozendict())

@@ -31,7 +31,7 @@ from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import State
-from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters
+from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters, with_own_conditions
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
 
@@ -129,6 +129,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
     """
     require(block.scope is not None, "the root block cannot be moved")
+    state, block, _ = with_own_conditions(state, block)
     assert block.scope is not None
     top = top_statement(block, block.scope)
     require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block)
@@ -220,9 +221,15 @@ def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callab
     return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
 
 
+def _with_conditions_inside(state: State, block: BlockRef, loop: LoopRef) -> tuple[State, BlockRef, LoopRef]:
+    state, block, _ = with_own_conditions(state, block)
+    return state, block, state.index.loops[loop.var]
+
+
 def _move_producer(
     state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
 ) -> MovePlan:
+    state, block, loop = _with_conditions_inside(state, block, loop)
     written = [r.buffer for r in block.block.writes]
     below = _movable(state, block, loop)
     consumers = [b for b in below if any(r.buffer in written for r in b.block.reads)]
@@ -252,6 +259,7 @@ def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
 def _move_consumer(
     state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
 ) -> MovePlan:
+    state, block, loop = _with_conditions_inside(state, block, loop)
     read = [r.buffer for r in block.block.reads]
     below = _movable(state, block, loop)
     producers = [b for b in below if any(r.buffer in read for r in b.block.writes)]

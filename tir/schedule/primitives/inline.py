@@ -32,6 +32,7 @@ from ._inlining import (
     reads_element,
     require_spatial,
     solve_iters,
+    with_own_conditions,
 )
 from .epilogue import plan_epilogue
 
@@ -59,7 +60,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
         _require_unused(scope, block, store)
         return InlinePlan(scope, ((block.node, None),), buffer)
     _require_unchanged(state, scope, block, consumers, store, unsafe)
-    changes: list[tuple[BlockRealize, BlockRealize | None]] = [(block.node, None)]
+    changes: list[tuple[Stmt, Stmt | None]] = [(block.node, None)]
     for consumer in consumers:
         require(
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
@@ -82,8 +83,10 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
     has other consumers, or when the consumer does not read each element once or runs where the producer does not.
     """
+    state, block, old = with_own_conditions(state, block)
     scope = scope_of(state, block)
-    made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if writers(scope, b)]
+    own = {r.buffer for r in block.block.writes}
+    made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if b not in own and writers(scope, b)]
     require(made, "no block in this scope produces what block {0} reads", block)
     # Of several producers the last: when it runs, the others have already produced the block's other operands.
     buffer = max(made, key=lambda b: max(order(scope, w) for w in writers(scope, b)))
@@ -121,7 +124,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     require_same_meaning(state, probe, unsafe)
     new_block = with_regions(producer.block.replace(body=new_body))
     realize = producer.node.replace(block=new_block, predicate=predicate)
-    return InlinePlan(scope, ((block.node, None), (producer.node, realize)), buffer)
+    return InlinePlan(scope, ((old, None), (producer.node, realize)), buffer)
 
 
 def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[BufferStore, Buffer]:

@@ -11,12 +11,12 @@ from functools import cached_property
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
-from ...expr import BufferLoad, Cast, Expr, Mul
+from ...expr import BufferLoad, Expr, Mul
 from ...library.machine import streams
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, volume
+from ..nest import Access, Axis, Nest, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .inline import is_view
 from .spatial import share_out
@@ -98,14 +98,9 @@ class Contraction:
 def _operands(update: Update) -> list[Access]:
     """The two loads that are multiplied; none if the terms are anything else."""
     terms = update.combination.terms if update.combination else ()
-    value = _plain(terms[0].value) if len(terms) == 1 else None
-    sides = [_plain(side) for side in (value.a, value.b)] if isinstance(value, Mul) else []
+    value = unconverted(terms[0].value) if len(terms) == 1 else None
+    sides = [unconverted(side) for side in (value.a, value.b)] if isinstance(value, Mul) else []
     return [Access(side.buffer, side.indices) for side in sides if isinstance(side, BufferLoad)]
-
-
-def _plain(value: Expr) -> Expr:
-    """A value without conversions."""
-    return _plain(value.value) if isinstance(value, Cast) else value
 
 
 @rule(targets=("llvm",), order=40)
