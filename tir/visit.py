@@ -6,7 +6,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
@@ -93,7 +93,7 @@ def free_vars(root: Any) -> list[Var]:
     item: Any
     leaf: Any
     for item in walk(root):
-        kind: Any = type(item)
+        kind = cast("type[Any]", type(item))
         if kind is Var:
             used.setdefault(item)
         elif kind is Buffer:
@@ -144,7 +144,7 @@ _HASHED = (set, frozenset, dict)
 
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
-    kind: Any = type(root)
+    kind: object = type(root)
     if kind is IntImm:
         return False
     if isinstance(variables, Var):
