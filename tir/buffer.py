@@ -10,6 +10,13 @@ from .dtype import HANDLE, DType
 from .expr import BufferLoad, Expr, IntImm, Var, as_expr, cast, const
 from .node import Node, node, set_field
 
+# where buffers live; what follows a dot may be the hardware's own (``global.vtcm``)
+SCOPES = (
+    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
+    "amx.tile",
+)  # fmt: skip
+
 
 @node
 class Range(Node):

@@ -186,9 +186,10 @@ def _parse(name: str) -> tuple[str, int, int]:
         bits = int(scalar.group(2) or 32)
         if bits in _LEGAL_BITS[code] and lanes >= 1:
             return code, bits, lanes
+    usual = [f"{code}{bits}" for code, sizes in _LEGAL_BITS.items() for bits in sizes]
     raise ValueError(
         f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
-        f"{', '.join(SMALL_FLOATS)}, optionally with lanes as in 'float32x4'{did_you_mean(base, SMALL_FLOATS)}"
+        f"{', '.join(SMALL_FLOATS)}, optionally with lanes as in 'float32x4'{did_you_mean(base, [*usual, *SMALL_FLOATS])}"
     )
 
 

@@ -106,7 +106,7 @@ class ScheduleError(TirError):
 
     @property
     def legal(self) -> str:
-        """What would be accepted; empty where that is not known."""
+        """What would be accepted, or that nothing is; empty where that is not known."""
         if callable(self._legal):
             find, self._legal = self._legal, ""
             self._legal = find()
@@ -120,6 +120,11 @@ class ScheduleError(TirError):
     def has_legal(self) -> bool:
         """Whether there may be something in ``legal``, without finding it."""
         return bool(self._legal)
+
+    def find_legal(self, find: Callable[[], str]) -> None:
+        """Let ``find`` say what is legal, should the error itself have nothing to say."""
+        own = self._legal
+        self._legal = lambda: (own() if callable(own) else own) or find()
 
     @property
     def rule(self) -> str:

@@ -113,7 +113,9 @@ class IRModule(Printable):
             return IRModule(frozendict({"main": func_or_mod}))
         if isinstance(func_or_mod, dict):
             return IRModule(frozendict(func_or_mod))
-        raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}")
+        made = "; tir.script.parse makes one of its text" if isinstance(func_or_mod, str) else ""
+        made = "; decorate it with @T.prim_func" if callable(func_or_mod) else made
+        raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}{made}")
 
     @staticmethod
     def from_expr(func: PrimFunc) -> IRModule:

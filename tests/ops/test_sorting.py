@@ -50,3 +50,28 @@ def test_a_row_of_any_length_is_sorted():
         data, order = rng.integers(0, 9, length, dtype="int32"), np.zeros(length, "int64")
         sort(data, order)
         assert (order == np.argsort(data, kind="stable")).all()
+
+
+@pytest.mark.parametrize(
+    "shape, axis, dtype", [((17, 33), -1, "float32"), ((9, 40, 4), 1, "int16"), ((8, 700), 1, "float64")]
+)
+def test_short_rows_are_sorted_by_a_network(shape, axis, dtype):
+    """Rows that are no multiple of the lanes, of no power of two, longer and shorter than a part that is sorted first."""
+    given = te.placeholder(shape, dtype, name="given")
+    made = ops.sort(given, axis)
+    assert "tile" in te.create_prim_func([given, made]).script()
+    data = np.random.default_rng(1).integers(-99, 99, shape).astype(dtype)
+    data.reshape(-1)[::7] = np.inf if made.dtype.is_float else 32767
+    out = np.zeros_like(data)
+    tir.build(te.create_prim_func([given, made]), "llvm")(data, out)
+    assert (out == np.sort(data, axis)).all()
+
+
+def test_groups_of_rows_are_sorted_in_parallel():
+    given = te.placeholder((40, 9), name="given")
+    sch = tir.Schedule(te.create_prim_func([given, ops.sort(given)]))
+    sch.parallel(sch["rows"])
+    data = np.random.default_rng(0).standard_normal((40, 9)).astype("float32")
+    out = np.zeros_like(data)
+    tir.build(sch.mod, "llvm")(data, out)
+    assert (out == np.sort(data)).all()

@@ -72,4 +72,61 @@ def test_variants_are_tried_when_the_error_is_shown(monkeypatch):
     monkeypatch.setattr(alternatives, "_variants", lambda *given: tried.append(given) or iter(()))
     error = refusal(lambda: schedule(SCAN).parallel("j"))
     assert not tried
-    assert "legal" not in str(error) and len(tried) == 1
+    assert (
+        str(error).endswith("legal: nothing; this call has no other loop, block or buffer to choose")
+        and len(tried) == 1
+    )
+
+
+RECURRENCE = """
+@T.prim_func
+def main(X: T.Buffer((9, 9), "int32"), flag: T.int32):
+    for i, j in T.grid(8, 8):
+        with T.block("X"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vi + 1, vj] = X[vi, vj + 1] + 1
+"""
+
+
+def test_a_step_that_prepares_for_the_call_is_named_with_the_loops_it_renames():
+    sch = schedule(RECURRENCE)
+    assert (
+        refusal(lambda: sch.reorder(*reversed(sch.get_loops("X")))).legal == 'reorder("j_s", "i") after skew("i", "j")'
+    )
+    sch.skew("i", "j")
+    sch.reorder("j_s", "i")
+
+
+def test_another_step_to_the_same_end_is_named():
+    sch = schedule("""
+@T.prim_func
+def main(C: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = vi
+    for i in range(8):
+        with T.block("B2"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = B[vi] + 1
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+""")
+    assert refusal(lambda: sch.cache_read("B2", "B", "local")).legal == 'cache_inplace("B2", "B", "local")'
+    assert refusal(lambda: sch.compute_inline("B")).legal == 'compute_at("B", "B2.i")'
+
+
+def test_functions_of_indices_are_written_in_full():
+    legal = refusal(lambda: schedule(SCAN).transform_layout("scan", "A", lambda i: (i,))).legal
+    assert legal == 'transform_layout("scan", "A", lambda i, j: [j, i])'
+
+
+def test_where_nothing_is_legal_the_other_choices_are_named_with_the_reasons():
+    sch = schedule(RECURRENCE)
+    assert str(refusal(lambda: sch.rfactor("i", 0))).endswith(
+        "legal: nothing; other choices are refused, too\n"
+        '  rfactor("j", 0): loop `j` does not only reduce: block `X` uses it for vj'
+    )

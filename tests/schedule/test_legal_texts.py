@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -10,10 +11,12 @@ import pytest
 from golden_cases import CASES, perform, program_of, read
 
 import tir
+from tir.schedule.offers import loop_labels
 from tir.schedule.primitive import lookup
 
 REFUSED = [path for path in CASES if "refused" in read(path)]
-NO_CALL = ("lambda", "TensorIntrin")  # arguments that text does not have in full
+NOTHING = [path for path in REFUSED if "\nlegal: nothing" in read(path)["refused"]]
+NO_CALL = ("TensorIntrin",)  # arguments that text does not have in full
 
 
 def _pieces(text: str) -> list[str]:
@@ -27,16 +30,14 @@ def _pieces(text: str) -> list[str]:
     return [*found, text[start:].strip()]
 
 
-def claims(legal: str, step: str, given: dict) -> Iterator[list[dict]]:
-    """For each thing said to be legal, the calls of ``step`` of which one has to be accepted."""
-    calls = re.findall(rf"(?:^|, )({step}\(.*?\))(?=$|, {step}\(|, unsafe)", legal)
-    for call in calls:
-        if not any(word in call for word in NO_CALL):
-            node = ast.parse(call, mode="eval").body
-            assert isinstance(node, ast.Call)
-            values = tuple(ast.literal_eval(a) for a in node.args)
-            keywords = {k.arg: ast.literal_eval(k.value) for k in node.keywords}
-            yield [lookup(step).bind(values, keywords)]
+def offered(legal: str) -> list[list[str]]:
+    """The calls that are offered, each after those that prepare for it."""
+    named = [piece.split(" after ")[::-1] for piece in _pieces(legal)]
+    return [calls for calls in named if all(re.fullmatch(r"\w+\(.*\)", call) for call in calls)]
+
+
+def claims(legal: str, given: dict) -> Iterator[list[dict]]:
+    """For each value said to be legal, the variants of the call of which one has to be accepted."""
     if "unsafe=True, if you know" in legal:
         yield [{**given, "unsafe": True}]
     for key, value in re.findall(r'^(\w+)=("\w+"|\[.*?\])$', legal):
@@ -50,9 +51,9 @@ def claims(legal: str, step: str, given: dict) -> Iterator[list[dict]]:
         yield [{**given, p: value} for p in given for name in names for value in (name, [name])]  # one, at least
 
 
-@pytest.mark.parametrize("path", REFUSED, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_what_is_said_to_be_legal_is_accepted(path, monkeypatch):
-    asked = []
+def calls_asked(monkeypatch) -> list:
+    """The steps with their arguments that schedules are asked for from now on."""
+    asked: list = []
     attempt = tir.Schedule._attempt
 
     def noted(self, step, state, given):
@@ -60,14 +61,25 @@ def test_what_is_said_to_be_legal_is_accepted(path, monkeypatch):
         return attempt(self, step, state, given)
 
     monkeypatch.setattr(tir.Schedule, "_attempt", noted)
+    return asked
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_what_is_said_to_be_legal_is_accepted(path, monkeypatch):
+    asked = calls_asked(monkeypatch)
     sections = read(path)
     sch, refusal = perform(program_of(sections), sections["steps"])
     if refusal is None or not asked:
         return  # refused before it was a call of a primitive
     step, given = asked[-1]
-    for calls in claims(refusal.legal, step.name, dict(given)):
+    for calls in claims(refusal.legal, dict(given)):
         reasons = [error for other in calls if (error := _refusal(sch, step, other))]
         assert len(reasons) < len(calls), f"{refusal.legal}: {reasons[:1]}"
+    for calls in offered(refusal.legal):
+        taken = sch.copy()
+        for call in calls:
+            if not any(word in call for word in NO_CALL):
+                exec(f"sch.{call}", {"sch": taken, "tir": tir})
 
 
 def _refusal(sch: tir.Schedule, step, given: dict) -> str:
@@ -80,7 +92,24 @@ def _refusal(sch: tir.Schedule, step, given: dict) -> str:
     return ""
 
 
-def test_the_refusals_that_name_something_legal():
-    """Of the golden ones; those of the rest are of programs in which no variant of the call is legal."""
-    named = sum("\nlegal" in read(path)["refused"] for path in REFUSED)
-    assert named / len(REFUSED) > 0.6
+@pytest.mark.parametrize("path", NOTHING, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_where_nothing_is_said_to_be_legal_no_other_place_is(path, monkeypatch):
+    """Every loop and block in the place of each that the call names, and every two loops in the place of its loops."""
+    asked = calls_asked(monkeypatch)
+    sections = read(path)
+    sch, _ = perform(program_of(sections), sections["steps"])
+    step, given = asked[-1]
+    loops, blocks = loop_labels(sch.state), [name for name in sch.state.index.blocks if name != "root"]
+    for name, kind in step.kinds.items():
+        known = [*(loops if "loop" in kind else ()), *(blocks if "block" in kind else ())]
+        several = isinstance(given.get(name), (list, tuple))
+        for other in itertools.permutations(loops, 2) if several else known:
+            call = {**given, name: other}
+            if name in given and _refusal(sch, step, call) == "":
+                assert sch._attempt(step, sch.state, call)[0].mod is sch.mod, call
+
+
+def test_every_refusal_says_what_is_legal():
+    silent = [f"{path.parent.name}/{path.stem}" for path in REFUSED if "\nlegal" not in read(path)["refused"]]
+    assert silent == []
+    assert len(NOTHING) < 0.25 * len(REFUSED)

@@ -70,7 +70,7 @@ class IndexMap(Node):
         """``value`` if it is an IndexMap, else the map of the function; checks the number of inputs."""
         made = value if isinstance(value, IndexMap) else IndexMap.from_func(value, ndim, index_dtype)
         if ndim is not None and len(made.initial_indices) != ndim:
-            raise ValueError(f"the index map takes {len(made.initial_indices)} indices, but {ndim} are given")
+            raise ValueError(f"the index map takes {_indices(made.ndim)}, but {ndim} are given")
         return made
 
     def as_python(self) -> str:
@@ -90,7 +90,7 @@ class IndexMap(Node):
 
     def _count(self, values: Sequence[Any], what: str) -> None:
         if len(values) != self.ndim:
-            raise ValueError(f"the index map takes {self.ndim} indices, got {len(values)} {what}")
+            raise ValueError(f"the index map takes {_indices(self.ndim)}, got {len(values)} {what}")
 
     def map_indices(self, indices: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
         """The final indices at ``indices``, simplified."""
@@ -239,6 +239,10 @@ class IndexMap(Node):
         return out
 
 
+def _indices(count: int) -> str:
+    return f"{count} {'index' if count == 1 else 'indices'}"
+
+
 def _parameter_names(func: Callable[..., Any], ndim: int | None) -> list[str]:
     names: list[str] = []
     varargs: str | None = None
@@ -252,7 +256,7 @@ def _parameter_names(func: Callable[..., Any], ndim: int | None) -> list[str]:
             names.append(p.name)
     if varargs is None:
         if ndim is not None and ndim != len(names):
-            raise ValueError(f"the index map takes {len(names)} indices, but the buffer has {ndim} axes")
+            raise ValueError(f"the index map takes {_indices(len(names))}, but the buffer has {ndim} axes")
         return names
     if ndim is None:
         raise ValueError(f"an index map over *{varargs} needs ndim")

@@ -159,7 +159,9 @@ def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
         array = array.view(want)
     if array.dtype != want:
         held = "" if want.name == str(buffer.dtype.element) else f" (held as {want.name})"
-        raise RunError(f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}")
+        raise RunError(
+            f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}; pass x.astype({want.name!r}) if it is only read"
+        )
     if not array.dtype.isnative:
         raise RunError(f"{where}: the array is not in this machine's byte order")
     ndim = buffer.ndim + (buffer.dtype.lanes > 1)

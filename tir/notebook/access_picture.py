@@ -18,8 +18,7 @@ from ..buffer import Buffer
 from ..display import svg_box, svg_figure, svg_text
 from ..errors import ScheduleError
 from ..expr import IntImm
-from ..schedule.offers import label
-from ..schedule.state import State
+from ..schedule.state import State, label
 from .bank_accesses import BankAccess, bank_accesses, banks_figure, banks_text
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from ..analysis.index import BlockRef, LoopRef
 from ..display import FAINT, YES, svg_box, svg_figure, svg_text, text_table
 from ..expr import IntImm, Var
 from ..render import short_text
-from ..schedule.offers import label
-from ..schedule.state import State
+from ..schedule.state import State, label
 from ..stmt import SERIAL, BlockRealize, For
 
 HEAD = ("loop or block", "extent", "kind", "touches", "held by", "regions")

@@ -1,6 +1,6 @@
 """Operators that put elements in order, and that search in what is ordered. NaN is greater than all other values.
 
-Rows are sorted by radix: stable, and of as many passes as the type has digits.
+Many short rows are sorted by a network, in vectors; others by radix: stable, and of as many passes as the type has digits.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .places import as_index, chosen, constant, may_differ, replaced, require_in
 from .radix import RadixSort, key_of, key_type, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
+from .sorting_network import sorted_rows, suits
 from .statements import loops, statements
 
 FEW = 32  # elements that are found faster by inserting each among those found than by sorting the row
@@ -93,6 +94,11 @@ _SORTED = [
     case(arg((3, 1), "int64"), 1, 0),
     case(arg((2, 0))),
     case(arg(("n", 2), "int16"), 0, descending=True),
+    case(arg((20, 13), "float32", "special")),
+    case(arg((3, 2, 6), "float64", "special"), 1, descending=True),
+    case(arg((9, 5, 4), "uint16"), 0),
+    case(arg((70, 9), "bool")),
+    case(arg((33, 2), "bfloat16", "special"), 1, False),
 ]
 
 
@@ -109,7 +115,8 @@ def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool =
     >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
     Tensor(sorted_v0, (2, 17), float32)
     """
-    return ordered(x, axis_of(axis, x.ndim), bool(is_ascend) and not descending)[0]
+    at, is_ascending = axis_of(axis, x.ndim), bool(is_ascend) and not descending
+    return sorted_rows(x, at, is_ascending) if suits(x, at) else ordered(x, at, is_ascending)[0]
 
 
 def _numpy_argsort(

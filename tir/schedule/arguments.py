@@ -27,7 +27,10 @@ from .state import State
 
 
 class BadArgument(ScheduleError, TypeError):
-    """An argument of the wrong type, described in the caller's terms (any other TypeError is a bug of the package)."""
+    """An argument of the wrong type, described in the caller's terms (any other TypeError is a bug of the package).
+    ``parameter`` is its name, where one value is at fault."""
+
+    parameter = ""
 
 
 class _Mismatch(Exception):
@@ -83,7 +86,8 @@ def convert(parameters: Mapping[str, Parameter], state: State, given: Mapping[st
             else:
                 converted[name] = kind.of(name, state, value, near)
         except BadArgument as error:
-            hint = _plural_hint(parameters, state, name, value)
+            error.parameter = name
+            hint = _one_by_one_hint(value) if several else _plural_hint(parameters, state, name, value)
             if not hint:
                 raise
             raise BadArgument(f"{error.rule}{hint}") from None
@@ -102,6 +106,14 @@ def _plural_hint(parameters: Mapping[str, Parameter], state: State, name: str, v
     except ScheduleError:
         return ""
     return f"; did you mean {plural}={shown(value)}?"
+
+
+def _one_by_one_hint(values: Any) -> str:
+    """For a list given to ``*loops``: that they are passed one by one."""
+    only = values[0] if len(values) == 1 else None
+    if not isinstance(only, (list, tuple)) or not all(isinstance(v, (str, LoopRV)) for v in only):
+        return ""
+    return "; pass them one by one: " + ", ".join(shown(getattr(v, "name", v)) for v in only)
 
 
 def places_of(annotation: Any) -> str:
@@ -157,6 +169,9 @@ class _Kind:
         try:
             return self.convert(state, value, near)
         except _Mismatch:
+            if isinstance(value, (list, tuple)) and self.members:
+                for n, item in enumerate(value):  # the member at fault is the first that raises
+                    self.members[0].of(f"{name}[{n}]", state, item, near)
             kind = "a list" if isinstance(value, (list, tuple)) else type(value).__name__
             raise BadArgument(f"`{name}` is {self.described}, not {kind}: {shown(value)}") from None
 

@@ -13,15 +13,15 @@ from typing import Any
 
 from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
+from ..buffer import SCOPES
 from ..display import html_table, text_table
 from ..errors import ScheduleError
 from ..intrin import TensorIntrin
+from ..stmt import THREAD_AXES
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, load_entry_points, request_text
 from .primitives.loops import TAILS
-from .primitives.threads import THREAD_AXES
-from .staging import SCOPES
-from .state import State
+from .state import State, label, place_name
 
 MOST_TRIED = 12  # calls of one primitive
 MOST_PLACES = 12  # loops and blocks that `sch.can` shows at once
@@ -110,14 +110,6 @@ def places(state: State) -> list[str]:
     return [*state.index.blocks, *loop_labels(state)]
 
 
-def label(state: State, ref: LoopRef) -> str:
-    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
-    if len(state.index.loops_named(ref.name)) == 1:
-        return ref.name
-    blocks = state.index.blocks_below(ref)
-    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
-
-
 def loop_labels(state: State) -> list[str]:
     return list(dict.fromkeys(label(state, ref) for ref in state.index.loops.values()))
 
@@ -191,7 +183,7 @@ def one_click(state: State, attempt: Try) -> OneClick:
     found: dict[str, list[str]] = {}
     for ref in refs[:MOST_PLACES]:
         made = (_offer(state, step, ref, attempt) for step in _steps() if _alone(step, ref))
-        found[_name(state, ref)] = [o.name for o in made if o]
+        found[place_name(state, ref)] = [o.name for o in made if o]
     return OneClick(found, max(len(refs) - MOST_PLACES, 0))
 
 
@@ -204,10 +196,6 @@ def _place(state: State, place: LoopRV | BlockRV | str) -> LoopRef | BlockRef:
     if isinstance(place, BlockRV) or (isinstance(place, str) and place in state.index.blocks):
         return state.find_block(place)
     return state.find_loop(place)
-
-
-def _name(state: State, ref: LoopRef | BlockRef) -> str:
-    return label(state, ref) if isinstance(ref, LoopRef) else ref.name
 
 
 def _parameter_for(step: Primitive, ref: LoopRef | BlockRef) -> inspect.Parameter | None:
@@ -235,17 +223,37 @@ def _offer(state: State, step: Primitive, ref: LoopRef | BlockRef, attempt: Try)
     mine = _parameter_for(step, ref)
     if mine is None:
         return None
-    name = _name(state, ref)
+    name = place_name(state, ref)
+    fields = _fields(state, step, mine, name)
+    calls = itertools.islice(_calls(_starts(state, mine, ref), [f for f in fields if f.needed], name), MOST_TRIED)
+    return _first_accepted(step, calls, fields, attempt)
+
+
+def calls(state: State, step: Primitive, ref: LoopRef | BlockRef) -> Iterator[dict[str, Any]]:
+    """Arguments of ``step`` for a loop or block, with usual values of what else it needs; none if it takes no such place."""
+    mine = _parameter_for(step, ref)
+    if mine is None:
+        return
+    name = place_name(state, ref)
+    fields = _fields(state, step, mine, name)
+    for given in _calls(_starts(state, mine, ref), [f for f in fields if f.needed], name):
+        yield {p: given[p] for p in step.signature.parameters if p in given}
+
+
+def _starts(state: State, mine: inspect.Parameter, ref: LoopRef | BlockRef) -> list[Mapping[str, Any]]:
+    """The argument ``mine`` for a place: alone, in a list, or beside each of its neighbours."""
+    name = place_name(state, ref)
     if mine.kind is mine.VAR_POSITIONAL:
-        starts: list[Mapping[str, Any]] = [
-            {mine.name: (name, _name(state, other))} for other in _neighbours(state, ref)
-        ]
-    elif isinstance(ref, LoopRef) and "list[" in str(mine.annotation) and "LoopRef |" not in str(mine.annotation):
-        starts = [{mine.name: [name]}]
-    else:
-        starts = [{mine.name: name}]
+        return [{mine.name: (name, place_name(state, other))} for other in _neighbours(state, ref)]
+    if isinstance(ref, LoopRef) and "list[" in str(mine.annotation) and "LoopRef |" not in str(mine.annotation):
+        return [{mine.name: [name]}]
+    return [{mine.name: name}]
+
+
+def _fields(state: State, step: Primitive, mine: inspect.Parameter, name: str) -> tuple[Field, ...]:
+    """The parameters besides ``mine``, which is the place called ``name``."""
     needed = _needed(step, mine.name)
-    fields = tuple(
+    return tuple(
         Field(
             p.name,
             tuple(choices(state, step, p.name, {mine.name: name})),
@@ -255,8 +263,6 @@ def _offer(state: State, step: Primitive, ref: LoopRef | BlockRef, attempt: Try)
         for p in step.signature.parameters.values()
         if p is not mine and p.name != "unsafe"
     )
-    calls = itertools.islice(_calls(starts, [f for f in fields if f.needed], name), MOST_TRIED)
-    return _first_accepted(step, calls, fields, attempt)
 
 
 def _calls(starts: list[Mapping[str, Any]], fields: list[Field], name: str) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,8 @@
 annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
 and are converted to places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args``
 convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` is unchanged. ``keeps`` declares
-what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). A plan attribute ``recorded``
+what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). ``instead`` and ``prepared_by``
+name steps that a refusal offers, where they are accepted (:mod:`tir.schedule.alternatives`). A plan attribute ``recorded``
 (a mapping) replaces arguments in the trace: the decision a sampling took, or a lambda as the index map it was turned
 into. A plan attribute ``keeps`` declares what this step preserves besides.
 
@@ -28,13 +29,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
 from .. import extension
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import ScheduleError, TirError
+from ..names import did_you_mean
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
@@ -58,6 +60,8 @@ class Primitive:
     kinds: Mapping[str, str] = field(default_factory=dict)
     keeps: Keeps = Keeps.NOTHING
     past: str = ""
+    instead: tuple[str, ...] = ()
+    prepared_by: tuple[str, ...] = ()
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     binder: Callable[..., dict[str, Any]] = dict
 
@@ -87,7 +91,11 @@ class Primitive:
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}") from None
+            unknown = [
+                f"; `{n}` is no parameter{did_you_mean(n, self.parameters)}" for n in kwargs if n not in self.parameters
+            ]
+            hint = "".join(unknown[:1])
+            raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}{hint}") from None
 
     def require_parameters(self, given: Mapping[str, Any]) -> None:
         """Raise ``BadArgument`` unless ``given`` has every required parameter, and no other names."""
@@ -122,16 +130,26 @@ QUERIES: dict[str, Primitive] = {}
 
 
 def primitive(
-    *, check: Callable[..., Any], name: str | None = None, keeps: Keeps = Keeps.NOTHING, past: str = ""
+    *,
+    check: Callable[..., Any],
+    name: str | None = None,
+    keeps: Keeps = Keeps.NOTHING,
+    past: str = "",
+    instead: tuple[str, ...] = (),
+    prepared_by: tuple[str, ...] = (),
 ) -> Callable[[Any], Any]:
     """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``.
 
     ``keeps`` declares what all of its steps preserve; invariants that depend only on that are not checked again.
-    ``past``, as in "fused", is the participle for messages about a loop that it consumed.
+    ``past``, as in "fused", is the participle for messages about a loop that it consumed. A refusal of the step offers the
+    primitives ``instead``, which reach the same end in another way, and those after which the same call is accepted
+    (``prepared_by``); each is tried before it is named.
     """
 
     def register(apply: Any) -> Any:
-        made = _make(name or apply.__name__, check, apply, keeps, past)
+        made = replace(
+            _make(name or apply.__name__, check, apply, keeps, past), instead=instead, prepared_by=prepared_by
+        )
         PRIMITIVES[made.name] = made
         return apply
 
@@ -150,7 +168,9 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps
     kinds = {p.name: places_of(p.annotation) for p in parameters}
     kinds = {k: v for k, v in kinds.items() if v}
     signature = signature.replace(parameters=parameters)
-    return Primitive(name, check, apply, signature, kinds, keeps, past, parameters_of(signature), binder(signature))
+    return Primitive(
+        name, check, apply, signature, kinds, keeps, past, parameters=parameters_of(signature), binder=binder(signature)
+    )
 
 
 def lookup(name: str) -> Primitive | None:

@@ -19,7 +19,7 @@ from ..analysis.undeclared import with_all_accesses_declared
 from ..display import NO, YES, Shown, html_table
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
-from ..names import did_you_mean, near_names
+from ..names import did_you_mean
 from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
@@ -32,10 +32,10 @@ from .invariants import Keeps, check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
-from .offers import Offers, label, offers, one_click, places
+from .offers import Offers, offers, one_click, places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .signatures import public_signature
-from .state import State
+from .state import State, label
 
 if TYPE_CHECKING:
     from ..notebook.access_picture import AccessPicture
@@ -111,7 +111,7 @@ class Asker:
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}; there are {', '.join(near_names(name, sorted(PRIMITIVES)))}")
+            raise AttributeError(f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}")
         return self._twin(step)
 
     def _twin(self, step: Primitive) -> Callable[..., Answer]:
@@ -507,18 +507,17 @@ class Schedule:
                 new = self._verify_step(step, step.kept_by(plan), given, state, new)
             return new, result, plan
         except ScheduleError as error:
-            if not error.has_legal:
-                error.legal = functools.partial(
-                    alternatives, error, step, state, given, functools.partial(self._accepts, step, state)
-                )
+            error.find_legal(functools.partial(alternatives, error, step, state, given, self._outcome))
             raise self._plainer(error) from error.__cause__
 
-    def _accepts(self, step: Primitive, state: State, given: Mapping[str, Any]) -> bool:
-        """Whether a step on ``state`` is legal and changes the program."""
+    def _outcome(self, step: Primitive, state: State, given: Mapping[str, Any]) -> State | ScheduleError:
+        """The snapshot after a legal step that has a result or changes the program; otherwise why it is not taken."""
         try:
-            return self._attempt(step, state, given)[0].mod is not state.mod
-        except ScheduleError:
-            return False
+            after, result, _ = self._attempt(step, state, given)
+        except ScheduleError as error:
+            return error
+        idle = after.mod is state.mod and result is None
+        return ScheduleError("the program would stay as it is") if idle else after
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:
         if self._level != "detail":

@@ -17,9 +17,10 @@ from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.structure import order, statements, uses_pointer
 from ..arith.regions import intersect, union
-from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
+from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
+from ..names import near_names
 from ..node import frozendict, made_from
 from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ..visit import rewrite, walk
@@ -30,11 +31,6 @@ from .state import State
 
 SIDES = ("reads", "writes")
 Indices = tuple[Expr, ...]
-SCOPES = (
-    "global", "shared", "shared.dyn", "local", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
-    "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture", "texture.weight", "global.texture",
-    "amx.tile",
-)  # fmt: skip
 
 
 def require_scope(scope: str) -> None:
@@ -43,7 +39,7 @@ def require_scope(scope: str) -> None:
         isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
         "there is no storage scope `{0}`",
         scope,
-        legal=SCOPES,
+        legal=lambda: near_names(scope, SCOPES) if isinstance(scope, str) else SCOPES,
     )
 
 

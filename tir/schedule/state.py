@@ -107,6 +107,13 @@ class State:
             key = fate.alias
         if isinstance(which, str) and "." in which:  # the copy in scope "shared.dyn" may be called X_shared.dyn
             return self.find_block(which.replace(".", "_"))
+        loops = self.index.loops_named(name) if isinstance(name, str) else []
+        require(
+            not loops,
+            "`{0}` is a loop, not a block",
+            name,
+            legal=lambda: list(dict.fromkeys(b.name for ref in loops for b in self.index.blocks_below(ref))),
+        )
         raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
 
     def _near_blocks(self, name: str) -> list[str]:
@@ -153,6 +160,12 @@ class State:
         if len(found) == 1:
             return found[0]
         if not found:
+            require(
+                name not in self.index.blocks,
+                "`{0}` is a block, not a loop",
+                name,
+                legal=lambda: [label(self, ref) for ref in self.index.blocks[name].all_loops()],
+            )
             fates = [f for k, f in self.fates.items() if isinstance(k, Var) and k.name == name]
             raise self._gone(f"loop `{name}`", fates[-1] if fates else None, self._near_loops(name))
         owners = [self._first_block(ref) for ref in found]
@@ -344,3 +357,16 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
         if getattr(parent, field, None) is old:
             return parent.replace(**{field: new})
     raise AssertionError(f"{type(parent).__name__} has no such child")
+
+
+def label(state: State, ref: LoopRef) -> str:
+    """A name that finds the loop again: unqualified if unique, otherwise with a block below it."""
+    if len(state.index.loops_named(ref.name)) == 1:
+        return ref.name
+    blocks = state.index.blocks_below(ref)
+    return f"{blocks[0].name}.{ref.name}" if blocks else ref.name
+
+
+def place_name(state: State, ref: LoopRef | BlockRef) -> str:
+    """The name by which a loop or block is found."""
+    return label(state, ref) if isinstance(ref, LoopRef) else ref.name

@@ -14,12 +14,15 @@ from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
+from ..buffer import SCOPES as _SCOPES
 from ..buffer import Buffer as _Buffer
 from ..buffer import Range as _Range
 from ..buffer import index_expr as _index_expr
 from ..dtype import DType as _DType
 from ..expr import Expr
+from ..names import resembling as _resembling
 from ..node import freeze as _freeze
+from ..stmt import THREAD_AXES as _AXES
 from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
 from .parser import macro as macro
@@ -33,6 +36,13 @@ from .values import as_buffer_load, attributes, dtype_of, to_expr
 
 def _shape(shape: Any) -> tuple[Any, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def _check_scope(scope: Any) -> None:
+    """Refuse a storage scope that is nearly one; others may be those of hardware that this package does not know."""
+    near = _resembling(scope, _SCOPES, likeness=0.75) if isinstance(scope, str) else []
+    if near and scope not in _SCOPES and scope.partition(".")[0] not in _SCOPES:
+        raise TypeError(f"there is no storage scope {scope!r}; did you mean {', '.join(near)}?")
 
 
 class _BufferType:
@@ -51,6 +61,7 @@ class _BufferType:
         buffer_type: str = "",
         axis_separators: Any = None,
     ) -> _f.BufferSpec:
+        _check_scope(scope)
         options = {
             "data": data,
             "strides": strides,
@@ -202,6 +213,8 @@ def _loop(
         raise TypeError(f"{spelled} takes an extent, or start and stop; got {len(args)} bounds")
     if not isinstance(thread, str):
         raise TypeError(f'the thread axis of {spelled} is a string, such as "threadIdx.x", not {thread!r}')
+    if thread.lower().startswith(("threadidx", "blockidx")) and thread not in _AXES:
+        raise TypeError(f"{thread!r} is not a thread axis; there are {', '.join(_AXES)}")
     start, stop = args if len(args) == 2 else (args[0], None)
     if not isinstance(private, (list, tuple)) or not builtins.all(isinstance(b, _Buffer) for b in private):
         raise TypeError(f"`private` of {spelled} lists the buffers that each iteration has for itself, not {private!r}")

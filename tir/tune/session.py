@@ -79,6 +79,8 @@ def tune(
     ('default', True)
     """
     module, where = IRModule.of(mod), Target.of(target)
+    if trials < 1 or seconds <= 0:
+        raise TirError(f"trials={trials}, seconds={seconds}: nothing could be measured; both are positive")
     if cold and where.kind != "llvm":
         raise TirError(f"cold=True empties the caches of a CPU before each call; the target is {where.kind}")
     owned = runner is None

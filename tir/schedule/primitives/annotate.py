@@ -14,7 +14,7 @@ from ...stmt import SERIAL, UNROLLED
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
-from ..state import State
+from ..state import State, place_name
 from ._annotations import check_annotation
 
 
@@ -105,7 +105,7 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
         node,
         ann_key,
         nodes=[block_or_loop.node],
-        legal=lambda: near_names(ann_key, node.annotations),
+        legal=lambda: near_names(ann_key, node.annotations) or _where_annotated(state, ann_key),
     )
     require(
         ann_key != PRIVATE or getattr(node, "kind", SERIAL) in (SERIAL, UNROLLED),
@@ -115,6 +115,13 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
         nodes=[block_or_loop.node],
     )
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
+
+
+def _where_annotated(state: State, key: str) -> str:
+    """The loops and blocks that have the annotation."""
+    places = [*state.index.loops.values(), *state.index.blocks.values()]
+    found = [place_name(state, ref) for ref in places if key in node_of(ref).annotations]
+    return ", ".join(found) or f"nothing; no loop and no block has an annotation {key}"
 
 
 @primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)

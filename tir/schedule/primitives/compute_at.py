@@ -30,7 +30,7 @@ from ..handles import Location
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
-from ..state import State
+from ..state import State, label
 from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters, with_own_conditions
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
@@ -215,8 +215,7 @@ def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callab
             plan(state, block, ref, False, -1, False)
         except ScheduleError:
             continue
-        alike = len(state.index.loops_named(ref.name)) > 1
-        found.append(f"{state.index.blocks_below(ref)[0].name}.{ref.name}" if alike else ref.name)
+        found.append(label(state, ref))
     more = f" (of the first {MOST_LOCATIONS} loops)" if len(tried) > MOST_LOCATIONS else ""
     return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
 

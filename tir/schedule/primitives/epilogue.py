@@ -212,6 +212,6 @@ def _in_the_last_step(
     return InlinePlan(scope, ((epilogue.node, None), (reduction.node, realize)), None)
 
 
-@primitive(check=_check_fuse_reduction_epilogue)
+@primitive(check=_check_fuse_reduction_epilogue, instead=("reverse_compute_at", "reverse_compute_inline"))
 def fuse_reduction_epilogue(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)

@@ -251,12 +251,12 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     )
 
 
-@primitive(check=plan_compute_inline)
+@primitive(check=plan_compute_inline, instead=("compute_at", "reverse_compute_inline"))
 def compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
 
-@primitive(check=plan_reverse_compute_inline)
+@primitive(check=plan_reverse_compute_inline, instead=("reverse_compute_at", "compute_inline"))
 def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 

@@ -412,7 +412,13 @@ def members(loops: Sequence[Any]) -> list[LoopRef]:
     return list(loops)
 
 
-@primitive(check=_check_fuse, keeps=Keeps.ACCESSES | Keeps.KERNELS, past="fused")
+@primitive(
+    check=_check_fuse,
+    keeps=Keeps.ACCESSES | Keeps.KERNELS,
+    past="fused",
+    instead=("merge",),
+    prepared_by=("fission", "unswitch", "hoist"),
+)
 def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
     nodes = [loop.node for loop in plan.loops]
     dtype = max((n.loop_var.dtype for n in nodes), key=lambda d: d.bits)
@@ -555,7 +561,7 @@ def _require_commute(state: State, before: list[For], after: list[For]) -> bool:
     return False
 
 
-@primitive(check=plan_reorder)
+@primitive(check=plan_reorder, prepared_by=("fission", "unswitch", "hoist", "skew", "decompose_reduction"))
 def reorder(state: State, plan: ReorderPlan) -> State:
     if all(a is b for a, b in zip(plan.chain, plan.order)):
         return state

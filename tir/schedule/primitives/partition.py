@@ -250,7 +250,7 @@ def _require_order(state: State, plan: MergePlan) -> None:
     require_legal(check_merge(state.func, plan.chains), state.func)
 
 
-@primitive(check=_check_merge, past="merged")
+@primitive(check=_check_merge, past="merged", instead=("fuse", "compute_at", "reverse_compute_at"))
 def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
     first = plan.chains[0]
     variables = [Var(name, f.loop_var.dtype) for name, f in zip(plan.names, first)]

@@ -503,6 +503,6 @@ def _check_cache_inplace(
     return stage
 
 
-@primitive(check=_check_cache_inplace)
+@primitive(check=_check_cache_inplace, instead=("cache_write", "cache_read"))
 def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
     return plan.after, plan.handles()

@@ -323,6 +323,6 @@ def _told(block: Block, small: Buffer, axis: int) -> Block:
     return block.replace(iter_vars=iters)
 
 
-@primitive(check=_check_rolling_buffer)
+@primitive(check=_check_rolling_buffer, prepared_by=("compute_at",))
 def rolling_buffer(state: State, plan: RollPlan) -> State:
     return plan.after

@@ -18,9 +18,11 @@ from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
+from ...names import near_names
 from ...stmt import (
     PARALLEL,
     SERIAL,
+    THREAD_AXES,
     THREAD_BINDING,
     UNROLLED,
     VECTORIZED,
@@ -35,11 +37,6 @@ from ..primitive import primitive
 from ..state import State
 
 MOST_THREADS = 1024  # in a block, on every GPU that we know of
-THREAD_AXES = (
-    *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz"),
-    "vthread",
-    *(f"vthread.{d}" for d in "xyz"),
-)
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
         thread_axis in THREAD_AXES,
         "{0!r} is not a thread axis",
         thread_axis,
-        legal="blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z",
+        legal=lambda: near_names(thread_axis, THREAD_AXES),
     )
     f = loop.node
     require(
@@ -516,4 +513,6 @@ for _name, _check, _keeps in (
     ("unroll", _check_unroll, Keeps.NOTHING),
     ("bind", _check_bind, Keeps.BOUND),
 ):
-    primitive(check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps)(_mark)
+    primitive(
+        check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps, prepared_by=("fission", "rfactor")
+    )(_mark)

@@ -104,7 +104,7 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
     return loops
 
 
-@primitive(check=_check_tile)
+@primitive(check=_check_tile, prepared_by=("fission", "unswitch", "skew"))
 def tile(state: State, plan: TilePlan) -> tuple[State, list[LoopRV]]:
     return plan.after, [plan.after.loop_rv(v) for v in plan.loops]
 
@@ -299,7 +299,7 @@ def _loops_with_parts(state: State) -> str:
     return ", ".join(names) or "none: no loop of the program has more than one statement"
 
 
-@primitive(check=_check_fission)
+@primitive(check=_check_fission, prepared_by=("compute_root",))
 def fission(state: State, plan: FissionPlan) -> tuple[State, list[LoopRV]]:
     after, variables = _distributed(state, plan)
     return after, [state.loop_rv(v) for v in variables]

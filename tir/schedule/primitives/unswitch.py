@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, has_load, vars_in
+from ...arith.pointwise import compile_expr
 from ...errors import ScheduleError, require
 from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts
 from ...script.printer import short_text
@@ -15,6 +17,8 @@ from ...visit import accesses, buffers_in, rewrite, walk
 from ..build import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State, require_above
+
+MOST_ITERATIONS = 1024  # of a loop, at which a condition is evaluated to say where it changes
 
 
 @dataclass(frozen=True)
@@ -110,9 +114,8 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     for stmt, inner, surely in _conditional(node):
         if about is not None and stmt is not about.node and not any(n is about.node for n in walk(stmt)):
             continue
-        parts = [stmt.condition] if isinstance(stmt, IfThenElse) else conjuncts(stmt.predicate)
         taken: list[Expr] = []
-        for position, part in enumerate(parts):
+        for position, part in enumerate(_parts(stmt)):
             why = _varies(part, inner, written)
             if not why and _may_fail(part) and (not surely or position != len(taken)):
                 why = "could fail where the loop does not ask it"
@@ -132,8 +135,30 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         node,
         witness=reasons or ["there is no `if` and no predicate"],
         nodes=places or [node],
+        legal="" if about is not None else lambda: _partitions(loop),
     )
     raise AssertionError
+
+
+def _partitions(loop: LoopRef) -> list[str]:
+    """The calls of ``loop_partition`` that cut a loop where a condition on it alone changes its value once."""
+    node = loop.node
+    length, start = constant(node.extent), constant(node.min)
+    if length is None or start is None or length > MOST_ITERATIONS:
+        return []
+    found: dict[str, None] = {}
+    for stmt, _, _ in _conditional(node):
+        for part in _parts(stmt):
+            if vars_in(part) == {node.loop_var} and not has_load(part):
+                holds = compile_expr(part, [node.loop_var])
+                changes = [n for n in range(1, length) if bool(holds(start + n)) != bool(holds(start + n - 1))]
+                found |= {f'loop_partition("{loop.name}", [{n}, None])': None for n in changes if len(changes) == 1}
+    return list(found)
+
+
+def _parts(stmt: IfThenElse | BlockRealize) -> Sequence[Expr]:
+    """The conditions of an ``if``, or of the predicate of a block, that may leave a loop."""
+    return [stmt.condition] if isinstance(stmt, IfThenElse) else conjuncts(stmt.predicate)
 
 
 def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], bool]]:
@@ -185,12 +210,12 @@ def _alone(loop: For, block: BlockRealize) -> bool:
     return body is block
 
 
-@primitive(check=_check_unswitch)
+@primitive(check=_check_unswitch, instead=("hoist",))
 def unswitch(state: State, plan: HoistPlan) -> State:
     return _moved_out(state, plan)
 
 
-@primitive(check=_check_hoist)
+@primitive(check=_check_hoist, instead=("unswitch",))
 def hoist(state: State, plan: HoistPlan) -> State:
     return _moved_out(state, plan)
 
