@@ -14,6 +14,7 @@ from ..expr import const
 from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
+from .gradient import gradient
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .schedule import create_schedule
@@ -49,6 +50,7 @@ __all__ = [
     "create_schedule",
     "decl_tensor_intrin",
     "extern",
+    "gradient",
     "hybrid",
     "max",
     "min",
@@ -69,8 +71,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)
         return value
-    instead = {"gradient": "; no derivatives are made: write them as computations of their own"}
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{instead.get(name, '')}")
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}")
 
 
 def _is_pure(name: str) -> bool:
