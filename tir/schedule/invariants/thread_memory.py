@@ -341,7 +341,8 @@ class _Kernels:
         """The pairs of instances of ``s``, which writes ``buffer``, and ``t``, which reads it, that run in the same
         thread. None if all are: there is no violation."""
         wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
-        equal = [(v, v) for v in self._launching(s.unit) if v in self._launching(t.unit)]
+        launching = set(self._launching(t.unit))
+        equal = [(v, v) for v in self._launching(s.unit) if v in launching]
         for axis in axes:
             v, w = wrote.get(axis), reads.get(axis)
             if v is not None and w is not None:
