@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from ..expr import const
+from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
@@ -70,7 +71,8 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(package, name)
         return value
     instead = {"gradient": "; no derivatives are made: write them as computations of their own"}
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{instead.get(name, '')}")
+    hint = instead.get(name) or did_you_mean(name, __all__)
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{hint}")
 
 
 def _is_pure(name: str) -> bool:
