@@ -130,9 +130,15 @@ def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
     said = f"{one.name}: {one.flops / row['best'] * 1e-9:.1f} GFLOP/s in {row['search_seconds']:.0f} s"
     if args.tvm_python:
         row |= _beside_tvm(one, result.module(), func, args)
-        said += f"; {row['ratio']:.2f} of MetaSchedule's speed ({row['tvm_search_seconds']:.0f} s)"
+        said += f"; {_versus(row)}"
     print(said, flush=True)
     return row
+
+
+def _versus(row: dict[str, Any]) -> str:
+    if "tvm_failed" in row:
+        return f"MetaSchedule: {row['tvm_failed']}"
+    return f"{row['ratio']:.2f} times as fast as MetaSchedule's ({row['tvm_search_seconds']:.0f} s)"
 
 
 def _best_after(result: Any) -> list[float]:
@@ -151,7 +157,10 @@ def _beside_tvm(one: Program, ours: Any, func: Any, args: argparse.Namespace) ->
         assert child.stdin is not None and child.stdout is not None
         child.stdin.write(json.dumps(one.text) + "\n")
         child.stdin.flush()
-        found = json.loads(child.stdout.readline())
+        answer = child.stdout.readline()
+        found = json.loads(answer) if answer else {"tvm_failed": f"it ended with status {child.wait()}"}
+        if "tvm_failed" in found:
+            return found
         call = ours.entry.prepared(*random_inputs(func))
         mine = theirs = math.inf
         for _ in range(20):

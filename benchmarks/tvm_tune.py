@@ -31,6 +31,9 @@ except ImportError:
     from tvm.s_tir import meta_schedule as ms
 
 
+TIMEOUT = 600.0  # seconds of a build: the first of a worker imports TVM, which takes minutes where the machine is busy
+
+
 def program(text):
     text = text.replace("T.block(", f"T.{block}(").replace("@T.prim_func", f"@T.prim_func{flag}")
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # TVM's parser needs the source on disk
@@ -53,8 +56,17 @@ def main():
             max_trials_global=trials,
             num_trials_per_iter=64 if trials >= 128 else 16,
             seed=seed,
+            builder=ms.builder.LocalBuilder(timeout_sec=TIMEOUT),
+            runner=ms.runner.LocalRunner(timeout_sec=TIMEOUT),
         )
         took = time.perf_counter() - start
+        if found is None or not any(r.run_secs for r in found.get_all_tuning_records()):
+            print(
+                json.dumps({"tvm_search_seconds": took, "tvm_failed": "no trial was measured"}),
+                file=answers,
+                flush=True,
+            )
+            return
         module = tvm.compile(compiled(found, func, target).mod, target=target)
         records = [r.run_secs for r in found.get_all_tuning_records() if r.run_secs]
     best = min(float(seconds) for run in records for seconds in run)

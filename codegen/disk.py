@@ -1,7 +1,7 @@
 """The disk cache: files written atomically, each ending in the hash of its name and content.
 
-The folder is ``TIR_CACHE_DIR`` (default ``~/.cache/tensorir``); ``TIR_CACHE=0`` disables the cache, and so does a user
-without a home directory.
+:func:`tir.config.cache_folder` says where it is; ``TIR_CACHE=0`` disables the cache, and so does a user without a home
+directory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
+from tir.config import cache_folder
+
 FORMAT = 2  # version of the files: others are ignored
 
 
@@ -20,19 +22,8 @@ def place(key: str, suffix: str) -> Path | None:
     """The path of the file of ``key`` (hex digits); None if the cache is disabled."""
     if os.environ.get("TIR_CACHE", "1") == "0":
         return None
-    folder = _folder()
+    folder = cache_folder()
     return None if folder is None else folder / f"v{FORMAT}" / key[:2] / f"{key}{suffix}"
-
-
-def _folder() -> Path | None:
-    """The folder of the cache; None if it is unknown, as for a user without a home directory."""
-    base = os.environ.get("TIR_CACHE_DIR")
-    if base:
-        return Path(base)
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorir"
-    except RuntimeError:
-        return None
 
 
 def read(path: Path, warn: bool = True) -> bytes | None:

@@ -265,8 +265,7 @@ class NativeFunction(Function):
                 )
             if k not in written:
                 continue
-            # what NumPy makes of another library's tensor may be read-only though the tensor is not
-            if read_only and (isinstance(args[k], np.ndarray) or not hasattr(args[k], "__dlpack__")):
+            if read_only:
                 raise RunError(f"{self._named(k)} is written, but the array is read-only")
             if not self._disjoint:
                 continue

@@ -19,22 +19,25 @@ class Managed(ctypes.Structure):
 
 
 class Foreign:
-    """A tensor as another library has it: ``bits`` seen as elements of a DLPack type code."""
+    """A tensor as another library has it: ``held`` seen as elements of a DLPack type code, of ``bits`` in each of the
+    ``lanes``; without, of the size of those of ``held``."""
 
-    def __init__(self, bits: np.ndarray, code: int, device: int = 1):
-        self.bits, self.code, self.device = bits, code, device
+    def __init__(self, held: np.ndarray, code: int, device: int = 1, bits: int = 0, lanes: int = 1):
+        self.held, self.code, self.device = held, code, device
+        self.bits, self.lanes = bits or 8 * held.itemsize, lanes
+        self.managed: list[Any] = []
 
     def __dlpack_device__(self):
         return self.device, 0
 
     def __dlpack__(self, **_: Any):
-        bits, n = self.bits, self.bits.ndim
+        held, n = self.held, self.held.ndim
         managed = Managed()
-        self.shape = (ctypes.c_int64 * n)(*bits.shape)
-        self.strides = (ctypes.c_int64 * n)(*(s // bits.itemsize for s in bits.strides))
+        self.shape = (ctypes.c_int64 * n)(*held.shape)
+        self.strides = (ctypes.c_int64 * n)(*(s // held.itemsize for s in held.strides))
         tensor = managed.tensor
-        tensor.data, tensor.device_type, tensor.ndim = bits.ctypes.data - 32, self.device, n
-        tensor.code, tensor.bits, tensor.lanes, tensor.byte_offset = self.code, bits.itemsize * 8, 1, 32
+        tensor.data, tensor.device_type, tensor.ndim = held.ctypes.data - 32, self.device, n
+        tensor.code, tensor.bits, tensor.lanes, tensor.byte_offset = self.code, self.bits, self.lanes, 32
         tensor.shape, tensor.strides = self.shape, self.strides
-        self.managed = managed
+        self.managed.append((managed, self.shape, self.strides))  # whoever has the capsule may read it at its end
         return NEW(ctypes.addressof(managed), b"dltensor", None)

@@ -6,7 +6,10 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 # Every variable of the environment that the packages read, and what it does; docs/environment.md shows them.
 VARIABLES = {
@@ -15,8 +18,7 @@ VARIABLES = {
     "TIR_EXPLAIN": "`1`: print which proof decided each question of legality, and how long it took",
     "TIR_PROGRESS": "`0`: no progress of long runs on standard error; `1`: also where that is no terminal",
     "TIR_CACHE": "`0`: neither read nor write the cache of compiled programs",
-    "TIR_CACHE_DIR": "the directory of the cache; unset: `tensorir` in `XDG_CACHE_HOME`, else in `~/.cache`",
-    "XDG_CACHE_HOME": "where caches of programs are kept on this system, read if `TIR_CACHE_DIR` is unset",
+    "TIR_CACHE_DIR": "the directory of the cache; unset: `tensorir` where this system keeps caches",
     "OMP_NUM_THREADS": "threads of parallel loops, read at each call; unset: every core that the process may use",
     "NO_COLOR": "set: programs are printed on a terminal without colours",
 }
@@ -47,6 +49,23 @@ def _from_environment() -> Config:
 
 def _flag(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
+
+
+def cache_folder() -> Path | None:
+    """Where everything is that the packages write without being given a path: TIR_CACHE_DIR, else ``tensorir`` where the
+    system keeps caches of programs. None if neither is known, as for a user without a home directory.
+
+    >>> isinstance(cache_folder(), Path)
+    True
+    """
+    given = os.environ.get("TIR_CACHE_DIR")
+    if given:
+        return Path(given)
+    try:
+        folder = platformdirs.user_cache_path("tensorir", appauthor=False)
+    except RuntimeError:
+        return None
+    return folder if folder.is_absolute() else None  # older platformdirs: "~" stays where there is no home
 
 
 _overrides: list[dict[str, Any]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from pathlib import Path
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from codegen.build import build, compile_lowered
 from codegen.machine_peak import _KINDS, _TILES, measure_copy_bandwidth, measure_fma_peak
 from codegen.module import load
 from tir.buffer import decl_buffer
+from tir.config import cache_folder
 from tir.errors import BuildError, RunError
 from tir.expr import BufferLoad, IntImm, Var
 from tir.function import IRModule, PrimFunc
@@ -114,16 +115,23 @@ def test_targets_that_are_not_there():
 
 
 def test_a_user_without_a_home_builds_without_a_cache(monkeypatch):
-    def nobody() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
     for name in ("TIR_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TIR_CACHE", "1")
-    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # what Python does where there is no home
+    assert cache_folder() is None
     a, b = arrays()
     compile_lowered(IRModule.of(add_scalar()))(a, b, 1)
     np.testing.assert_array_equal(b, a + 1)
+
+
+def test_the_cache_is_where_the_user_or_else_the_system_keeps_caches(monkeypatch, tmp_path):
+    monkeypatch.delenv("TIR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "system"))
+    if sys.platform == "linux":
+        assert cache_folder() == tmp_path / "system" / "tensorir"
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
 
 
 def test_a_full_disk_leaves_no_files(tmp_path, monkeypatch):

@@ -81,9 +81,68 @@ def test_an_array_keeps_the_capsule():
     assert type(array.base.owner).__name__ == "PyCapsule"
 
 
-def test_torch_tensors():
-    torch = pytest.importorskip("torch", reason="torch is not installed: tensors of another library")
-    a = torch.arange(8, dtype=torch.float32).to(torch.bfloat16)
-    b = torch.zeros(8, dtype=torch.bfloat16)
-    tir.build(parse(COPY.format("bfloat16")))(a, b)
-    assert torch.equal(a, b)
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_what_must_not_be_written_is_not(target):
+    """Also where it is seen through DLPack: the flag is in the capsules of NumPy 2.1 and later."""
+    module = tir.build(parse(COPY.format("float32")), target)
+    fixed = np.frombuffer(bytes(32), "float32")
+
+    class Other:
+        def __dlpack_device__(self):
+            return fixed.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return fixed.__dlpack__(**options)
+
+    module(Other(), np.zeros(8, "float32"))
+    for _ in range(2):
+        with pytest.raises(RunError, match="argument 2 `B` of copy.*read-only"):
+            module(np.ones(8, "float32"), Other())
+    assert not fixed.any()
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_capsules_that_cannot_say_that_they_are_read_only_are_written(target):
+    module = tir.build(parse(COPY.format("float32")), target)
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    module(Foreign(a, 2), Foreign(b, 2))
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_devices_and_elements_that_no_array_has_are_named(target):
+    module = tir.build(parse(COPY.format("float32")), target)
+
+    class Meta(Foreign):
+        def __dlpack_device__(self):
+            raise ValueError("Unknown device type meta for Dlpack")
+
+    with pytest.raises(RunError, match="argument 1 `A` of .*Unknown device type meta"):
+        module(Meta(np.ones(8, "float32"), 2), np.zeros(8, "float32"))
+    pairs = Foreign(np.ones(8, "uint8"), 17, bits=4, lanes=2)
+    with pytest.raises(RunError, match="float4_e2m1fn in 2 lanes; give it as its bytes, for a buffer of uint8"):
+        module(pairs, np.zeros(8, "float32"))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_numbers_may_be_arrays_of_no_dimensions(target):
+    module = tir.build(
+        parse("""
+@T.prim_func
+def f(B: T.Buffer((1,), "float32"), k: T.float32, n: T.int32):
+    B[0] = k * T.Cast("float32", n)
+"""),
+        target,
+    )
+
+    class Number:
+        shape = ()
+
+        def item(self):
+            return 3
+
+    b = np.zeros(1, "float32")
+    module(b, np.array(2.0, "float32"), Number())
+    assert b[0] == 6
+    with pytest.raises(RunError, match=r"argument 3 `n` of f.*an integer \(int32\).*3.0"):
+        module(b, 2.0, np.float32(3))

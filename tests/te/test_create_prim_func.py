@@ -44,3 +44,10 @@ def test_program_computes_what_numpy_does(name):
 
 def test_golden_file_has_no_other_programs(expected):
     assert expected.keys() == PROGRAMS.keys()
+
+
+def test_arguments_in_nested_lists_are_flattened():
+    A, B = (te.placeholder((16,), name=name) for name in "AB")
+    C = te.compute((16,), lambda i: A[i] + B[i], name="C")
+    D = te.compute((16,), lambda i: C[i] * A[i], name="D")
+    tir.assert_structural_equal(te.create_prim_func([A, [B, [C, D]]]), te.create_prim_func([A, B, C, D]))

@@ -494,32 +494,6 @@ def test_a_cache_comes_before_the_loops_it_copies():
     assert "has been scheduled: s[C].split(i, factor=4)" in refused(lambda: s.cache_write(C, "local"))
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda s, B, C: s[C].compute_inline(), "`C` is an output"),
-        (lambda s, B, C: s[B].compute_at(s[B], B.op.axis[0]), "cannot run inside itself"),
-        (lambda s, B, C: s[C].split(C.op.axis[0]), "one of factor and nparts"),
-        (lambda s, B, C: s[C].split(C.op.axis[0], factor=0), "at least 1"),
-        (lambda s, B, C: s[C].split(C.op.axis[0], factor="8"), "a factor is an integer"),
-        (lambda s, B, C: s[C].fuse(*reversed(C.op.axis)), "follow each other"),
-        (lambda s, B, C: s[C].reorder(C.op.axis[0], C.op.axis[0]), "named twice"),
-        (lambda s, B, C: s[C].bind(C.op.axis[0], "threadIdx.x"), "no thread axis"),
-        (lambda s, B, C: s[C].vectorize("i"), "no axis"),
-        (lambda s, B, C: s.cache_read(C, "local", [B]), "does not read `C`"),
-        (lambda s, B, C: s.rfactor(C, C.op.axis[0]), "no part of a reduction"),
-        (lambda s, B, C: s[te.placeholder((2,), name="Z")], "is not in this schedule"),
-        (lambda s, B, C: s[B].compute_at(C, C.op.axis[0]), "is no stage"),
-        (lambda s, B, C: te.create_schedule("C"), "a schedule is of operations"),
-    ],
-)
-def test_wrong_calls_are_refused_at_their_line(call, text):
-    A, B, C = scale_and_shift(8, 8)
-    s = te.create_schedule(C.op)
-    assert text in refused(lambda: call(s, B, C))
-    assert_same_as_unscheduled(s, [A, C], "interpreter")
-
-
 def test_marks_are_set_once_and_last():
     A, B, C = scale_and_shift(8, 8)
     s = te.create_schedule(C.op)

@@ -193,7 +193,6 @@ def test_long_chains():
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        (te, "gradient", "computations of their own"),
         (te.hybrid, "build", "tir.lower"),
         (te.hybrid, "decorate", "te.hybrid.script"),
         (te.hybrid, "source_to_op", "te.hybrid.script"),

@@ -3,7 +3,7 @@
 They are written in the spelling that TVM 0.27 has too; the golden text of each was compared with what it makes of them.
 """
 
-from . import elementwise, reductions, symbolic  # noqa: F401 (they fill the table)
+from . import elementwise, layers, reductions, symbolic  # noqa: F401 (they fill the table)
 from .programs import PROGRAMS
 
 __all__ = ["PROGRAMS"]

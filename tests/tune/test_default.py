@@ -12,7 +12,7 @@ from tir.function import IRModule
 from tir.library import elementwise, rows
 from tir.testing import assert_same_result, random_inputs, random_program
 from tir.testing.kernel_programs import FAMILIES, family_program
-from tir.tune.rules import reductions, spatial
+from tir.tune import space
 
 NARROW = "llvm -vector_width=64 -num-cores=2"  # two numbers in a vector: small programs have whole vectors and tails
 
@@ -20,8 +20,7 @@ NARROW = "llvm -vector_width=64 -num-cores=2"  # two numbers in a vector: small 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs run in parallel too."""
-    for module in (spatial, reductions):
-        monkeypatch.setattr(module, "PARALLEL", 0)
+    monkeypatch.setattr(space, "PARALLEL", 0)
 
 
 def same(program: tir.PrimFunc | IRModule, target: str) -> None:

@@ -92,6 +92,22 @@ def test_four_tuners_on_one_database_measure_nothing_twice(tmp_path):
     assert len({(row.key, str(row.trace)) for row in found}) == len(found)
 
 
+LIMITED = """
+import resource, sys, warnings
+from tir.tune.records import Records
+warnings.simplefilter("ignore")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+assert Records(sys.argv[1] + "none").path is None  # in memory: there is no room for a file
+resource.setrlimit(resource.RLIMIT_FSIZE, (70_000, resource.RLIM_INFINITY))
+"""
+
+
+def test_a_tuner_whose_files_cannot_grow_ends_with_its_result(tmp_path):
+    child = tuner(tmp_path / "tune.db", 0, 12, LIMITED + TUNER)
+    said = child.communicate(timeout=120)[0].split()
+    assert child.returncode == 0 and int(said[0]) == 12
+
+
 def kill_runners(times, seed):
     """Kill the processes of a runner at random moments while it measures."""
     import threading

@@ -16,7 +16,8 @@ import tir
 from tir.canonical import canonical
 from tir.script import parse
 from tir.tune import records as room
-from tir.tune.records import Record, Records, read_lines, split_decisions, with_decisions
+from tir.tune.record import Record, read_lines, split_decisions, with_decisions
+from tir.tune.records import Records
 from tir.tune.runner import Measurement
 
 PROGRAM = """
@@ -162,6 +163,34 @@ def test_records_of_another_format_are_refused(tmp_path):
     raw.close()
     with pytest.raises(tir.TirError, match="format 99"):
         Records(path)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path, version):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE trial(id INTEGER, patient TEXT)")
+        raw.execute(f"PRAGMA user_version={version}")
+    raw.close()
+    before = path.read_bytes()
+    with pytest.raises(tir.TirError, match="is a database of something else"):
+        Records(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_damaged_while_it_is_used_does_not_end_the_search(tmp_path):
+    path = tmp_path / "tune.db"
+    made = Records(path)
+    made.finish(made.claim(NAMED, "here", TRACES[0]), ok(1.0))
+    made._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    made._database.execute("PRAGMA cache_size=0")
+    size = path.stat().st_size
+    with open(path, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.warns(RuntimeWarning):
+        made.finish(made.claim(NAMED, "here", TRACES[1]), ok(0.5))
+        assert 0.5 in [r.seconds for r in made.of(NAMED, "here")]
 
 
 def test_a_full_disk_does_not_end_the_search(tmp_path):

@@ -8,7 +8,7 @@ import tir
 from tir import ops, te
 from tir.library import elementwise
 from tir.testing import assert_same_result
-from tir.tune.rules import spatial
+from tir.tune import space
 
 WIDE = "llvm -vector_width=512 -num-cores={}"
 
@@ -16,7 +16,7 @@ WIDE = "llvm -vector_width=512 -num-cores={}"
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs run in parallel too."""
-    monkeypatch.setattr(spatial, "PARALLEL", 0)
+    monkeypatch.setattr(space, "PARALLEL", 0)
 
 
 def same(func: tir.PrimFunc, cores: int) -> tir.Schedule:

@@ -13,7 +13,6 @@ from ..buffer import Buffer
 from ..errors import RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
-from ..small_floats import SMALL_FLOATS
 from .dlpack import host_array, is_array
 from .numbers import array_dtype, constant, storage_dtype
 
@@ -119,12 +118,8 @@ def _scalar(param: Var, arg: Any, where: str) -> Any:
     dtype = param.dtype
     if dtype.is_handle:
         return arg.reshape(-1) if isinstance(arg, np.ndarray) and arg.flags.c_contiguous else arg
-    if isinstance(arg, np.ndarray) and arg.ndim == 0:
-        arg = arg[()]
-    if isinstance(arg, (np.bool_, np.integer, np.floating)):
+    if getattr(arg, "shape", None) == () and hasattr(arg, "item"):  # also of ml_dtypes, torch and JAX
         arg = arg.item()
-    elif isinstance(arg, np.generic) and arg.dtype.name in SMALL_FLOATS:
-        arg = float(arg)
     got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
     if isinstance(arg, bool) and not dtype.is_float:
         arg = int(arg)

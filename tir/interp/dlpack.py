@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,15 +44,27 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
+class _Versioned(ctypes.Structure):
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
 class Tensor(NamedTuple):
     """The contents of a DLPack capsule. ``dtype``: the NumPy type that holds the elements; ``name``: their type if NumPy
-    lacks it, else None; ``strides``: in bytes, None for row-major. The memory lives as long as ``capsule``."""
+    lacks it, else None; ``strides``: in bytes, None for row-major; ``read_only``: whether the library says that it must not
+    be written. The memory lives as long as ``capsule``."""
 
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     dtype: np.dtype
     name: str | None
+    read_only: bool
     capsule: Any
 
 
@@ -64,9 +77,12 @@ class _View:
 
 
 def device_type(arg: Any) -> int | None:
-    """The DLPack device type of a tensor; None if it does not say."""
+    """The DLPack device type of a tensor; None if it does not say. Raises ``RunError`` for a device that DLPack lacks."""
     ask = getattr(arg, "__dlpack_device__", None)
-    return None if ask is None else int(ask()[0])
+    try:
+        return None if ask is None else int(ask()[0])
+    except (BufferError, RuntimeError, ValueError) as error:  # torch's "meta"
+        raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
 
 
 def is_array(arg: Any) -> bool:
@@ -85,16 +101,18 @@ def read(arg: Any, **options: Any) -> Tensor:
     """The contents of a tensor's capsule, which is not consumed and frees itself. ``options`` are passed to
     ``__dlpack__``. Raises ``RunError`` if the tensor gives no capsule, or has a type that no array can hold."""
     try:
-        capsule = arg.__dlpack__(**options)
-    except (BufferError, RuntimeError, TypeError) as error:
+        capsule = _capsule(arg, options)
+        tensor, read_only = _contents(capsule)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
     kind = f"type {tensor.code} of {tensor.bits} bits"
     name = _SMALL_FLOATS.get(tensor.code)
     if tensor.lanes != 1 or tensor.bits not in (8, 16, 32, 64):
-        raise RunError(f"the tensor has elements that no NumPy array can hold: {name or kind}, {tensor.lanes} lanes")
+        pairs = "; give it as its bytes, for a buffer of uint8" if tensor.bits * tensor.lanes == 8 else ""
+        raise RunError(
+            f"the tensor cannot be read through DLPack: no array holds its elements, {name or kind} in {tensor.lanes} "
+            f"lane{'s' * (tensor.lanes != 1)}{pairs}"
+        )
     if tensor.code in _NUMBERS:
         dtype = np.dtype(f"{_NUMBERS[tensor.code]}{tensor.bits}")
     elif name is not None:
@@ -102,11 +120,34 @@ def read(arg: Any, **options: Any) -> Tensor:
     elif tensor.code == 6:
         dtype = np.dtype(np.bool_)
     else:
-        raise RunError(f"the tensor has elements that no NumPy array can hold: {kind}")
+        raise RunError(f"the tensor cannot be read through DLPack: no array holds its elements, {kind}")
     n = tensor.ndim
     strides = tuple(s * dtype.itemsize for s in tensor.strides[:n]) if tensor.strides else None
     address = (tensor.data or 0) + tensor.byte_offset
-    return Tensor(address, tuple(tensor.shape[:n]), strides, dtype, name, capsule)
+    return Tensor(address, tuple(tensor.shape[:n]), strides, dtype, name, read_only or _is_of_jax(arg), capsule)
+
+
+def _capsule(arg: Any, options: dict[str, Any]) -> Any:
+    try:
+        return arg.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:  # a library that knows nothing of versions
+        return arg.__dlpack__(**options)
+
+
+def _contents(capsule: Any) -> tuple[_DLTensor, bool]:
+    """The tensor of a capsule, and whether it says that it is read-only: the first version could not."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    if "dltensor_versioned" not in str(capsule):
+        return _DLTensor.from_address(get(capsule, b"dltensor")), False
+    versioned = _Versioned.from_address(get(capsule, b"dltensor_versioned"))
+    return versioned.tensor, bool(versioned.flags & 1)
+
+
+def _is_of_jax(arg: Any) -> bool:
+    """Whether ``arg`` is an array of JAX: they are immutable, and their capsules cannot say so."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(arg, jax.Array)
 
 
 def view(
@@ -142,13 +183,14 @@ def host_array(arg: Any, dtype: DType) -> np.ndarray:
     if device not in (None, CPU, PINNED, MANAGED):
         raise RunError(f"the tensor is on a device of DLPack type {device}; expected one in host memory")
     try:
-        return np.from_dlpack(arg)
-    except (BufferError, RuntimeError, TypeError) as error:
-        try:
-            tensor = read(arg)
-        except (RunError, ValueError):
-            tensor = None
-        if tensor is None or tensor.name is None:
+        array = np.from_dlpack(arg)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        tensor = read(arg)
+        if tensor.name is None:
             raise RunError(f"the tensor cannot be read through DLPack: {error}") from error
-    require_elements(tensor, dtype)
-    return view(tensor.shape, tensor.dtype, tensor.strides, tensor.address, owner=tensor.capsule)
+        require_elements(tensor, dtype)
+    else:
+        if array.flags.writeable:
+            return array
+        tensor = read(arg)  # to NumPy, what does not say that it may be written is read-only
+    return view(tensor.shape, tensor.dtype, tensor.strides, tensor.address, tensor.read_only, tensor.capsule)

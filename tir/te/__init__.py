@@ -15,6 +15,7 @@ from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
+from .gradient import gradient
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .schedule import create_schedule
@@ -50,6 +51,7 @@ __all__ = [
     "create_schedule",
     "decl_tensor_intrin",
     "extern",
+    "gradient",
     "hybrid",
     "max",
     "min",
@@ -70,9 +72,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)
         return value
-    instead = {"gradient": "; no derivatives are made: write them as computations of their own"}
-    hint = instead.get(name) or did_you_mean(name, __all__)
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{hint}")
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
 def _is_pure(name: str) -> bool:

@@ -15,8 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.annotations import DOUBLE_BUFFER
+from ..arith import Analyzer
 from ..errors import ScheduleError
-from ..expr import Var
+from ..expr import NE, Var
 from ..visit import free_vars
 from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
@@ -27,6 +28,7 @@ from .to_primfunc import LoweredGraph, lower_graph
 
 if TYPE_CHECKING:
     from ..schedule import Schedule as BlockSchedule
+    from ..schedule.handles import LoopRV
     from .schedule import Schedule
 
 
@@ -144,6 +146,7 @@ class Plan:
     def steps(self) -> Iterator[Step]:
         """All of them, in order."""
         for stage in self.inlined:
+            _require_unscheduled(stage)
             for block in self.graph.blocks[stage.op]:
                 yield Step("compute_inline", (block,), call=stage.inlined)
         for together in self._placed_together():
@@ -323,6 +326,8 @@ class Plan:
         for axis in stage.leaf_iter_vars:
             for mark in stage.marks.get(axis, ()):
                 if mark.kind in kinds and self._loop(stage, axis) not in self.gone:
+                    if mark.kind == "bind" and mark.value.dom is not None:
+                        yield Step(require_extent, (self._loop(stage, axis), mark.value), call=mark.call)
                     yield self._mark(stage, axis, mark)
 
     def _mark(self, stage: Stage, axis: Axis, mark: Mark) -> Step:
@@ -406,6 +411,12 @@ class Plan:
             if note.kind == "storage_align":
                 yield Step("storage_align", (self._block(stage), 0, *note.value), call=note.call)
             elif note.kind == "double_buffer":
+                if stage.attach is None:
+                    raise refusal(
+                        note.call,
+                        f"`{stage.name}` is computed once: there is no next iteration to compute it for",
+                        f"s[{stage.name}].compute_at(s[consumer], axis)",
+                    )
                 yield Step("annotate", (self._block(stage), DOUBLE_BUFFER, 0), call=note.call)
             else:
                 places = tuple(self._place_of(stage, v, note.call) for v in note.value.variables)
@@ -426,6 +437,29 @@ class Plan:
         if any(v is var for b in self.graph.buffers.values() for e in b.shape for v in free_vars(e)):
             return None
         raise refusal(call, f"`{var.name}` is no axis of `{stage.name}`, and no axis is bound to it", LEGAL)
+
+
+def _require_unscheduled(stage: Stage) -> None:
+    """Raise ``ScheduleError`` for a stage whose loops are scheduled, and which has none: it is inlined."""
+    assert stage.inlined is not None
+    calls = [r.call for r in stage.relations] + [m.call for marks in stage.marks.values() for m in marks]
+    calls += [stage.reordered] if stage.reordered is not None else []
+    if calls:
+        raise refusal(
+            calls[0],
+            f"`{stage.name}` has no loops: it is inlined by {stage.inlined}",
+            f"s[{stage.name}].compute_root(), or no calls of its loops",
+        )
+
+
+def require_extent(sch: BlockSchedule, loop: LoopRV, thread: Axis) -> None:
+    """Raise ``ScheduleError`` where ``loop`` has another number of iterations than the user gave ``thread``."""
+    given, extent = thread.dom, sch.get(loop).extent
+    if given is not None and Analyzer().can_prove(NE(given.extent, extent)):
+        raise ScheduleError(
+            f"`{axis_name(thread)}` is declared with {given.extent!r} threads, and the loop has {extent!r}",
+            legal=f"a loop of {given.extent!r} iterations, or te.thread_axis({thread.thread_tag!r})",
+        )
 
 
 class _VirtualThreads:

@@ -216,6 +216,8 @@ class Stage:
     def pragma(self, var: Any, pragma_type: str, pragma_value: Any = None) -> None:
         """Annotate an axis with ``pragma_<pragma_type>``."""
         call = self._call("pragma", var, pragma_type, pragma_value)
+        if not isinstance(pragma_type, str):
+            raise refusal(call, f"the name of a pragma is a string, not {pragma_type!r}", '"auto_unroll_max_step"')
         self._mark(var, "pragma", (pragma_type, 1 if pragma_value is None else pragma_value), call)
 
     def tensorize(self, var: Any, tensor_intrin: Any) -> None:

@@ -94,7 +94,7 @@ def run_example(
         assert_roundtrip(sch.mod)
         names = {step.name for step in sch.trace.insts}
         engines = ["interpreter", "llvm"] if llvm and "bind" not in names else ["interpreter"]
-        for name, inputs in _inputs(program, family, seed, names):
+        for name, inputs in call_inputs(program, family, seed, names):
             assert_same_result(program, sch.mod, inputs, engines, func=name)
         report.compiled += "llvm" in engines
         _check_history(sch)
@@ -122,7 +122,7 @@ def run_gpu_example(seed: int, report: Report, steps: int, families: Sequence[st
             report.not_built[without_names(str(refusal))] += 1
             return
         report.compiled += 1
-        for name, inputs in _inputs(program, family, seed, {step.name for step in sch.trace.insts}):
+        for name, inputs in call_inputs(program, family, seed, {step.name for step in sch.trace.insts}):
             for order in ("forward", "random"):
                 built.order, built.seed = order, seed
                 assert_same_call(program, built[name], inputs, f"cuda-sim, {order}", func=name)
@@ -173,7 +173,7 @@ def _checked(check: Callable[..., None], program: PrimFunc | IRModule, sch: Any)
         raise FailedExample(check, program, sch, error) from error
 
 
-def _inputs(
+def call_inputs(
     program: PrimFunc | IRModule, family: str, seed: int, steps: Collection[str]
 ) -> Iterator[tuple[str, list[Any]]]:
     """Arguments for each function: random ones, and random ones with each symbolic size zero.
@@ -239,24 +239,43 @@ def run(
     simulator.
     """
     report = Report(forced=Confirmations() if force else None)
+
+    def example(number: int) -> None:
+        if gpu:
+            run_gpu_example(number, report, steps, families)
+        else:
+            run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
+
+    report.failures += run_each(example, examples, seed, seconds=seconds, log=log, reduce=reduce)
+    return report
+
+
+def run_each(
+    example: Callable[[int], None],
+    examples: int,
+    seed: int,
+    *,
+    seconds: float | None = None,
+    log: bool = True,
+    reduce: bool = False,
+) -> list[int]:
+    """Call ``example`` with ``examples`` seeds from ``seed`` on, as long as there is time; returns those that failed."""
+    failures: list[int] = []
     begin = time.monotonic()
     for number in track(range(seed, seed + examples), "fuzz", examples):
         try:
-            if gpu:
-                run_gpu_example(number, report, steps, families)
-            else:
-                run_example(number, report, steps, primitives, llvm_every > 0 and number % llvm_every == 0, families)
+            example(number)
         except Exception as error:
-            report.failures.append(number)
+            failures.append(number)
             if log:
                 print(f"seed {number} failed:\n{traceback.format_exc()}", flush=True)
             if reduce and isinstance(error, FailedExample):
                 print(f"seed {number}, reduced:\n{error.reduced()}", flush=True)
         if log and (number - seed + 1) % 500 == 0:
-            print(f"{number - seed + 1} examples, {time.monotonic() - begin:.0f} s, failures {len(report.failures)}")
+            print(f"{number - seed + 1} examples, {time.monotonic() - begin:.0f} s, failures {len(failures)}")
         if seconds is not None and time.monotonic() - begin > seconds:
             break
-    return report
+    return failures
 
 
 def main(argv: list[str] | None = None) -> int:

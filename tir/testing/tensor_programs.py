@@ -119,6 +119,23 @@ class TensorDrawing:
         made = te.compute(shape, formula, name=f"C{len(self.tensors)}")
         self.tensors += made if isinstance(made, tuple) else [made]
 
+    def selection(self) -> None:
+        """The greatest element of each row of an expression, and its first position."""
+        dtype = self.choice.pick(self.dtypes)
+        shape = tuple(self.choice.pick((1, 2, self.n)) for _ in range(self.choice.pick((0, 1))))
+
+        def greater(x: Any, y: Any) -> tuple[Any, Any]:
+            first = te.any(x[1] > y[1], te.all(x[1] == y[1], x[0] < y[0]))
+            return Select(first, x[0], y[0]), Select(first, x[1], y[1])
+
+        best = te.comm_reducer(greater, lambda t0, t1: (te.max_value(t0), te.min_value(t1)), name="best")
+
+        def formula(*axes: Any) -> Any:
+            k = self.domain(axes)
+            return best(((k + 0).astype("int32"), self.expr([*axes, k], dtype)), axis=k)
+
+        self.tensors += te.compute(shape, formula, name=f"C{len(self.tensors)}")
+
     def recurrence(self) -> None:
         """A scan over rows: each of the row before, and perhaps of an input."""
         rows, width = self.choice.pick((2, 4)), self.choice.pick((1, 3))
@@ -139,7 +156,7 @@ class TensorDrawing:
             self.input()
         inputs = list(self.tensors)
         for _ in range(self.choice.number(1, 3)):
-            self.choice.pick((self.computation, self.computation, self.computation, self.recurrence))()
+            self.choice.pick((self.computation, self.computation, self.computation, self.recurrence, self.selection))()
         results = [t for t in self.tensors[len(inputs) : -1] if self.flag()]
         return [self.n, *inputs, *results, self.tensors[-1]]
 
@@ -224,6 +241,27 @@ def _rfactor(s: Any, stage: Any, c: Choice) -> None:
     s.rfactor(stage.op.output(0), _leaf(stage, c), c.pick((0, 0, -1)))
 
 
+def _bind(s: Any, stage: Any, c: Choice) -> None:
+    thread = te.thread_axis(c.pick(("blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread")))
+    stage.bind(_leaf(stage, c), thread)
+    if c.pick((True, False)):
+        stage.set_store_predicate(thread == c.number(0, 1))
+
+
+def _prefetch(s: Any, stage: Any, c: Choice) -> None:
+    if not stage.op.input_tensors:
+        raise ScheduleError("the stage reads nothing")
+    stage.prefetch(c.pick(list(stage.op.input_tensors)), _leaf(stage, c), c.number(1, 2))
+
+
+def _group(s: Any, stage: Any, c: Choice) -> None:
+    """What ``stage`` reads, computed in it together."""
+    inputs = [x.op.output(0) for x in s.stages if isinstance(x.op, te.PlaceholderOp)]
+    s.create_group(c.pick(list(stage.op.input_tensors) or [stage.op.output(0)]), inputs).compute_at(
+        stage, _leaf(stage, c)
+    )
+
+
 CALLS: tuple[Callable[[Any, Any, Choice], None], ...] = (
     _split,
     _split,
@@ -234,5 +272,8 @@ CALLS: tuple[Callable[[Any, Any, Choice], None], ...] = (
     _cache_read,
     _cache_write,
     _rfactor,
+    _bind,
+    _prefetch,
+    _group,
     lambda s, stage, c: stage.compute_inline(),
 )

@@ -16,7 +16,8 @@ from ..errors import TirError
 from ..schedule import Trace
 from ..script import parse
 from .progress import duration
-from .records import Record, Records, read_lines
+from .record import Record, read_lines
+from .records import Records
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

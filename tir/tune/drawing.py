@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any, Protocol
+from math import log
+from typing import Any
 
 from ..equal import structural_digest
 from ..errors import TirError
@@ -17,27 +19,43 @@ from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
 
 SKETCHES = 6  # attempts at different results of the rules
+ALIKE = 0.6  # share of the steps of two traces that are the same where one is made from the other
 SURPRISE = 4  # one of so many schedules is not the next best one, but any
 
 
-class Source(Protocol):
-    """The schedules of a program that a search chooses from; ``enough`` are drawn before the first is measured."""
+class Source:
+    """The schedules of a program that a search chooses from.
 
-    enough: int
+    ``enough`` are drawn before the first is measured; ``ordered`` says that they are measured in the order in which they
+    are drawn.
+    """
+
+    enough = 300
+    ordered = False
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         """Up to ``count`` schedules at random, each kind of them early on."""
-        ...
+        raise NotImplementedError
+
+    def neighbours(self, sch: Schedule) -> Iterator[Schedule] | None:
+        """The schedules next to one; None where they are its trace with one decision changed."""
+        return None
+
+    def describe(self, sch: Schedule) -> list[Any] | None:
+        """What a learner sees of a schedule; None for the decisions of its trace."""
+        return None
+
+    def nearest(self, trace: Trace, generator: random.Random) -> Schedule | None:
+        """The schedule that is most like a trace for another size of the program; None if there is none alike."""
+        return None
 
 
-class FunctionSource:
+class FunctionSource(Source):
     """The schedules that a function makes: ``function(sch)`` applies steps, and samples where it leaves a choice.
 
     What it returns, if anything, are schedules to take in place of ``sch``. A draw that a step refuses is left out;
     ``refused`` counts these, ``error`` is the last one.
     """
-
-    enough = 300
 
     def __init__(self, function: Callable[[Schedule], Any], mod: IRModule, target: Target):
         self.function, self.mod, self.target = function, mod, target
@@ -57,7 +75,7 @@ class FunctionSource:
             yield from found if isinstance(found, (list, tuple)) else [found]
 
 
-class RuleSource:
+class RuleSource(Source):
     """The schedules that the rules of ``space`` make of the function of ``mod``: sketches, and other values of what these
     leave open.
 
@@ -69,27 +87,47 @@ class RuleSource:
 
     def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
         self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
-        self.considered = 0  # values that were ranked
-        self._sketches: list[Replays] = []
+        self.considered = 0  # schedules to draw from, once there are any
+        self._found: list[Schedule] = []
+        self._replays: list[Replays] = []
         self._waiting: list[Ranked] = []
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         given = 0
-        if not self._sketches:
-            sketches = self._made(generator, SKETCHES)
-            self._sketches = [Replays(sch.trace, self.mod, self.target) for sch in sketches]
+        if not self.considered:
+            sketches = self._sketches(generator)
             seconds = [self.model(sch) or 1.0 for sch in sketches]
             self._waiting = ranked([sch.trace for sch in sketches], seconds, generator)
-            self.considered = len(self._waiting)
+            self.considered = len(self._waiting) + len(sketches)
             given = len(sketches)
             yield from sketches
         while given < count and self._waiting:
             given += 1
             at = generator.randrange(len(self._waiting)) if given % SURPRISE == 0 else 0
             chosen = self._waiting.pop(at)
-            made = self._sketches[chosen.sketch].decided(chosen.decisions, generator.getrandbits(31))
+            made = self._replays[chosen.sketch].decided(chosen.decisions, generator.getrandbits(31))
             if made is not None:
                 yield made
+
+    def nearest(self, trace: Trace, generator: random.Random) -> Schedule | None:
+        wanted = [step.name for step in trace.steps]
+        alike = [
+            (SequenceMatcher(None, wanted, [step.name for step in sch.trace.steps]).ratio(), -number)
+            for number, sch in enumerate(self._sketches(generator))
+            if [s.name for s in samplings(sch.trace)] == [s.name for s in samplings(trace)]
+        ]
+        if not alike or max(alike)[0] < ALIKE:
+            return None
+        replays = self._replays[-max(alike)[1]]
+        pairs = zip(samplings(replays.trace), samplings(trace))
+        return replays.decided([nearest_decision(here, there) for here, there in pairs], generator.getrandbits(31))
+
+    def _sketches(self, generator: random.Random) -> list[Schedule]:
+        """What the rules make of the program, drawn once."""
+        if not self._found:
+            self._found = self._made(generator, SKETCHES)
+            self._replays = [Replays(sch.trace, self.mod, self.target) for sch in self._found]
+        return self._found
 
     def _made(self, generator: random.Random, tries: int) -> list[Schedule]:
         """Results of the rules: the likeliest, and another one of what each rule offers at every further try."""
@@ -105,6 +143,7 @@ class Replays:
     """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once."""
 
     def __init__(self, trace: Trace, mod: IRModule, target: Target):
+        self.trace = trace
         first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
         self._begin, self._rest = trace.steps[:first], trace.steps[first:]
         self._mod, self._target = mod, target
@@ -139,6 +178,21 @@ def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:
     for number, step in enumerate(found):
         for other in steps_from(step):
             yield [*now[:number], other, *now[number + 1 :]]
+
+
+def nearest_decision(here: Entry, there: Entry) -> Any:
+    """The decision of a sampling that gives the value nearest to that of another one; None if it is not of values.
+
+    >>> def entry(values, decision):
+    ...     return Entry("sample_categorical", {"candidates": values, "decision": decision}, None)
+    >>> nearest_decision(entry([1, 2, 4, 8], 0), entry([3, 6, 9], 2))
+    3
+    """
+    if "candidates" not in here.args or "candidates" not in there.args:
+        return None
+    wanted = there.args["candidates"][there.args["decision"]]
+    values = here.args["candidates"]
+    return min(range(len(values)), key=lambda n: (abs(log((1 + abs(values[n])) / (1 + abs(wanted)))), n))
 
 
 def steps_from(step: Entry) -> list[Any]:

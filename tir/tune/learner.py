@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Rows = Sequence[Sequence[float]]
-_LITTLE = 16  # trials below which importing scikit-learn, a second or more, is not worth it
+_LITTLE = 32  # trials below which importing scikit-learn, seconds of the budget, is not worth it
 _FEW = 200  # trials up to which a Gaussian process is fitted; above them, trees
 
 

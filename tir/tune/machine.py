@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis.footprint_table import Machine
 from ..target import Target
-from .records import digest
+from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level

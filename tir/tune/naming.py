@@ -6,9 +6,10 @@ from typing import Any
 
 from ..canonical import canonical
 from ..function import IRModule
-from ..schedule import Trace
+from ..schedule import Schedule, Trace
 from ..schedule.renamed import replay_renamed
-from .records import digest, split_decisions, with_decisions
+from ..target import Target
+from .record import digest, split_decisions, with_decisions
 
 
 class Naming:
@@ -25,6 +26,16 @@ class Naming:
     def own(self, trace: list[Any]) -> list[Any]:
         """A trace of the canonical program as one of this one. Raises ``TirError`` where a step is refused."""
         return self._translated("own", trace, self.program.mod, self.mod)
+
+    def schedule(self, trace: list[Any], target: Target) -> Schedule | None:
+        """What a trace of the canonical program makes of this one; None if it makes nothing.
+
+        A record may be of another version, or damaged: whatever it raises says that it is of no use.
+        """
+        try:
+            return Trace.from_json(self.own(trace)).replay(self.mod, target=target, error_render_level="none")
+        except Exception:
+            return None
 
     def _translated(self, way: str, trace: list[Any], old: IRModule, new: IRModule) -> list[Any]:
         sketch, decisions = split_decisions(trace)

@@ -184,6 +184,13 @@ def kinds_under(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> set[str]:
     return {i.iter_type for i, e in zip(ref.block.iter_vars, ref.node.iter_values) if uses_var(e, loop.var)}
 
 
+def loop_of(sch: Schedule, block: str, var: Var, inside: LoopRV) -> LoopRV:
+    """The loop inside of ``inside`` that the iterator ``var`` of a block runs with."""
+    value = index_of(sch.func).blocks[block].node.bindings[var]
+    loops = sch.get_loops(block)
+    return next(loop for loop in loops[loops.index(inside) + 1 :] if uses_var(value, loop.var))
+
+
 def extent_of(sch: Schedule, loop: LoopRV) -> int:
     """The number of iterations of a loop; the usual one if it is symbolic."""
     return getattr(sch.get(loop).extent, "value", USUAL)

@@ -12,7 +12,7 @@ from functools import cached_property
 from ..intrin.dot_products import LANES, DotProduct
 from ..schedule import BlockRV, LoopRV, Schedule
 from .nest import Nest, volume
-from .rules.contraction import SINGLE, Contraction
+from .rules.contraction import Contraction
 from .rules.spatial import share_out
 from .space import Env
 from .staging import Copy, Staged
@@ -66,7 +66,7 @@ class Panels:
     def shared(self) -> str:
         """The loops that run in parallel: "batch", "panels", "rows" or "" (one core)."""
         cores = self.env.threads
-        if cores < 2 or self.found.operations < SINGLE:
+        if cores < 2 or self.found.operations < self.env.parallel_from:
             return ""
         counts = {"batch": volume(self.found.batch), "panels": self.count, "rows": self.strips}
         return next((name for name, count in counts.items() if count >= cores), "")

@@ -7,10 +7,8 @@ What cannot be read is skipped; where the file cannot be written any more (a ful
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import functools
-import hashlib
 import json
 import math
 import os
@@ -18,122 +16,34 @@ import sqlite3
 import sys
 import time
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..canonical import Canonical
 from ..errors import TirError
+from .record import FORMAT, STATES, Record, digest, split_decisions, with_decisions
 from .runner import Measurement
 
-FORMAT = 1
+BUSY_SECONDS = 30.0  # to wait for other processes that write
 STALE_SECONDS = 3600.0  # after which a claim is void, whoever made it
-STATES = ("claimed", "ok", "censored", "timeout", "crashed", "wrong", "refused", "build")
 
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS workload(id INTEGER PRIMARY KEY, key TEXT UNIQUE, family TEXT, script TEXT, sizes TEXT);
-CREATE TABLE IF NOT EXISTS machine(id INTEGER PRIMARY KEY, key TEXT UNIQUE, about TEXT);
-CREATE TABLE IF NOT EXISTS sketch(id INTEGER PRIMARY KEY, workload INTEGER REFERENCES workload, key TEXT, trace TEXT,
-  rules TEXT, UNIQUE(workload, key));
-CREATE TABLE IF NOT EXISTS run(id INTEGER PRIMARY KEY, started TEXT, seed INTEGER, options TEXT, versions TEXT, host TEXT);
-CREATE TABLE IF NOT EXISTS trial(id INTEGER PRIMARY KEY, workload INTEGER, machine INTEGER, sketch INTEGER, run INTEGER,
+T = TypeVar("T")
+
+_SCHEMA = (
+    "CREATE TABLE workload(id INTEGER PRIMARY KEY, key TEXT UNIQUE, family TEXT, script TEXT, sizes TEXT)",
+    "CREATE TABLE machine(id INTEGER PRIMARY KEY, key TEXT UNIQUE, about TEXT)",
+    """CREATE TABLE sketch(id INTEGER PRIMARY KEY, workload INTEGER REFERENCES workload, key TEXT, trace TEXT,
+  rules TEXT, UNIQUE(workload, key))""",
+    "CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, seed INTEGER, options TEXT, versions TEXT, host TEXT)",
+    f"""CREATE TABLE trial(id INTEGER PRIMARY KEY, workload INTEGER, machine INTEGER, sketch INTEGER, run INTEGER,
   number INTEGER, decisions TEXT, predicted REAL, status TEXT CHECK(status IN ({", ".join(f"'{s}'" for s in STATES)})),
   best REAL, times TEXT, error TEXT, build_s REAL, load REAL, owner TEXT, made TEXT,
-  UNIQUE(workload, machine, sketch, decisions));
-CREATE INDEX IF NOT EXISTS best ON trial(workload, machine, status, best);
-CREATE INDEX IF NOT EXISTS families ON workload(family);
-"""
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """One trial. ``trace`` is the JSON of its schedule of the canonical program; ``script`` and ``key`` are that
-    program's text and key, ``machine`` the key of the machine it was measured on."""
-
-    key: str
-    family: str
-    script: str
-    machine: str
-    trace: list[Any]
-    status: str
-    seconds: float
-    times: tuple[float, ...] = ()
-    predicted: float | None = None
-    error: str = ""
-    rules: tuple[str, ...] = ()
-    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    number: int = 0
-    made: str = ""
-    load: float = 0.0
-    build_seconds: float = 0.0
-
-    @property
-    def measurement(self) -> Measurement:
-        return Measurement(
-            self.number, self.status, self.seconds, self.times, self.error, self.build_seconds, self.load
-        )
-
-    def as_json(self) -> str:
-        """One line of JSON, complete in itself."""
-        found = dataclasses.asdict(self)
-        found["seconds"] = self.seconds if math.isfinite(self.seconds) else None
-        return json.dumps({"format": FORMAT, **found})
-
-    @staticmethod
-    def from_json(line: str) -> Record:
-        """Raises ``ValueError`` for a line that is no record."""
-        try:
-            found = json.loads(line)
-            if found.pop("format") != FORMAT:
-                raise ValueError("another version of the format")
-            found["seconds"] = math.inf if found["seconds"] is None else float(found["seconds"])
-            made = Record(**{**found, "times": tuple(found["times"]), "rules": tuple(found["rules"])})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no record: {error!r}") from None
-        if made.status not in STATES or not isinstance(made.trace, list):
-            raise ValueError("no record: its status or its trace is damaged")
-        return made
-
-
-def split_decisions(trace: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The JSON of a trace without the decisions of its samplings, and these."""
-    sketch: list[Any] = []
-    decisions: list[Any] = []
-    for step in trace:
-        if "decision" in step["args"]:
-            decisions.append(step["args"]["decision"])
-            step = {**step, "args": {**step["args"], "decision": None}, "result": _without_values(step["result"])}
-        else:
-            step = {**step, "args": _without_values(step["args"]), "result": _without_values(step["result"])}
-        sketch.append(step)
-    return sketch, decisions
-
-
-def with_decisions(sketch: list[Any], decisions: list[Any]) -> list[Any]:
-    """The inverse of :func:`split_decisions`; a replay computes the values that follow from decisions."""
-    rest = iter(decisions)
-    return [
-        {**step, "args": {**step["args"], "decision": next(rest)}} if "decision" in step["args"] else step
-        for step in sketch
-    ]
-
-
-def _without_values(value: Any) -> Any:
-    """Without the integers that were sampled, which differ from candidate to candidate of one sketch."""
-    if isinstance(value, list):
-        return [_without_values(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$expr" in value or "$op" in value:
-        value = {**value, "value": 1}
-    if "$loop" in value and value["$loop"] >= 0:
-        value = {**value, "name": "loop"}
-    return {key: _without_values(item) for key, item in value.items()}
-
-
-def digest(data: Any) -> str:
-    """The key of plain data: 32 hex digits."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+  UNIQUE(workload, machine, sketch, decisions))""",
+    "CREATE INDEX best ON trial(workload, machine, status, best)",
+    "CREATE INDEX families ON workload(family)",
+    f"PRAGMA user_version={FORMAT}",
+)
 
 
 @functools.cache
@@ -154,6 +64,8 @@ def _is_gone(owner: str) -> bool:
         return False
     if boot != mine[1]:
         return True
+    if os.name == "nt":  # there, any signal ends a process
+        return False
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, ValueError):
@@ -178,27 +90,47 @@ class Records:
     def __init__(self, path: str | os.PathLike[str] | None):
         self.path = None if path is None else Path(path)
         self.damaged = 0  # rows that could not be read
-        self._database = self._open()
-        self._ids: dict[tuple[str, str], int] = {}
+        try:
+            self._database = self._opened()
+        except sqlite3.OperationalError as error:
+            if not _is_full(error):
+                raise TirError(f"{self.path} is no database of records: {error}") from None
+            self._warn(error)
+            self.path = None
+            self._database = self._opened()
+        except sqlite3.Error as error:
+            raise TirError(f"{self.path} is no database of records: {error}") from None
 
     # ------------------------------------------------------------ the file
 
-    def _open(self) -> sqlite3.Connection:
+    def _opened(self) -> sqlite3.Connection:
+        """The database, made if there is none. Raises ``TirError`` for one of another format, or of something else."""
         where = ":memory:" if self.path is None else str(self.path)
-        try:
-            found = sqlite3.connect(where, timeout=30.0, isolation_level=None, check_same_thread=False)
-            found.execute("PRAGMA busy_timeout=30000")
-            version = found.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, FORMAT):
-                raise TirError(f"{where} has records of format {version}; this version of tir reads {FORMAT}")
-            if self.path is not None:
-                _set_journal(found, "DELETE" if on_network(self.path) else "WAL")
-                found.execute("PRAGMA synchronous=NORMAL")
-            if version == 0:
-                found.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
-        except sqlite3.Error as error:
-            raise TirError(f"{where} is no database of records: {error}") from None
+        found = sqlite3.connect(where, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        is_empty = found.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
+        if not is_empty:
+            self._check(found)
+        if self.path is not None:
+            _set_journal(found, "DELETE" if on_network(self.path) else "WAL")
+            found.execute("PRAGMA synchronous=NORMAL")
+        if is_empty:
+            with _transaction(found):
+                if found.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
+                    for statement in _SCHEMA:
+                        found.execute(statement)
         return found
+
+    def _check(self, found: sqlite3.Connection) -> None:
+        """Raise ``TirError`` if these are not records that can be read."""
+        version = found.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, FORMAT):
+            raise TirError(f"{self.path} has records of format {version}; this version of tir reads {FORMAT}")
+        try:
+            found.execute(f"SELECT {self._COLUMNS} LIMIT 0")
+        except sqlite3.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+            raise TirError(f"{self.path} is a database of something else: {error}") from None
 
     def close(self) -> None:
         self._database.close()
@@ -209,42 +141,31 @@ class Records:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @contextlib.contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """One transaction, taken before anything is read."""
-        database = self._database
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            yield database
-            database.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                database.execute("ROLLBACK")
-            raise
-
-    def _write(self, change: Any) -> Any:
+    def _write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """``change(database)`` as one transaction; where the file takes no more, on a copy in memory."""
         try:
-            with self._writing() as database:
-                return change(database)
-        except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+            with _transaction(self._database):
+                return change(self._database)
+        except sqlite3.DatabaseError as error:
             if self.path is None:
                 raise
-            self._to_memory(error)
-            with self._writing() as database:
-                return change(database)
+            self._warn(error)
+            self._to_memory()
+            with _transaction(self._database):
+                return change(self._database)
 
-    def _to_memory(self, error: Exception) -> None:
-        """Go on with a copy in memory of what can still be read."""
+    def _warn(self, error: Exception) -> None:
         warnings.warn(
             f"{self.path} takes no more records ({error}): the search goes on, what it measures from here on is lost "
             "when it ends",
             RuntimeWarning,
             stacklevel=4,
         )
+
+    def _to_memory(self) -> None:
+        """Go on with a copy in memory of what can still be read."""
         old, self.path = self._database, None
-        self._ids.clear()
-        self._database = self._open()
+        self._database = self._opened()
         with contextlib.suppress(sqlite3.Error):
             for table in ("workload", "machine", "sketch", "run", "trial"):
                 for row in old.execute(f"SELECT * FROM {table}"):
@@ -275,7 +196,7 @@ class Records:
         versions = json.dumps({"tir": __version__, "python": sys.version.split()[0], "llvmlite": _version("llvmlite")})
         row = (_now(), seed, json.dumps(options, default=str), versions, process_name().split(":")[0])
         text = "INSERT INTO run(started,seed,options,versions,host) VALUES (?,?,?,?,?)"
-        return int(self._write(lambda db: db.execute(text, row).lastrowid))
+        return int(self._write(lambda db: db.execute(text, row).lastrowid) or 0)
 
     def add_machine(self, key: str, about: Mapping[str, Any]) -> None:
         """Say what the machine of a key is."""
@@ -457,6 +378,24 @@ class Records:
         return True
 
 
+@contextlib.contextmanager
+def _transaction(database: sqlite3.Connection) -> Generator[None, None, None]:
+    """One transaction, taken before anything is read."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
+        raise
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    """Whether a file cannot grow: on a full disk, or beyond a limit of the process."""
+    return any(word in str(error) for word in ("is full", "disk I/O error"))
+
+
 def _set_journal(database: sqlite3.Connection, mode: str) -> None:
     """Set the kind of journal; another process may be doing the same."""
     for _ in range(100):
@@ -505,13 +444,3 @@ def on_network(path: Path) -> bool:
         if len(parts) > 2 and (folder + "/").startswith(parts[1].rstrip("/") + "/") and len(parts[1]) >= len(best):
             best, kind = parts[1], parts[2]
     return kind in kinds
-
-
-def read_lines(lines: Iterable[str]) -> Iterator[tuple[int, Record | ValueError]]:
-    """The records of a text, a line each, with the number of the line; an error for a line that is none."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield number, Record.from_json(line)
-            except ValueError as error:
-                yield number, error

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,20 +15,23 @@ from typing import Any, Protocol
 
 from ..equal import structural_digest
 from ..errors import TirError
-from ..schedule import Schedule, Trace
+from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .learner import expected_improvement, learner
 from .model import Roofline, roofline
 from .naming import Naming
-from .records import Record, Records, digest, split_decisions
+from .record import Record, digest, split_decisions
+from .records import Records
 from .runner import Job, Measurement, Problem, Runner
 from .space import Env
+from .transfer import nearest_sizes, transferred
 
 KEPT = 300  # candidates scheduled and not measured that later rounds choose from
 POOL = 24  # candidates scheduled in each round after that
 BATCH = 8
 MEASURED_BEFORE_LEARNING = 6
 ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
+DESCRIBED = "described"  # in place of a sketch, where a source says itself what its decisions are
 OUTLIER = 20.0  # times the best
 PATIENCE = 3  # rounds without an improvement of one per cent
 
@@ -66,6 +68,11 @@ class Trial:
     claim: int | None = None  # its row in the database
     result: Measurement | None = None
     after: float = 0.0  # seconds since the search began
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether its decisions are those of its trace."""
+        return bool(self.decisions) and self.sketch != DESCRIBED
 
     @property
     def seconds(self) -> float:
@@ -168,21 +175,13 @@ class Search:
             if row in self._rows:
                 continue
             self._rows.add(row)
-            sch = self._from_record(record)
+            sch = self.naming.schedule(record.trace, self.problem.target)
             made = None if sch is None else self.candidate(sch, "record", record.rules)
             if made is not None:
                 made.predicted = made.predicted if made.predicted is not None else record.predicted
                 made.result = record.measurement
                 self._add(made)
                 self.recorded += 1
-
-    def _from_record(self, record: Record) -> Schedule | None:
-        """The schedule of a record, under the names of this program; None if it cannot be made here."""
-        try:
-            trace = Trace.from_json(self.naming.own(record.trace))
-            return trace.replay(self.problem.mod, target=self.problem.target, error_render_level="none")
-        except (TirError, RecursionError):
-            return None
 
     # ------------------------------------------------------------ candidates
 
@@ -199,9 +198,9 @@ class Search:
         sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
         made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
         self._tried.add(made.sketch + digest(decisions))
-        described = getattr(self.source, "describe", lambda _: None)(sch)
+        described = self.source.describe(sch)
         if described is not None:
-            made.sketch, made.decisions = "template", described
+            made.sketch, made.decisions = DESCRIBED, described
         found = self.model(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
@@ -218,7 +217,7 @@ class Search:
         """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
         made = self.candidate(self._default(), "default")
         first = [] if made is None else [made]
-        for record in self._nearest_sizes():
+        for record in nearest_sizes(self.records, self.naming.program):
             first += self._transferred(record)
         return first[: self.batch // 2] + diverse(self._drawn(made is None or made.predicted is not None))
 
@@ -234,37 +233,11 @@ class Search:
                 break
         return found
 
-    def _nearest_sizes(self) -> list[Record]:
-        """The best records of the program's family, of sizes near to its own."""
-        here = _sizes(self.naming.program.mod.script())
-
-        def distance(record: Record) -> float:
-            there = _sizes(record.script)
-            return sum(abs(math.log2((1 + a) / (1 + b))) for a, b in zip(here, there))
-
-        found = self.records.family(self.naming.program)
-        nearest = sorted(
-            dict.fromkeys(record.key for record in found), key={r.key: distance(r) for r in found}.__getitem__
-        )
-        return [record for record in found if record.key in nearest[:3]]
-
     def _transferred(self, record: Record) -> list[Trial]:
         """A schedule of another size, or of another machine, made for this program; none where it does not fit."""
-        is_own = record.key == self.naming.program.key
-        sch = self._from_record(record) if is_own else self._replayed_here(record)
+        sch = transferred(record, self.naming, self.source, self.problem.target, random.Random(self.fresh_seed()))
         made = None if sch is None else self.candidate(sch, "family", record.rules)
         return [] if made is None else [made]
-
-    def _replayed_here(self, record: Record) -> Schedule | None:
-        """The trace of another size on this one: decisions that do not fit are drawn anew."""
-        program = self.naming.program.mod
-        sch = Schedule(program, seed=self.fresh_seed(), target=self.problem.target, error_render_level="none")
-        try:
-            Trace.from_json(record.trace).apply_to_schedule(sch, decision_provider=_fitting(sch))
-            own = Trace.from_json(self.naming.own(sch.trace.as_json()))
-            return own.replay(self.problem.mod, target=self.problem.target, error_render_level="none")
-        except (TirError, ValueError):
-            return None
 
     def _later(self) -> list[Trial]:
         """Neighbours of the best three, crossings of the best within a sketch, some at random, and those that were not
@@ -285,9 +258,9 @@ class Search:
         return chosen
 
     def _neighbours(self, parent: Trial, count: int) -> list[Trial]:
-        own = getattr(self.source, "neighbours", None)
+        own = self.source.neighbours(parent.schedule)
         if own is not None:
-            found = (self.candidate(sch, "neighbour") for sch in own(parent.schedule))
+            found = (self.candidate(sch, "neighbour") for sch in own)
             return [one for one in itertools.islice(found, count) if one is not None]
         trace = parent.schedule.trace
         options = list(neighbouring_decisions(trace))
@@ -295,9 +268,7 @@ class Search:
         return self._replays(parent, options, "neighbour", count)
 
     def _crossings(self, best: Sequence[Trial], count: int) -> list[Trial]:
-        if hasattr(self.source, "neighbours"):
-            return []
-        pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.decisions]
+        pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.is_replayable]
         options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
         return self._replays(pairs[0][0], options, "crossover", count) if pairs else []
 
@@ -320,7 +291,7 @@ class Search:
     def _ranked(self, pool: list[Trial]) -> list[Trial]:
         """The pool by expected improvement of what the learner makes of model and measurements, each kept apart from
         those chosen before it."""
-        if getattr(self.source, "ordered", False):
+        if self.source.ordered:
             return pool[: self.batch]
         if len(self.measured) < MEASURED_BEFORE_LEARNING:
             return sorted(pool, key=lambda t: t.predicted or 0.0)[: self.batch]
@@ -500,11 +471,6 @@ def diverse(drawn: Sequence[Trial]) -> list[Trial]:
     return [trial for _, _, trial in sorted(ranks, key=lambda item: item[:2])]
 
 
-def _sizes(script: str) -> list[int]:
-    """The numbers in the text of a program; those of one family stand at the same places."""
-    return [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", script)]
-
-
 def _novelty(trial: Trial, chosen: Sequence[Trial]) -> float:
     """Less than one for a candidate near one that has been chosen."""
     here = numbers(trial.decisions)
@@ -514,23 +480,6 @@ def _novelty(trial: Trial, chosen: Sequence[Trial]) -> float:
             differing = sum(a != b for a, b in zip(here, numbers(other.decisions)))
             near = min(near, 0.3 + 0.2 * differing)
     return near
-
-
-def _fitting(sch: Schedule) -> Callable[[Any, Any, Any], Any]:
-    """A provider of decisions for another size: a tiling keeps its inner factors where they divide."""
-
-    def provide(step: Any, args: dict[str, Any], decision: Any) -> Any:
-        if not isinstance(decision, list) or "loop" not in args:
-            return decision
-        loop = sch.get(args["loop"])
-        extent = getattr(getattr(loop, "extent", None), "value", None)
-        if not isinstance(extent, int):
-            return None
-        inner = [f for f in decision[1:] if isinstance(f, int)]
-        fits = len(inner) == len(decision) - 1 and extent % math.prod(inner) == 0
-        return [extent // math.prod(inner), *inner] if fits else None
-
-    return provide
 
 
 def trials_of(searches: Iterable[Search]) -> Iterator[Trial]:

@@ -383,12 +383,8 @@ def apply_best(
 def _recorded(mod: IRModule, target: Target, records: Records, key: str, sizes: dict[str, int]) -> Trace | None:
     """The fastest recorded trace that can be applied to the function of ``mod``."""
     naming = Naming(mod)
-    for record in records.best(naming.program, key, sizes, count=3):
-        with contextlib.suppress(Exception):  # of another version: the next one may do
-            trace = Trace.from_json(naming.own(record.trace))
-            trace.replay(mod, target=target, error_render_level="none")
-            return trace
-    return None
+    made = (naming.schedule(record.trace, target) for record in records.best(naming.program, key, sizes, count=3))
+    return next((sch.trace for sch in made if sch is not None), None)  # one of another version may be of no use
 
 
 __all__ = ["Trial", "apply_best", "tune"]

@@ -26,16 +26,19 @@ from ..schedule import Schedule
 from ..target import Target
 
 GPUS = ("cuda", "cuda-sim")  # kinds of targets
+PARALLEL = 1 << 20  # operations for which starting threads pays off
 ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as often
 
 
 @dataclass(frozen=True)
 class Env:
-    """What a schedule is for: the ``target``, the rates and sizes of its caches, and the number of threads."""
+    """What a schedule is for: the ``target``, the rates and sizes of its caches, the number of threads, and the number of
+    operations from which on they are started."""
 
     target: Target
     machine: Machine
     threads: int
+    parallel_from: float
 
     @staticmethod
     def of(target: Any = "llvm") -> Env:
@@ -45,7 +48,7 @@ class Env:
         4
         """
         where = Target.of(target)
-        return Env(where, Machine.of(where), where.limit("num_cores") or threads())
+        return Env(where, Machine.of(where), where.limit("num_cores") or threads(), PARALLEL)
 
     @property
     def vector_bits(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import TirError
 from ..schedule import Schedule
 from ..schedule.handles import LoopRV
+from .drawing import Source
 
 
 @dataclass(frozen=True)
@@ -336,23 +337,16 @@ def knobs_of(one: Template, args: Sequence[Any]) -> Config:
     return config
 
 
-class TemplateSource:
+class TemplateSource(Source):
     """The schedules of a template: ``order`` is ``random`` or ``grid``."""
 
-    enough = 300
-
     def __init__(self, one: Template, args: Sequence[Any], order: str):
-        self.template, self.args, self.order = one, tuple(args), order
+        self.template, self.args, self.ordered = one, tuple(args), order == "grid"
         self.space = knobs_of(one, args)
         self.wanted: dict[int, dict[str, int]] = {}  # by the identity of a schedule, which `_kept` keeps alive
         self._kept: list[Schedule] = []
         self._drawn: set[int] = set()
         self._at = 0
-
-    @property
-    def ordered(self) -> bool:
-        """Whether candidates are to be measured in the order in which they are drawn."""
-        return self.order == "grid"
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         size = len(self.space)

@@ -26,7 +26,6 @@ THIN = 48  # most rows for which the streamed operand is read in place
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
 WINDOW = 9  # terms of the window of a convolution that are straight code
 STREAMED = 4  # panels at a time where the result is stored past the caches
-SINGLE = 1e6  # operations below which one core is enough
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class Tiling:
     def shared(self) -> str:
         """The loops that run in parallel: "batch", "panels", "rows" or "" (one core)."""
         found, cores = self.found, self.env.threads
-        if cores < 2 or found.operations < SINGLE:
+        if cores < 2 or found.operations < self.env.parallel_from:
             return ""
         if volume([*found.batch, *found.columns]) >= cores:
             return "batch"

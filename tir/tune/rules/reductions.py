@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Axis, Nest, extent_of, kinds_under
 from ..space import Env, choose, rule
-from .spatial import PARALLEL, UNROLL, share_out, vectorize
+from .spatial import UNROLL, share_out, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
@@ -97,7 +97,7 @@ def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> 
 
 def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     """Partial results in vectors, for each result at a time."""
-    if not nest.spatial and nest.runs * nest.work >= PARALLEL and env.threads > 1:
+    if not nest.spatial and nest.runs * nest.work >= env.parallel_from and env.threads > 1:
         _by_chunks(sch, nest, env)
         return
     _leading(sch, nest)

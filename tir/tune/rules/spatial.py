@@ -10,7 +10,6 @@ from ..nest import USUAL, Axis, Nest, extent_of
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
-PARALLEL = 1 << 20  # operations for which starting threads pays off
 CHUNK = 1 << 14  # elements of a parallel chunk of one long loop
 
 
@@ -75,7 +74,7 @@ def stream(sch: Schedule, nest: Nest) -> None:
 
 def share_out(sch: Schedule, loops: list[LoopRV], operations: int, env: Env) -> None:
     """Run the outermost of ``loops`` in parallel, as one, in chunks; not if the work is too little."""
-    if env.threads < 2 or operations < PARALLEL:
+    if env.threads < 2 or operations < env.parallel_from:
         return
     sizes = [extent_of(sch, loop) for loop in loops]
     count, total = 0, 1

@@ -57,7 +57,7 @@ def _streamed(sch: Schedule, tiling: Tiling, pack: BlockRV | None, depths: Seque
     *outer_terms, term = found.terms
     fitting = [d for d in depths if d <= term.size] or [term.size]
     depth = choose(sch, fitting, [1 + 0.1 * n for n in range(len(fitting))])
-    cores = env.threads if found.operations >= 1e6 else 1
+    cores = env.threads if found.operations >= env.parallel_from else 1
     group = max(1, -(-tiling.panels // cores))
     jc, jr, jv, lane = sch.split(found.lane.loop, [None, group, tiling.vectors, tiling.lanes])
     po, pi = sch.split(term.loop, [None, depth])

@@ -1,0 +1,152 @@
+"""Sums of products as users write them, at sizes large enough for tiles, panels and tails: einsums and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from .. import te
+from ..expr import Expr, Var
+from ..function import PrimFunc
+from .decisions import Choice
+
+# types of the operands, and of the sum
+TYPES = (
+    ("float32", "float32", "float32"),
+    ("float32", "float32", "float32"),
+    ("float16", "float16", "float32"),
+    ("bfloat16", "bfloat16", "float32"),
+    ("int8", "int8", "int32"),
+    ("uint8", "int8", "int32"),
+    ("int32", "int32", "int32"),
+)
+SIZES = {
+    "batch": (1, 2, 3),
+    "row": (1, 2, 5, 8, 13, 16, 24, 33),
+    "column": (1, 2, 7, 8, 16, 17, 32, 35),
+    "term": (1, 3, 4, 8, 16, 19, 32),
+}
+MOST = 1 << 14  # products, for the reference executor
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The axes of an einsum, by role, and their sizes."""
+
+    roles: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+    @staticmethod
+    def drawn(c: Choice) -> _Axes:
+        counts = {"batch": c.pick((0, 0, 0, 1)), "row": c.pick((1, 1, 1, 2, 0)), "column": c.pick((1, 1, 1, 2))}
+        counts["term"] = c.pick((1, 1, 2))
+        roles, sizes, total = dict[str, str](), dict[str, int](), 1
+        for role, count in counts.items():
+            for number in range(count):
+                name = f"{role[0]}{number}"
+                fitting = [s for s in SIZES[role] if s * total <= MOST]
+                roles[name], sizes[name] = role, c.pick(fitting)
+                total *= sizes[name]
+        return _Axes(roles, sizes)
+
+    def of(self, *roles: str) -> list[str]:
+        return [name for name, role in self.roles.items() if role in roles]
+
+
+def _shuffled(c: Choice, names: Sequence[str]) -> list[str]:
+    """The names in another order, or in this one."""
+    rest, found = list(names), list[str]()
+    if c.pick((True, True, False)):
+        return rest
+    while rest:
+        found.append(rest.pop(c.number(0, len(rest) - 1)))
+    return found
+
+
+def einsum(c: Choice) -> PrimFunc:
+    """A product of two operands, each with its axes in any order, summed; and perhaps something behind it."""
+    axes = _Axes.drawn(c)
+    left, right, dtype = c.pick(TYPES)
+    a = _shuffled(c, axes.of("batch", "row", "term"))
+    b = _shuffled(c, axes.of("batch", "term", "column"))
+    out = axes.of("batch", "row", "column")
+    A = te.placeholder([axes.sizes[x] for x in a], left, name="A")
+    B = te.placeholder([axes.sizes[x] for x in b], right, name="B")
+    terms = {x: te.reduce_axis((0, axes.sizes[x]), x) for x in axes.of("term")}
+
+    def value(*point: Var) -> Expr:
+        at = {**dict(zip(out, point)), **{x: t.var for x, t in terms.items()}}
+        one, other = A[tuple(at[x] for x in a)], B[tuple(at[x] for x in b)]
+        return te.sum(one.astype(dtype) * other.astype(dtype), axis=list(terms.values()))
+
+    return _followed(c, [A, B], te.compute([axes.sizes[x] for x in out], value, name="C"))
+
+
+def convolution(c: Choice) -> PrimFunc:
+    """A convolution of images, channels last or first, with padding and stride, or one filter for each channel."""
+    side, kernel, stride = c.pick((5, 8, 9)), c.pick((1, 3)), c.pick((1, 1, 2))
+    pad = kernel // 2 if c.pick((True, False)) else 0
+    channels, filters, last = c.pick((1, 3, 8)), c.pick((1, 5, 8, 16)), c.pick((True, False))
+    out = (side + 2 * pad - kernel) // stride + 1
+    X = te.placeholder((1, side, side, channels) if last else (1, channels, side, side), name="X")
+    first = 1 if last else 2
+
+    def padded(*at: Var) -> Expr:
+        y, x = at[first : first + 2]
+        inside = te.all(y >= pad, y < side + pad, x >= pad, x < side + pad)
+        return te.if_then_else(inside, X[(*at[:first], y - pad, x - pad, *at[first + 2 :])], te.const(0.0, "float32"))
+
+    wide = [s.value + 2 * pad * (first <= n < first + 2) for n, s in enumerate(X.shape)]
+    P = te.compute(wide, padded, name="P") if pad else X
+    p, q, r = (te.reduce_axis((0, n), x) for n, x in ((kernel, "p"), (kernel, "q"), (channels, "r")))
+
+    def at(n: Expr, y: Expr, x: Expr, k: Expr) -> Expr:
+        y, x = y * stride + p.var, x * stride + q.var
+        return P[n, y, x, k] if last else P[n, k, y, x]
+
+    if c.pick((True, False, False)):  # one filter for each channel
+        W = te.placeholder((kernel, kernel, channels), name="W")
+        shape = (1, out, out, channels) if last else (1, channels, out, out)
+
+        def own(*i: Var) -> Expr:
+            n, y, x, f = i if last else (i[0], i[2], i[3], i[1])
+            return te.sum(at(n, y, x, f) * W[p, q, f], axis=[p, q])
+
+        return _followed(c, [X, W], te.compute(shape, own, name="C"))
+    W = te.placeholder((kernel, kernel, channels, filters) if last else (filters, channels, kernel, kernel), name="W")
+    shape = (1, out, out, filters) if last else (1, filters, out, out)
+
+    def value(*i: Var) -> Expr:
+        n, y, x, f = i if last else (i[0], i[2], i[3], i[1])
+        return te.sum(at(n, y, x, r.var) * (W[p, q, r, f] if last else W[f, r, p, q]), axis=[p, q, r])
+
+    return _followed(c, [X, W], te.compute(shape, value, name="C"))
+
+
+def _followed(c: Choice, inputs: list[te.Tensor], made: te.Tensor) -> PrimFunc:
+    """The function of ``made``, and perhaps of a bias and a bound, of a sum of its rows, or of another product."""
+    kind = c.pick(("nothing", "nothing", "bias", "rows", "product"))
+    dtype = made.dtype
+    if kind == "bias":
+        bias = te.placeholder(made.shape[-1:], dtype, name="bias")
+        bound = te.const(0, dtype)
+        last = te.compute(made.shape, lambda *i: te.max(made[i] + bias[i[-1]], bound), name="D")
+        return te.create_prim_func([*inputs, bias, last])
+    if kind == "rows":
+        k = te.reduce_axis((0, made.shape[-1]), "k")
+        last = te.compute(made.shape[:-1], lambda *i: te.max(made[(*i, k)], axis=k), name="D")
+        return te.create_prim_func([*inputs, last])
+    if kind == "product" and 5 * prod(n.value for n in made.shape) <= MOST:
+        weights = te.placeholder((made.shape[-1], 5), dtype, name="V")
+        k = te.reduce_axis((0, made.shape[-1]), "k")
+        last = te.compute(
+            (*made.shape[:-1], 5), lambda *i: te.sum(made[(*i[:-1], k)] * weights[k, i[-1]], axis=k), name="D"
+        )
+        return te.create_prim_func([*inputs, weights, last])
+    return te.create_prim_func([*inputs, made])
+
+
+def products(c: Choice) -> PrimFunc:
+    """An einsum or a convolution."""
+    return c.pick((einsum, einsum, convolution))(c)
