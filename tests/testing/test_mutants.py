@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 
 import pytest
@@ -111,31 +112,36 @@ def test_that_fails():
 
 @pytest.fixture
 def outcomes(tmp_path, monkeypatch):
-    """The outcome of each mutant of PROGRAM, by its key without the place."""
+    """The outcome of each mutant of PROGRAM, by its key without the place; the second time with a map that has one test."""
     (tmp_path / "mutated_program.py").write_text(PROGRAM)
     (tmp_path / "test_mutated_program.py").write_text(TESTS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = {}
+    store, found = tmp_path / "coverage.pickle", {}
 
     def record(mutant, outcome, by):
         found[mutant.key(PROGRAM).partition(": ")[2]] = outcome, by.partition("::")[2] or by
 
-    run(
-        tmp_path,
-        mutants_of("mutated_program.py", PROGRAM),
-        [str(tmp_path)],
-        ["mutated_program.py"],
-        tmp_path / "coverage.pickle",
-        Limits(1, 60),
-        record,
-    )
+    def outcomes(names, limits):
+        all_mutants = mutants_of("mutated_program.py", PROGRAM)
+        chosen = [m for m in all_mutants if not names or m.key(PROGRAM).partition(": ")[2] in names]
+        run(tmp_path, chosen, [str(tmp_path)], ["mutated_program.py"], store, limits, record)
+
+    outcomes([], Limits(1, 60))
+    yield found, lambda names: forgotten(store) or outcomes(names, Limits(1, 60, measuring=-1))
     for name in ("mutated_program", "test_mutated_program"):
         sys.modules.pop(name, None)
     assert (tmp_path / "mutated_program.py").read_text() == PROGRAM
-    return found
+
+
+def forgotten(store):
+    """All tests of a map but the one of ``sign``."""
+    coverage = pickle.loads(store.read_bytes())
+    coverage.tests = {name: test for name, test in coverage.tests.items() if name.endswith("test_sign")}
+    store.write_bytes(pickle.dumps(coverage))
 
 
 def test_outcomes(outcomes):
+    outcomes, with_a_partial_map = outcomes
     assert outcomes["if x < 0: => if False:"] == ("killed", "test_sign")
     assert outcomes["if x < 0: => if x <= 0:"] == ("survived", "1 tests")  # test_that_fails is not used
     assert outcomes["return 4 + 4 => return 4 - 4"] == ("uncovered", "")
@@ -146,6 +152,10 @@ def test_outcomes(outcomes):
     assert outcomes[table + ' => LIMITS = {"least": 3, "most": 6}'] == ("survived", "1 tests")
     assert outcomes[table + ' => LIMITS = {"least": 4, "most": 5}'] == ("killed", "test_within")
     assert outcomes[table + ' => LIMITS = {"least": 3}'] == ("killed", "test_within")
+    again = ["if x < 0: => if x <= 0:", "double = lambda x: x * 2 => double = lambda x: x * 3"]
+    expected = [outcomes.pop(name) for name in again]
+    with_a_partial_map(again)  # what a mutant survives there says nothing: the other tests of its files are measured
+    assert [outcomes[name] for name in again] == expected
 
 
 def test_the_score_leaves_out_equivalent_mutants(tmp_path):

@@ -135,29 +135,49 @@ class _Runner:
         forget()
         live = LiveCode(self.root)
         known = self.coverage()
-        self.measure(live, [item for item in session.items if not known.knows(item)])
-        coverage = self.coverage()
+        self.measure(live, [item for item in session.items if not known.knows(item)], self.limits.measuring)
         for mutant in self.mutants:
             if time.monotonic() > self.end:
                 break
-            seconds = coverage.running(self.statements(mutant))
-            tests = {items[name]: s for name, s in seconds.items() if name in items}
-            if mutant.table is not None:
-                tests |= _naming(mutant, items, coverage)
-            self.record(mutant, *self.outcome(live, mutant, tests))
+            self.record(mutant, *self.judged(live, mutant, items))
         return True
+
+    def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
+        """The outcome of a mutant. Before it counts as survivor, tests that were not measured are, of files whose tests run
+        what is changed (or else its file)."""
+        tests = self.tests(mutant, items)
+        outcome = self.outcome(live, mutant, tests)
+        if outcome[0] not in ("survived", "uncovered"):
+            return outcome
+        coverage = self.coverage()
+        around = coverage.running(key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
+        files = {test.path for test in tests or (items[name] for name in around if name in items)}
+        missing = [i for i in items.values() if i.path in files and not coverage.knows(i)]
+        if not missing:
+            return outcome
+        self.measure(live, missing, math.inf)
+        more = {test: s for test, s in self.tests(mutant, items).items() if test not in tests}
+        outcome = self.outcome(live, mutant, more) if more else outcome
+        return ("survived", f"{len(tests) + len(more)} tests") if outcome[0] == "survived" else outcome
+
+    def tests(self, mutant: Mutant, items: dict[str, pytest.Item]) -> dict[pytest.Item, float]:
+        """The measured tests that run what is changed, with their seconds."""
+        coverage = self.coverage()
+        seconds = coverage.running(self.statements(mutant))
+        tests = {items[name]: s for name, s in seconds.items() if name in items}
+        return tests | (_naming(mutant, items, coverage) if mutant.table is not None else {})
 
     def coverage(self) -> Coverage:
         return pickle.loads(self.store.read_bytes()) if self.store.is_file() else Coverage()
 
     # which tests run what
 
-    def measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
+    def measure(self, live: LiveCode, items: Sequence[pytest.Item], seconds: float) -> None:
         """Adds what ``items`` run to the stored coverage, as many as there is time for, of each file in turn."""
         if items:
-            _child(lambda send: self._measure(live, items), lambda line: None, 1e9)
+            _child(lambda send: self._measure(live, items, seconds), lambda line: None, 1e9)
 
-    def _measure(self, live: LiveCode, items: Sequence[pytest.Item]) -> None:
+    def _measure(self, live: LiveCode, items: Sequence[pytest.Item], seconds: float) -> None:
         coverage = self.coverage()
         self.count(live, coverage.numbers)
         hits = bytearray(len(coverage.numbers))
@@ -165,7 +185,7 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        end = min(self.end, time.monotonic() + self.limits.measuring)
+        end = min(self.end, time.monotonic() + seconds)
         for number, item in enumerate(_in_turn(items)):
             if time.monotonic() > end:
                 break
