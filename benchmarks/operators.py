@@ -1,23 +1,36 @@
 """Operators of ``tir.ops`` by their default schedules beside NumPy and torch, on about a million elements.
 
-``python -m benchmarks.operators [name …]``: one thread of each, whose processor time is taken; the calls of all take
-turns, and the least time of each counts. Prints a table in Markdown.
+``python -m benchmarks.operators [--save] [name …]``: one thread of each, whose processor time is taken; the calls of all
+take turns, and the least time of each counts. Prints a table in Markdown; ``--save`` keeps it in ``operators.json`` with the
+name of the machine, from where ``python -m tir.ops._docs`` takes it.
 """
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: its threads' time would not count
+
 import functools
+import importlib.metadata
 import itertools
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tir
 from tir import ops, te
+from tir.ops._docs import times_row
+
+from .operator_rows import measured
+
+TABLE = Path(__file__).with_name("operators.json")
 
 ROUNDS = 42
 ROWS, COLUMNS = 1024, 1024
@@ -95,6 +108,7 @@ def rows() -> Iterator[Row]:
     yield from _reductions(torch, x, flags[0])
     yield from _moves(torch, x, y, rng)
     yield from _networks(torch, x)
+    yield from (Row(*each) for each in measured(torch))
 
 
 def _reductions(torch: Any, x: np.ndarray, flags: np.ndarray) -> Iterator[Row]:
@@ -276,10 +290,11 @@ def calls_of(row: Row, torch: Any) -> dict[str, Callable[[], Any]]:
     """One call of each, on arrays that are ready."""
     tensors = [te.placeholder(a.shape, str(a.dtype), name=f"x{n}") for n, a in enumerate(row.arrays)]
     result = row.ours(*tensors)
-    func = te.create_prim_func([*tensors, result])
+    results = list(result) if isinstance(result, (list, tuple)) else [result]
+    func = te.create_prim_func([*tensors, *results])
     run = tir.build(ops.schedule(func, "llvm -num-cores=1").mod, "llvm -num-cores=1")["main"]
-    out = np.empty([int(s) for s in result.shape], result.dtype)
-    calls = {"tir": lambda: run(*row.arrays, out)}
+    outs = [np.empty([int(s) for s in r.shape], str(r.dtype)) for r in results]
+    calls = {"tir": lambda: run(*row.arrays, *outs)}
     if row.numpy is not None:
         calls["NumPy"] = lambda: row.numpy(*row.arrays)  # type: ignore[misc]
     if torch is not None and row.torch is not None:
@@ -302,16 +317,24 @@ def least_milliseconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    wanted, torch = sys.argv[1:], _torch()
+    wanted, torch = [a for a in sys.argv[1:] if a != "--save"], _torch()
     print("| operator | tir, ms | NumPy, ms | torch, ms | tir / fastest |\n|---|---|---|---|---|")
+    kept: dict[str, dict[str, float]] = {}
     for row in rows():
         if wanted and not any(w in row.name for w in wanted):
             continue
-        found = least_milliseconds(calls_of(row, torch))
-        others = [t for name, t in found.items() if name != "tir"]
-        ratio = f"{found['tir'] / min(others):.2f}" if others else "–"
-        cells = [f"{found[k]:.3f}" if k in found else "–" for k in ("tir", "NumPy", "torch")]
-        print(f"| {row.name} | {' | '.join(cells)} | {ratio} |", flush=True)
+        found = kept[row.name] = {k: round(t, 3) for k, t in least_milliseconds(calls_of(row, torch)).items()}
+        print(times_row(row.name, found), end="", flush=True)
+    if "--save" in sys.argv:
+        TABLE.write_text(json.dumps({**about(), "milliseconds": kept}, indent=1) + "\n", encoding="utf-8")
+
+
+def about() -> dict[str, Any]:
+    """The machine and the versions that are measured."""
+    from codegen.llvm.compile import machine
+
+    versions = {name: importlib.metadata.version(name) for name in ("numpy", "torch")}
+    return {"machine": machine("", None).cpu, "load": round(os.getloadavg()[0], 1), **versions}
 
 
 if __name__ == "__main__":

@@ -62,9 +62,10 @@ _LAZY = {
     },
     "stmt_functor": ("tir.compat", "stmt_functor"),
     "topi": ("tir", "ops"),
+    "autotvm": ("tir.tune", "autotvm"),
     **{
         name: ("tir.te", name)
-        for name in ("placeholder", "compute", "reduce_axis", "thread_axis", "scan", "extern", "sum")
+        for name in ("placeholder", "compute", "create_schedule", "reduce_axis", "thread_axis", "scan", "extern", "sum")
     },
 }
 _BUILDERS = ("__version__", "cast", "const", "decl_buffer")

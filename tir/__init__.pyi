@@ -71,8 +71,10 @@ from tir.compat import runtime as runtime
 from tir.compat import CallEffectKind as CallEffectKind
 from tir.compat import stmt_functor as stmt_functor
 from tir import ops as topi
+from tir.tune import autotvm as autotvm
 from tir.te import placeholder as placeholder
 from tir.te import compute as compute
+from tir.te import create_schedule as create_schedule
 from tir.te import reduce_axis as reduce_axis
 from tir.te import thread_axis as thread_axis
 from tir.te import scan as scan

@@ -282,3 +282,24 @@ def cache_bytes(level: int = 2) -> int:
         if kind != "Instruction" and at == str(level):
             return int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
     return {1: 32 << 10, 2: 1 << 20}.get(level, 16 << 20)
+
+
+def threads() -> int:
+    """The number of threads of parallel loops: ``OMP_NUM_THREADS``, else the cores this process may use.
+
+    >>> threads() >= 1
+    True
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def streams(elements: int, width: int = 4) -> bool:
+    """Whether an array of ``elements`` of ``width`` bytes is too large to stay in the cache until it is read again.
+
+    >>> streams(1000)
+    False
+    """
+    return elements * width >= 8 * cache_bytes(2)

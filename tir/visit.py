@@ -144,24 +144,22 @@ _HASHED = (set, frozenset, dict)
 
 def uses_var(root: Any, variables: Any) -> bool:
     """Whether any of ``variables`` (one Var, or a collection) occurs under ``root``."""
-    kind = cast("type[Any]", type(root))
-    if kind is IntImm:
+    if type(root) is IntImm:
         return False
     if isinstance(variables, Var):
-        if kind is Var:
+        if type(root) is Var:
             return root is variables
         wanted: Any = {variables}
     else:
         wanted = variables if type(variables) in _HASHED else set(variables)
-        if kind is Var:
+        if type(root) is Var:
             return root in wanted
     stack = [root]
     while stack:
         item = stack.pop()
-        kind = cast("type[Any]", type(item))
-        if kind is Var:
+        if type(item) is Var:
             if item in wanted:
                 return True
-        elif kind not in LEAVES:
+        elif type(item) not in LEAVES:
             stack += item.children()
     return False

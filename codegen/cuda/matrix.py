@@ -92,7 +92,7 @@ class Fragment:
             return self.elements // 32 // (2 if self.ptx == "f16" else 1)
         if self.ptx == "f16":
             return 8  # each half-word of a 16 x 16 matrix is held by two lanes
-        return max(1, self.elements * self.dtype.bits // 32 // 32)
+        return self.elements * self.dtype.bits // (64 if self.ptx == "f64" else 32) // 32
 
     @property
     def register(self) -> tuple[str, str]:

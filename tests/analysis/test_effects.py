@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tir.analysis.effects import PREFETCH, READ, WRITE, effects, outline
+from tests.gpu_examples import load
+from tir.analysis.effects import PREFETCH, READ, WRITE, Effect, Surroundings, effects, outline
+from tir.analysis.index import index_of
+from tir.arith.linear import key
 from tir.expr import Ramp, Var
 from tir.script import parse
 from tir.stmt import Block, For
@@ -151,3 +154,32 @@ def main(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")):
     declared = {e.buffer.name: e.indices for e in outline(block)}
     exact = {e.buffer.name: e.indices for e in effects(block)}
     assert repr(declared["A"][1]) == "(0, 8)" and not isinstance(exact["A"][1], (tuple, Ramp))
+
+
+def _told(effect: Effect):
+    """Everything about an effect, comparable."""
+
+    def of(parts):
+        return None if parts is None else tuple(tuple(map(key, p)) if isinstance(p, tuple) else key(p) for p in parts)
+
+    through = None if effect.through is None else (key(effect.through[0]), effect.through[1])
+    about = (effect.buffer.data, effect.kind, effect.node, effect.block, through)
+    return (
+        *about,
+        of(effect.indices),
+        of(effect.guards),
+        of(effect.first),
+        [(v, *of(ends)) for v, *ends in effect.loops],
+    )
+
+
+@pytest.mark.parametrize("name", ["sgemm", "mma_gemm"])
+def test_effects_kept_with_blocks_are_those_of_the_whole_statement(name):
+    _, sch = load(name).small()
+    unused = Surroundings(lets={Var("unused"): Var("none")})  # what has surroundings is walked whole
+    for state in sch.states[::5]:
+        for stmt in (state.func.body, *index_of(state.func).nodes):
+            found, whole = effects(stmt), effects(stmt, unused)
+            assert list(map(_told, found)) == list(map(_told, whole))
+            assert list(map(_told, found.views)) == list(map(_told, whole.views))
+            assert (found.opaque, found.allocated) == (whole.opaque, whole.allocated)

@@ -10,6 +10,8 @@ import pytest
 import tir
 from tir import ops, te
 from tir.analysis.reductions import Reduction
+from tir.analysis.selections import _samples
+from tir.dtype import DType
 from tir.expr import EQ, Select, logical_and, logical_or
 from tir.script import parse
 from tir.stmt import Block
@@ -116,3 +118,17 @@ def test_nan_makes_a_selection_depend_on_order_unless_it_is_decided_too():
     )
     found = Reduction.of(next(n for n in walk(ignoring.body) if isinstance(n, Block) and n.name == "best"))
     assert found.selects and not found.is_independent_of_order
+
+
+@pytest.mark.parametrize(
+    ("dtype", "start", "constants", "values"),
+    [
+        ("uint8", 0, [], [0, 1, 2]),
+        ("uint8", 255, [0], [0, 1, 2, 3, 254, 255]),
+        ("int8", -128, [127], [124, 125, 126, 127, -128, -127]),
+        ("bool", 0, [1], [0, 1]),
+        ("int32", 9, [4], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    ],
+)
+def test_the_values_that_are_tried_are_all_that_a_type_has_near_a_constant(dtype, start, constants, values):
+    assert sorted(_samples(DType(dtype), start, constants)) == sorted(values)

@@ -179,6 +179,17 @@ def test_comparisons_of_sizes_are_decided_where_all_sizes_agree(kind, shift):
         assert (decided.value if isinstance(decided, IntImm) else None) == (values.pop() if len(values) == 1 else None)
 
 
+@pytest.mark.parametrize(("divisor", "rest"), [(m, r) for m in (2, 3, 4, 12) for r in range(min(m, 4))])
+def test_a_known_remainder_decides_those_of_its_divisors(divisor, rest):
+    for kind in (FloorMod, Mod):
+        ctx = Analyzer()
+        ctx.assume(EQ(kind(I, const(divisor)), const(rest)))
+        for part in (p for p in (2, 3, 4, 6, 12) if divisor % p == 0 and (kind is FloorMod or rest == 0)):
+            for shift in range(-2, 3):
+                found = ctx.simplify(FloorMod(I * 5 + shift, const(part)))
+                assert isinstance(found, IntImm) and found.value == (rest * 5 + shift) % part
+
+
 @BOUNDED
 @given(int_exprs(), int_exprs(), st.integers(1, 6), st.integers(1, 6))
 def test_proofs_with_symbolic_extents(a, b, size, inner):

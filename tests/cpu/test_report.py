@@ -39,6 +39,14 @@ def rows(body: str, lowered: bool = False) -> dict[str, str]:
             'for i in T.vectorized(8):\n    B[1, i] = A[1, i]\n    B[0, i] = T.call_extern("float32", "sinf", A[1, i])',
             "; in part a scalar loop: call_extern has no vector form",
         ),
+        (
+            'for i in T.vectorized(8):\n    with T.attr(0, "pragma_note", i):\n        B[1, i] = A[1, i]',
+            "left a scalar loop: the attribute pragma_note differs between lanes",
+        ),
+        (
+            'for i in T.vectorized(8):\n    with T.attr(0, "pragma_note", n):\n        B[1, i] = A[1, i]',
+            "vectors of 8 lanes: 2 contiguous",
+        ),
         ("for i in T.vectorized(1):\n    B[1, i] = A[1, i]", "gone: one lane"),
         ("for i in T.unroll(4):\n    B[1, i] = A[1, i]", "unrolled"),
         ("for i in T.unroll(n):\n    B[1, i] = A[1, i]", "left a loop: extent `n` is not a constant"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tir
+from codegen.cuda.matrix import Fragment
 from tir.dtype import DType
 from tir.interp.numbers import encode
 from tir.intrin import TensorIntrin
@@ -183,3 +184,26 @@ def test_groups_name_what_is_there():
         get_wmma_intrin_group("shared", "global", "float64", "float64")
     with pytest.raises(ValueError, match="B transposed"):
         get_mma_intrin_group("shared", "global", "int8", "int32")
+
+
+@pytest.mark.parametrize(
+    ("ptx", "dtype", "shape", "a", "b", "c"),
+    [  # as the PTX ISA lists them: "Matrix fragments for WMMA"
+        ("f16", "float16", (16, 16, 16), 8, 8, 8),
+        ("f16", "float16", (32, 8, 16), 8, 8, 8),
+        ("f16", "float16", (8, 32, 16), 8, 8, 8),
+        ("bf16", "bfloat16", (16, 16, 16), 4, 4, 8),
+        ("bf16", "bfloat16", (32, 8, 16), 8, 2, 8),
+        ("bf16", "bfloat16", (8, 32, 16), 2, 8, 8),
+        ("s8", "int8", (16, 16, 16), 2, 2, 8),
+        ("u8", "uint8", (32, 8, 16), 4, 1, 8),
+        ("s8", "int8", (8, 32, 16), 1, 4, 8),
+        ("tf32", "float32", (16, 16, 8), 4, 4, 8),
+        ("f64", "float64", (8, 8, 4), 1, 1, 2),
+    ],
+)
+def test_the_registers_of_a_fragment(ptx, dtype, shape, a, b, c):
+    wide = {"f64": "f64", "s8": "s32", "u8": "s32"}.get(ptx, "f32")
+    assert [Fragment(role, *shape, DType(dtype), ptx).registers for role in "ab"] == [a, b]
+    assert Fragment("c", *shape, DType(dtype), wide).registers == c
+    assert Fragment("c", 16, 16, 16, DType("float16"), "f16").registers == 4

@@ -347,8 +347,8 @@ def test_device_tensors_of_small_floats_are_checked_by_their_type_not_their_size
     a, b = Foreign(np.ones((8, 64), "uint16"), 4, device=2), Foreign(np.ones((8, 64), "float32"), 2, device=2)
     mod(a, b, 2.0)
     assert len(fake.launches) == 1
-    mod(Foreign(a.bits, 1, device=2), b, 2.0)  # the bits themselves
-    for code, bits in ((2, a.bits.view("float16")), (0, a.bits), (10, np.ones((8, 64), "uint8"))):
+    mod(Foreign(a.held, 1, device=2), b, 2.0)  # the bits themselves
+    for code, bits in ((2, a.held.view("float16")), (0, a.held), (10, np.ones((8, 64), "uint8"))):
         with pytest.raises(RunError, match="argument 1 `A` of .*bfloat16"):
             mod(Foreign(bits, code, device=2), b, 2.0)
     assert len(fake.launches) == 2

@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from tir.amx import tiles_available
-from tir.library import dot_gemm, gemm, gemv, tile_gemm
+from tir.library import dot_gemm, gemm, gemv
 
 SIZES = [(64, 64, 64), (37, 45, 51), (100, 99, 3), (1, 1, 1), (5, 200, 16), (23, 130, 17), (40, 7, 64)]
 
@@ -165,12 +165,7 @@ def product_of_tiles(sch: tir.Schedule, kind: str, m: int, n: int, k: int) -> No
     "m, n, k, cores", [(37, 45, 33, 1), (5, 70, 3, 1), (32, 32, 64, 1), (100, 130, 300, 2), (64, 256, 600, 2)]
 )
 def test_gemm_on_tiles(kind: str, m: int, n: int, k: int, cores: int):
-    product_of_tiles(tile_gemm.scheduled_tile_gemm(m, n, k, kind, cores), kind, m, n, k)
-
-
-def test_groups_of_panels_and_chunks_on_tiles():
-    func = tile_gemm.tile_gemm(70, 150, 200, "bfloat16", together=2, chunk=3)
-    product_of_tiles(tile_gemm.schedule_tile_gemm(tir.Schedule(func), "bfloat16", 2), "bfloat16", 70, 150, 200)
+    product_of_tiles(dot_gemm.scheduled_dot_gemm(m, n, k, kind, cores, tiles=True), kind, m, n, k)
 
 
 def test_tiles_are_used_where_they_are():

@@ -88,3 +88,68 @@ def main(A: T.Buffer((8,), "float32")):
         A[i] = 1.0
 """)
     assert pattern(func) is Pattern.OPAQUE
+
+
+# ---------------------------------------------------------------- programs that no operator is
+
+A, B = te.placeholder((6, 4), name="A"), te.placeholder((4,), name="B")
+U, V = te.placeholder((6,), name="U"), te.placeholder((8,), name="V")
+C, PLACES = te.placeholder((4, 6), name="C"), te.placeholder((6,), "int32", name="PLACES")
+R4, R6, R3 = (te.reduce_axis((0, n), f"k{n}") for n in (4, 6, 3))
+LEAST = te.comm_reducer(
+    lambda x, y: (te.if_then_else(x[1] <= y[1], x[0], y[0]), te.if_then_else(x[1] <= y[1], x[1], y[1])),
+    lambda place, value: (te.const(-1, place), te.max_value(value)),
+    name="least",
+)
+
+
+def after(step: te.Tensor, shape: tuple[int, ...], formula) -> te.Tensor:
+    """A second step, that reads the first."""
+    return te.compute(shape, lambda *i: formula(step, *i), name="after")
+
+
+def recurrence() -> te.Tensor:
+    state = te.placeholder((5, 4), name="state")
+    first = te.compute((1, 4), lambda _, i: B[i], name="first")
+    step = te.compute((5, 4), lambda t, i: state[t - 1, i] + 1.0, name="step")
+    return te.scan(first, step, state, name="states")
+
+
+ROW_SUMS = te.compute((6,), lambda i: te.sum(A[i, R4], axis=R4), name="row_sums")
+COMPUTED = {
+    "a polynomial": ("ELEMENTWISE", (6, 4), lambda i, j: A[i, j] * A[i, j] * 2.0 + 1.0),
+    "an element chosen by its index": ("ELEMENTWISE", (6, 4), lambda i, j: te.if_then_else(i < j, A[i, j], 0.0)),
+    "the index": ("ELEMENTWISE", (6,), lambda i: i.astype("float32")),
+    "a row to each": ("BROADCAST", (6, 4), lambda i, j: A[i, j] + B[j]),
+    "an outer product": ("BROADCAST", (6, 4), lambda i, j: U[i] * B[j]),
+    "a matrix repeated": ("BROADCAST", (3, 6, 4), lambda k, i, j: A[i, j]),
+    "a shift": ("INJECTIVE", (7,), lambda i: V[i + 1]),
+    "neighbours": ("INJECTIVE", (6,), lambda i: V[i] + V[i + 1] + V[i + 2]),
+    "every second": ("INJECTIVE", (4,), lambda i: V[i * 2]),
+    "a diagonal": ("INJECTIVE", (4,), lambda i: A[i, i]),
+    "digits of the index": ("INJECTIVE", (24,), lambda i: A[i // 4, i % 4]),
+    "a gather": ("INJECTIVE", (6,), lambda i: V[PLACES[i]]),
+    "a padded row": ("INJECTIVE", (10,), lambda i: te.if_then_else(te.all(i > 0, i < 9), V[i - 1], 0.0)),
+    "sums of rows": ("REDUCTION", (6,), lambda i: te.sum(A[i, R4], axis=R4)),
+    "greatest squares": ("REDUCTION", (4,), lambda j: te.max(A[R6, j] * A[R6, j], axis=R6)),
+    "places of the least": ("REDUCTION", (6,), lambda i: LEAST((R4.var, A[i, R4]), axis=R4)),
+    "a product of matrices": ("OUT_FUSABLE", (6, 6), lambda i, j: te.sum(A[i, R4] * C[R4, j], axis=R4)),
+    "sums of windows": ("OUT_FUSABLE", (6,), lambda i: te.sum(V[i + R3], axis=R3)),
+    "rows by their sums": ("OUT_FUSABLE", (6, 4), lambda i, j: A[i, j] / ROW_SUMS[i]),
+    "a sum of sums": ("OUT_FUSABLE", (1,), lambda z: te.sum(ROW_SUMS[R6], axis=R6)),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_of_computed_tensors(name):
+    expected, shape, formula = COMPUTED[name]
+    made = te.compute(shape, formula, name="out")
+    assert ops.pattern(made[0] if isinstance(made, (list, tuple)) else made) is Pattern[expected]
+
+
+def test_of_several_steps():
+    shifted = te.compute((6, 4), lambda i, j: A[i, j] - 1.0, name="shifted")
+    assert ops.pattern(after(shifted, (6, 4), lambda t, i, j: te.exp(t[i, j]) + A[i, j])) is Pattern.ELEMENTWISE
+    assert ops.pattern(after(shifted, (4, 6), lambda t, i, j: t[j, i])) is Pattern.INJECTIVE
+    assert ops.pattern(after(ROW_SUMS, (6,), lambda t, i: te.sqrt(t[i]))) is Pattern.REDUCTION
+    assert ops.pattern(recurrence()) is Pattern.OPAQUE

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gpu_examples import load
 from tests.prim_checks import refused, schedule
 from tir.analysis.index import index_of
 from tir.schedule import invariants
 from tir.schedule.invariants import Keeps, Problem
+from tir.schedule.invariants.delta import Delta
+from tir.schedule.invariants.shared_memory import shared_buffers
 from tir.schedule.primitive import PRIMITIVES, primitive
 
 PROGRAM = """
@@ -42,6 +45,57 @@ def test_a_step_that_keeps_what_an_invariant_needs_is_not_asked(asked):
     sch.annotate("B", "note", 1)
     sch.split(j, [None, 4])
     assert asked == ["split"]
+
+
+TILED = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8), scope="local")
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        for j, k in T.grid(4, 2):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                w = T.axis.spatial(8, j * 2 + k)
+                B[v, w] = A[v, w] * T.float32(2)
+        for j, k in T.grid(4, 2):
+            with T.block("C"):
+                v = T.axis.spatial(8, i)
+                w = T.axis.spatial(8, j * 2 + k)
+                C[v, w] = B[v, w]
+"""
+
+
+def test_a_step_says_what_it_keeps_besides(monkeypatch):
+    names: list[str] = []
+
+    def of_threads(after, delta):
+        names.append(delta.primitive)
+        yield from ()
+
+    made = invariants.Invariant("of_threads", of_threads, Keeps.THREADS)
+    monkeypatch.setitem(invariants.INVARIANTS, "of_threads", made)
+    sch = schedule(TILED)
+    i, j, k = sch.get_loops("B")
+    sch.reorder(k, j)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (j, i))
+    assert names == []
+    sch.transform_layout("B", ("write", 0), lambda i, j: (j, i + 8), assume_injective_transform=True)
+    assert names == ["transform_layout"]
+
+
+def test_a_reorder_that_moves_a_bound_loop_is_asked_about_threads(monkeypatch):
+    names: list[str] = []
+
+    def of_threads(after, delta):
+        names.append(delta.primitive)
+        yield from ()
+
+    sch = schedule(PROGRAM)
+    sch.bind("j", "threadIdx.x")
+    made = invariants.Invariant("of_threads", of_threads, Keeps.THREADS)
+    monkeypatch.setitem(invariants.INVARIANTS, "of_threads", made)
+    sch.reorder("j", "i")
+    assert names == ["reorder"]
 
 
 def test_a_primitive_from_outside_says_what_it_keeps(asked):
@@ -94,3 +148,16 @@ def test_an_unsafe_step_is_not_asked_for_proofs_but_for_limits(monkeypatch):
     sch.parallel("i", unsafe=True)
     monkeypatch.setitem(invariants.INVARIANTS, "never", invariants.Invariant("never", never, proof=False))
     refused(lambda: sch.parallel("j", unsafe=True), "never")
+
+
+@pytest.mark.parametrize("name", ["sgemm", "mma_gemm"])
+def test_what_is_kept_from_step_to_step_is_what_the_program_alone_says(name):
+    _, sch = load(name).small()
+    for state in sch.states:
+        alone = state.func.replace()  # of which nothing is known
+        kept, found = shared_buffers(state.func), shared_buffers(alone)
+        assert [(b.buffer, b.bytes) for b in kept] == [(b.buffer, b.bytes) for b in found]
+    for state in sch.states[::6]:
+        delta = Delta(None, state.func)
+        for each in invariants.INVARIANTS.values():
+            assert not list(each.problems(state.func, delta))

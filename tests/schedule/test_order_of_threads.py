@@ -11,6 +11,7 @@ import pytest
 
 import tir
 from tests.gpu_examples import load
+from tests.prim_checks import refused, schedule
 from tir.analysis.dependence.relations import without_swizzles
 from tir.analysis.index import index_of, is_shared
 from tir.schedule.invariants.statement_order import _is_filled_first, _Orders
@@ -107,3 +108,23 @@ def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = done.stdout.split()
     assert modules[0] == "invariants" and modules[1:] == sorted(modules[1:])
+
+
+def test_a_reorder_below_the_threads_is_asked_for_the_order_in_which_they_run():
+    program = """
+@T.prim_func
+def main(A: T.Buffer((4, 2, 2), "float32"), B: T.Buffer((4, 2, 2), "float32")):
+    S = T.alloc_buffer((4, 2, 2), scope="shared")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(4, thread="threadIdx.x"):
+            for i, j in T.grid(2, 2):
+                with T.block("P"):
+                    vt, vi, vj = T.axis.remap("SSS", [t, i, j])
+                    S[vt, vi, vj] = A[vt, vi, vj]
+                with T.block("Q"):
+                    vt, vi, vj = T.axis.remap("SSS", [t, i, j])
+                    T.where(0 < t and 0 < i and j < 1)
+                    B[vt, vi, vj] = S[vt - 1, vi - 1, vj + 1]
+"""
+    sch = schedule(program)
+    refused(lambda: sch.reorder("j", "i"), "another value than in the program", "P at (b=0, t=0, j=1, i=0)")

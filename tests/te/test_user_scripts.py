@@ -169,3 +169,47 @@ def test_a_variable_is_an_argument():
     a = np.arange(100, dtype="float32")
     _, b = run(s, [A, B], [a, np.zeros(100, "float32")], "cuda-sim", name="fadd")
     np.testing.assert_array_equal(b, a + 1)
+
+
+def test_names_of_2019_without_te():
+    n = 16
+    A = tvm.placeholder((n, n), name="A")
+    k = tvm.reduce_axis((0, n), "k")
+    B = tvm.compute((n,), lambda i: tvm.sum(A[i, k], axis=k), name="B")
+    s = tvm.create_schedule(B.op)
+    xo, xi = s[B].split(B.op.axis[0], factor=4)
+    s[B].parallel(xo)
+    s[B].vectorize(xi)
+    s[B].reorder(xo, k, xi)
+    a = np.arange(n * n, dtype="float32").reshape(n, n)
+    _, b = run(s, [A, B], [a, np.zeros(n, "float32")])
+    np.testing.assert_array_equal(b, a.sum(1))
+    assert tvm.autotvm.template and tvm.topi.nn.softmax
+
+
+def test_a_padded_convolution_and_its_activation_with_injective_stages_inlined():
+    data, kernel = tvm.te.placeholder((1, 3, 8, 8), name="data"), tvm.te.placeholder((4, 3, 3, 3), name="kernel")
+    conv = tvm.topi.nn.conv2d(data, kernel, 1, 1, 1)
+    relu = tvm.topi.nn.relu(conv)
+    sch = te.create_schedule(relu.op)
+    te.schedule.AutoInlineInjective(sch)
+    lowered = tvm.lower(sch, [data, kernel, relu], simple_mode=True).script()
+    assert "pad" not in lowered
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-3, 4, (1, 3, 8, 8)).astype("float32"), rng.integers(-3, 4, (4, 3, 3, 3)).astype("float32")
+    *_, out = run(sch, [data, kernel, relu], [x, w, np.zeros((1, 4, 8, 8), "float32")])
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x[0], ((0, 0), (1, 1), (1, 1))), (3, 3), axis=(1, 2))
+    np.testing.assert_array_equal(out[0], np.maximum(np.einsum("cyxij,ocij->oyx", windows, w), 0))
+
+
+def test_a_kernel_is_timed_and_shows_the_source_of_its_device():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: te.exp(A[i]), name="B")
+    s = te.create_schedule(B.op)
+    func = tvm.build(s, [A, B], "llvm", name="fadd")
+    dev = tvm.cpu(0)
+    a, b = (tvm.nd.array(np.zeros(8, "float32"), dev) for _ in "ab")
+    assert func.time_evaluator(func.entry_name, dev, number=1)(a, b).mean > 0
+    s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.x"))
+    dev_module = tvm.build(s, [A, B], "cuda", name="fadd").imported_modules[0]
+    assert "expf" in dev_module.get_source()

@@ -141,7 +141,7 @@ def _examples() -> dict[str, Case]:
 
 def _library() -> dict[str, Case]:
     """Every function of ``tir.library`` that schedules, at small sizes that tiles divide and that they do not."""
-    from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows, tile_gemm
+    from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 
     of = tir.Schedule
     layer, strided = conv.Layer(1, 14, 32, 48, 3), conv.Layer(2, 9, 5, 7, 3, 2)
@@ -156,7 +156,7 @@ def _library() -> dict[str, Case]:
         made[f"gemv-{cores}"] = partial(gemv.scheduled_gemv, 37, 100, cores)
         for kind in ("int8", "bfloat16"):
             made[f"dot_gemm-{kind}-{cores}"] = partial(dot_gemm.scheduled_dot_gemm, 37, 70, 50, kind, cores, False)
-            made[f"tile_gemm-{kind}-{cores}"] = partial(tile_gemm.scheduled_tile_gemm, 64, 70, 128, kind, cores)
+            made[f"tile_gemm-{kind}-{cores}"] = partial(dot_gemm.scheduled_dot_gemm, 64, 70, 128, kind, cores, True)
         for name, size in (("whole", layer), ("strided", strided)):
             made[f"conv2d_nhwc-{name}-{cores}"] = partial(conv.scheduled_conv2d_nhwc, size, cores)
             made[f"conv2d_nchw-{name}-{cores}"] = partial(conv_nchw.scheduled_conv2d_nchw, size, cores)

@@ -51,9 +51,9 @@ def convolution(types: Types, side: int, channels: int, out: int) -> tir.PrimFun
     )])  # fmt: skip
 
 
-def check(func: tir.PrimFunc, target: str, cores: int = 1) -> tir.Schedule:
+def check(func: tir.PrimFunc, target: str, cores: int = 1, caches: str = "") -> tir.Schedule:
     """The default schedule computes the same by the instructions of ``target``; without them, on the executor."""
-    env = Env.of(target.format(cores))
+    env = Env.of(target.format(cores) + caches)
     sch = space_of(env.target).first(tir.Schedule(func, error_render_level="none"))
     text = sch.mod.script()
     assert USED[target] in text, text
@@ -119,6 +119,13 @@ def test_types_without_an_instruction_are_left_alone():
         func = product("ik,kj->ij", {"i": 32, "j": 32, "k": 32}, types)
         text = space_of(env.target).first(tir.Schedule(func)).mod.script()
         assert "avx512" not in text and "amx" not in text
+
+
+@pytest.mark.parametrize("target", [TILES, VECTORS], ids=["tiles", "vectors"])
+def test_panels_are_packed_in_groups(target: str, tiles_are_allowed: None):
+    sch = check(product("ik,kj->ij", {"i": 16, "j": 150, "k": 200}, INT8), target, caches=" -l2_bytes=32768")
+    extents = [sch.get(loop).extent.value for loop in sch.get_loops("C_update_o")]
+    assert extents[0] == 3, extents
 
 
 def test_groups_of_panels_fit_in_half_of_the_cache():

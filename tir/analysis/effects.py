@@ -117,12 +117,14 @@ class Effect:
 class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
     pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside. ``views`` has
-    the regions that views inside refer to, in the form of reads: their elements need not be accessed."""
+    the regions that views inside refer to, in the form of reads: their elements need not be accessed.
+    ``by_pointer``: an access is of whatever buffer is known to be behind a pointer."""
 
     effects: tuple[Effect, ...]
     opaque: bool = False
     allocated: frozenset[Var] = frozenset()
     views: tuple[Effect, ...] = ()
+    by_pointer: bool = False
 
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
@@ -219,11 +221,15 @@ class _Walker:
         self.opaque = False
         self.allocated: set[Var] = set()
         self.pointers: dict[Var, Buffer] = {}
+        self.by_pointer = False
 
     def of(self, *stmts: Any) -> Effects:
         for stmt in stmts:
-            self.visit(stmt)
-        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed))
+            if type(stmt) is BlockRealize:
+                self.walk(stmt)
+            else:
+                self.visit(stmt)
+        return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed), self.by_pointer)
 
     def known(self, e: Any) -> Any:
         return substitute(e, self.lets) if self.lets and not isinstance(e, IntImm) else e
@@ -312,7 +318,31 @@ class _Walker:
             self.visit(index)
         self.touch(READ, load.buffer, load.indices, load)
 
-    def _realize(self, realize: BlockRealize) -> None:
+    def realize(self, realize: BlockRealize) -> None:
+        """The effects of a block, which are kept with it: here they are in the loops, and under the guards, around it."""
+        plain = not self.lets and not self.views and self.first is None
+        found = effects(realize) if plain else None
+        if found is None or found.by_pointer:
+            self.walk(realize)
+            return
+        self.opaque = self.opaque or found.opaque
+        self.allocated |= found.allocated
+        self.viewed += map(self._around, found.views)
+        for effect in map(self._around, found.effects):
+            self.pointers.setdefault(effect.buffer.data, effect.buffer)
+            self.found.append(effect)
+
+    def _around(self, effect: Effect) -> Effect:
+        """An effect of a statement, as one of what is around it."""
+        made = object.__new__(Effect)
+        made.__dict__.update(effect.__dict__)
+        made.__dict__["loops"] = self.loops + effect.loops
+        made.__dict__["guards"] = self.guards + effect.guards
+        if effect.block is None:
+            made.__dict__["block"] = self.inner
+        return made
+
+    def walk(self, realize: BlockRealize) -> None:
         block = realize.block
         for part in (*realize.iter_values, realize.predicate):
             self.visit(part)
@@ -400,6 +430,7 @@ class _Walker:
 
     def _behind(self, pointer: Var) -> Buffer:
         """The buffer of a pointer: a known one, or a placeholder."""
+        self.by_pointer = True
         if pointer not in self.pointers:
             dtype = str(pointer.pointer_dtype or "int8")
             self.pointers[pointer] = decl_buffer((1,), dtype, pointer.name, data=pointer)
@@ -475,6 +506,9 @@ class _Walker:
 class _Outliner(_Walker):
     """Blocks do what they declare."""
 
+    def realize(self, realize: BlockRealize) -> None:
+        self.walk(realize)
+
     def _block(self, block: Block) -> None:
         self.allocated.update(b.data for b in block.alloc_buffers)
         self.regions(block, {})
@@ -549,7 +583,7 @@ _VISIT: dict[type, Any] = {
     AllocateConst: _Walker._allocate,
     BufferStore: _Walker._store,
     BufferLoad: _Walker._load,
-    BlockRealize: _Walker._realize,
+    BlockRealize: lambda walker, item: walker.realize(item),
     Block: lambda walker, item: walker._block(item),
     Call: _Walker._call,
 }

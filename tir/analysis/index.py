@@ -290,6 +290,11 @@ def _scopes_of(buffers: tuple[Buffer, ...]) -> frozenset[str]:
 _SCOPES: Memo[tuple[tuple[Buffer, ...], frozenset[str]]] = Memo()  # by the first of the buffers
 
 
+def node_of(place: LoopRef | BlockRef) -> For | Block:
+    """The node that has the name and the annotations of a place: the loop, or the block of a realize."""
+    return place.block if isinstance(place, BlockRef) else place.node
+
+
 def reduction_iterators(index: Index) -> set[Var]:
     """The iterators of the function's blocks that are summed over."""
     blocks = (n.block for n in index.nodes if type(n) is BlockRealize)

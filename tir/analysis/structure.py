@@ -69,7 +69,8 @@ def named(stmt: Any) -> frozenset[Any]:
     return found
 
 
-def constant(e: Expr) -> int | None:
+def constant(e: Expr | None) -> int | None:
+    """The value of an integer constant; None for anything else."""
     return e.value if isinstance(e, IntImm) else None
 
 

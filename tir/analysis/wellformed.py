@@ -130,6 +130,10 @@ class _Summary:
         if self.allocated:
             self.buffers -= self.allocated
 
+    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
+        self.allocated.update(buffers)
+        self.bound.update(pointers)
+
     def add(self, part: _Summary, depth: int) -> None:
         """Add the summary of ``part``, nested in ``depth`` blocks."""
         if depth == self.depth:
@@ -143,6 +147,18 @@ class _Summary:
         self.blocks |= part.blocks
         self.threads |= part.threads
         self.plain = self.plain and part.plain
+
+
+class _NoSummary(_Summary):
+    """Of the root, which each step makes anew: nothing is to be known of it."""
+
+    __slots__ = ()
+
+    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
+        pass
+
+    def add(self, part: _Summary, depth: int) -> None:
+        pass
 
 
 _SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
@@ -186,7 +202,8 @@ class _Checker:
         for buffer in func.buffer_map.values():
             self.buffer_parts(buffer, func)
         if type(func.body) is BlockRealize:
-            self.realize(func.body)  # of which no summary is needed: each step makes another root
+            self.part = _NoSummary()
+            self.realize(func.body)
         else:
             self.visit(func.body)
 
@@ -520,10 +537,9 @@ class _Checker:
             for buffer in buffers:
                 self.buffer_parts(buffer, node)
         self.known.update(buffers)
-        pointers = {buffer.data for buffer in buffers}
-        self.defined |= pointers
-        self.part.allocated.update(buffers)
-        self.part.bound |= pointers
+        pointers = [buffer.data for buffer in buffers]
+        self.defined.update(pointers)
+        self.part.allocate(buffers, pointers)
 
     def block(self, block: Block, s: Any) -> None:
         if block.name and self.blocks.setdefault(block.name, block) is not block:

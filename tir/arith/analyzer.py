@@ -287,7 +287,7 @@ class Analyzer:
 
     def simplify(self, e: Any) -> Expr:
         """An equal expression in canonical form; the same object when it already is."""
-        return Simplifier(self).visit(as_expr(e))
+        return Simplifier(self).visit(e if isinstance(e, Expr) else as_expr(e))
 
     def can_prove(self, condition: Any) -> bool:
         """Whether ``condition`` is proved under the assumptions; not if it has effects, which may change what it gives."""

@@ -61,14 +61,30 @@ def trunc_mod(x: int, y: int) -> int:
     return x - y * trunc_div(x, y)
 
 
+_FUNCTIONS: dict[str, Any] = {"min": min, "max": max, "trunc_div": trunc_div, "trunc_mod": trunc_mod}
+
+
 def compile_expr(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
     """A Python function of ``variables`` computing ``e`` on unbounded integers (conditions as bools).
 
     Raises ``Unsupported`` for loads, calls, floats and variables not given.
     """
     names = {v: f"x{n}" for n, v in enumerate(variables)}
-    code = f"lambda {', '.join(names.values())}: {_python(e, names)}"
-    return eval(code, {"min": min, "max": max, "trunc_div": trunc_div, "trunc_mod": trunc_mod})
+    return eval(f"lambda {', '.join(names.values())}: {_python(e, names)}", dict(_FUNCTIONS))
+
+
+def compile_values(e: Expr, variables: Sequence[Var]) -> Callable[..., list[Any]]:
+    """A Python function of the ranges of ``variables``, one or more, that lists ``e`` at all of their points. Raises
+    ``Unsupported`` as :func:`compile_expr` does.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> compile_values(i * 4 + j, [i, j])(range(2), range(3))
+    [0, 1, 2, 4, 5, 6]
+    """
+    names = {v: f"x{n}" for n, v in enumerate(variables)}
+    loops = " ".join(f"for {name} in of_{name}" for name in names.values())
+    taken = ", ".join(f"of_{name}" for name in names.values())
+    return eval(f"lambda {taken}: [{_python(e, names)} {loops}]", dict(_FUNCTIONS))
 
 
 def _python(e: Any, names: dict[Var, str]) -> str:

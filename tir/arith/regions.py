@@ -7,7 +7,6 @@ contains the region.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from ..buffer import Range
@@ -34,7 +33,7 @@ from ..visit import uses_var, walk
 from .analyzer import Analyzer
 from .divide import div_form, mod_form, positive
 from .linear import Linear, is_index, linear
-from .pointwise import Unsupported, compile_expr
+from .pointwise import Unsupported, compile_values
 
 Box = tuple[Range, ...]
 _MAX_POINTS = 1 << 12  # points enumerated to make a correlated index exact
@@ -294,10 +293,9 @@ class _Relaxer:
             ranges.append(values)
             points *= len(values)
         try:
-            value = compile_expr(moving.build(DType("int64")), list(used))
+            found = compile_values(moving.build(DType("int64")), list(used))(*ranges)
         except Unsupported:
             return None
-        found = [value(*point) for point in product(*ranges)]
         return min(found), max(found)
 
     def _values(self, var: Any) -> range | None:

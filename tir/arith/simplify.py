@@ -68,9 +68,10 @@ class Simplifier:
         self.pure: bool | None = None  # whether no part of the whole expression has effects
 
     def visit(self, e: Any) -> Any:
-        if isinstance(e, (IntImm, FloatImm, Buffer)):
+        kind = type(e)
+        if kind in _CONSTANT:
             return e
-        if isinstance(e, Var):
+        if kind is Var:
             if e.dtype is BOOL:
                 known = self.ctx.truths.get(id(e))
                 return e if known is None else TRUE if known else FALSE
@@ -448,6 +449,7 @@ class Simplifier:
         return e if value is e.value and body is e.body else Let(e.var, value, body)
 
 
+_CONSTANT = frozenset((IntImm, FloatImm, Buffer))
 _METHODS: dict[type, Callable[[Simplifier, Any], Any]] = {
     Add: Simplifier.sum, Sub: Simplifier.sum, Mul: Simplifier.sum,
     FloorDiv: Simplifier.floordiv, FloorMod: Simplifier.floormod,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, machine, padding, rows, tile_gemm
+    from . import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 
 __all__ = [
     "attention",
@@ -22,10 +22,7 @@ __all__ = [
     "elementwise",
     "gemm",
     "gemv",
-    "machine",
-    "padding",
     "rows",
-    "tile_gemm",
 ]
 
 

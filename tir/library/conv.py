@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .machine import cache_bytes, threads
+from ..target import cache_bytes, threads
 
 LANES = 16  # of float32 in 512 bits
 

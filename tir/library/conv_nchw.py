@@ -12,8 +12,8 @@ from ..expr import Expr
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
+from ..target import threads
 from .conv import LANES, Layer, Tile
-from .machine import threads
 
 
 def pick_tile_nchw(layer: Layer) -> Tile:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .machine import streams
+from ..target import streams
 from .rows import LANES, stream, vectorize_by
 
 SQUARE = 16  # of a transposed tile: a vector of float32 each way

@@ -15,7 +15,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .machine import cache_bytes, streams, threads
+from ..target import cache_bytes, streams, threads
 
 LANES = 16  # of float32 in 512 bits
 REGISTERS = 32

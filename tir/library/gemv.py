@@ -7,8 +7,8 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
+from ..target import threads
 from .gemm import LANES
-from .machine import threads
 
 
 def gemv(m: int, k: int, sums: int = 2 * LANES) -> PrimFunc:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..script import tir as T
-from .machine import streams
+from ..target import streams
 
 LANES = 16  # of float32 in 512 bits
 PARTS = (64, 16, 4)  # partial results of a row: four vectors, then one, then four numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,22 @@ class Case:
     args: tuple[Any, ...]
     attributes: Mapping[str, Any]
 
+    def mapped(self, change: Callable[[Argument], Any]) -> Case:
+        """The case with ``change(a)`` in the place of each tensor ``a``, in the order of the arguments."""
+
+        def visit(item: Any) -> Any:
+            if isinstance(item, Argument):
+                return change(item)
+            return type(item)(map(visit, item)) if isinstance(item, (list, tuple)) else item
+
+        return Case(tuple(map(visit, self.args)), {k: visit(v) for k, v in self.attributes.items()})
+
+    def arguments(self) -> list[Argument]:
+        """The tensors, in the order of the arguments."""
+        found: list[Argument] = []
+        self.mapped(found.append)
+        return found
+
     def __repr__(self) -> str:
         given = [_text(a) for a in self.args] + [f"{k}={_text(v)}" for k, v in self.attributes.items()]
         return f"({', '.join(given)})"
@@ -44,7 +60,8 @@ def arg(shape: Any, dtype: str = "float32", values: Any = "any") -> Argument:
     ``"any"``: floats between -3 and 3, integers between -7 and 7 (0 and 7), bools. ``"positive"``: floats between 0.3 and
     3, integers between 1 and 7. ``"nonzero"``: either sign, none near 0. ``"small"``: floats between -0.95 and 0.95.
     ``"special"``: among others nan, infinities, zeros of both signs, the largest and the least number; of integers both
-    ends of the type. ``"distinct"``: no two alike. ``"indices below n"``: integers from 0 to n - 1.
+    ends of the type. ``"nonfinite"``: floats like those of "any", among which are nan, infinities and zeros of both signs.
+    ``"distinct"``: no two alike. ``"indices below n"``: integers from 0 to n - 1.
 
     >>> arg(("n", 4), "int8", "positive").shape
     ('n', 4)
@@ -98,12 +115,8 @@ class Call:
         return self._with(lambda a: widened(self.arrays[id(a)], a.dtype))
 
     def _with(self, value: Callable[[Argument], Any]) -> tuple[list[Any], dict[str, Any]]:
-        def visit(item: Any) -> Any:
-            if isinstance(item, Argument):
-                return value(item)
-            return type(item)(map(visit, item)) if isinstance(item, (list, tuple)) else item
-
-        return [visit(a) for a in self.case.args], {k: visit(v) for k, v in self.case.attributes.items()}
+        made = self.case.mapped(value)
+        return list(made.args), dict(made.attributes)
 
 
 def concrete(of: Case, seed: int = 0) -> Call:
@@ -113,7 +126,7 @@ def concrete(of: Case, seed: int = 0) -> Call:
     tensors: dict[int, te.Tensor] = {}
     arrays: dict[int, np.ndarray] = {}
     sizes: dict[str, int] = {}
-    for n, argument in enumerate(_arguments(of)):
+    for n, argument in enumerate(of.arguments()):
         for extent in argument.shape:
             if isinstance(extent, str) and extent not in variables:
                 variables[extent] = te.var(extent)
@@ -123,16 +136,6 @@ def concrete(of: Case, seed: int = 0) -> Call:
         actual = tuple(sizes[e] if isinstance(e, str) else e for e in argument.shape)
         arrays[id(argument)] = _drawn(argument, actual, rng)
     return Call(of, sizes, tensors, arrays)
-
-
-def _arguments(of: Case) -> Iterator[Argument]:
-    stack = [*of.args, *of.attributes.values()][::-1]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Argument):
-            yield item
-        elif isinstance(item, (list, tuple)):
-            stack += reversed(item)
 
 
 def _drawn(argument: Argument, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -194,6 +197,11 @@ def _special(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> 
     return rng.permutation(kept).reshape(shape)
 
 
+def _nonfinite(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Any:
+    hard = rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0]), shape)
+    return np.where(rng.random(shape) < 0.3, hard, _any(rng, shape, dtype))
+
+
 def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Any:
     count = int(np.prod(shape))
     low = 0 if dtype.code in ("uint", "bool") else -(count // 2)
@@ -206,6 +214,7 @@ _DRAWS: dict[str, Draw] = {
     "nonzero": _nonzero,
     "small": _small,
     "special": _special,
+    "nonfinite": _nonfinite,
     "distinct": _distinct,
 }
 

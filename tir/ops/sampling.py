@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from ..expr import Expr, cast, const, max_, min_
 from ..op import call
 from ..te import Tensor, all, compute, if_then_else, reduce_axis
 from ..te import any as any_
-from ..te import max as maximum
 from ..te import sum as sum_
 from ..te.places import error
 from ..te.tensor import data_type
@@ -31,6 +31,7 @@ from .places import (
     require_same_dtype,
     sized,
 )
+from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator
 from .resizing import METHODS, Taps, at_number, clamped, cubic_weights, interpolated, spatial_axes, taps_of
 from .variants import Definition
@@ -427,7 +428,7 @@ def roi_align_nchw(
         sample = interpolated(taps, lambda at: cast(kind, data(image, channel, *at)))
         value = if_then_else(any_(*beyond), const(0, kind), sample)
         if word == "max":
-            return maximum(value, axis=[p, q])
+            return maximum_reducer(value, axis=[p, q])
         return sum_(value / cast(kind, found[0][2] * found[1][2]), axis=[p, q])
 
     made = compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_align")
@@ -496,7 +497,7 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
         (top, bottom), (left, right) = bounds(roi, 0, i, rows), bounds(roi, 1, j, columns)
         y, x = reduce_axis((top, bottom), "y"), reduce_axis((left, right), "x")
         is_empty = any_(bottom <= top, right <= left)
-        greatest = maximum(data(cast("int32", rois[roi, 0]), channel, y, x), axis=[y, x])
+        greatest = maximum_reducer(data(cast("int32", rois[roi, 0]), channel, y, x), axis=[y, x])
         return if_then_else(is_empty, const(0, data.dtype), greatest)
 
     return compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_pool")
@@ -515,13 +516,15 @@ def _numpy_dilation2d(
 ) -> Any:
     data, kernel = plain(input, layout, "NCHW"), plain(filter, layout.replace("N", ""), "CHW")
     pads = ((1, 1), (0, 0)) if padding == (1, 0) else ((padding, padding),) * 2 if padding else ((0, 0), (0, 0))
-    data = np.pad(data, ((0, 0), (0, 0), *pads), constant_values=-np.inf if data.dtype.kind == "f" else -128)
+    beyond = np.pad(np.zeros(data.shape, bool), ((0, 0), (0, 0), *pads), constant_values=True)
+    data = np.pad(data, ((0, 0), (0, 0), *pads))
     high, wide = ((s - (k - 1) * d - 1) // stride + 1 for s, k, d in zip(data.shape[2:], kernel.shape[1:], dilations))
     made = np.full((*data.shape[:2], high, wide), -np.inf)
     for y, x in np.ndindex(*kernel.shape[1:]):
         top, left = y * dilations[0], x * dilations[1]
-        part = data[:, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride]
-        made = np.maximum(made, part.astype(np.float64) + kernel[:, y, x][:, None, None])
+        part = np.s_[:, :, top : top + (high - 1) * stride + 1 : stride, left : left + (wide - 1) * stride + 1 : stride]
+        value = data[part].astype(np.float64) + kernel[:, y, x][:, None, None]
+        made = np.maximum(made, np.where(beyond[part], -np.inf, value))
     return laid_out(made, "NCHW", layout)
 
 
@@ -551,8 +554,8 @@ def _dilation2d(
         value = image(*(moved[n] for n in layout)) + kernel(
             *({"C": at["C"], "H": axes[0], "W": axes[1]}[n] for n in order)
         )
-        lowest = const(image.dtype.min_value, image.dtype)
-        return maximum(cast(result, if_then_else(all(*inside), value, lowest)), axis=axes)
+        lowest = const(-math.inf if image.dtype.is_float else image.dtype.min_value, image.dtype)
+        return maximum_reducer(cast(result, if_then_else(all(*inside), value, lowest)), axis=axes)
 
     return compute([{**old, **dict(zip("HW", counts))}[n] for n in layout], element, name="dilation2d")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..analysis.index import BlockRef, LoopRef
 from .handles import BlockRV, ExprRV, LoopRV
+from .history import Step
 from .primitive import primitive, query
-from .schedule import Answer, Schedule, Step
+from .schedule import Answer, Schedule
 from .state import State
 from .trace import Trace
 

@@ -19,7 +19,7 @@ convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``
 what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). ``instead`` and ``prepared_by``
 name steps that a refusal offers, where they are accepted (:mod:`tir.schedule.alternatives`). A plan attribute ``recorded``
 (a mapping) replaces arguments in the trace: the decision a sampling took, or a lambda as the index map it was turned
-into.
+into. A plan attribute ``keeps`` declares what this step preserves besides.
 
 A package outside this one adds primitives with the same decorator in a module named by an entry point of group
 ``tir.primitives``.
@@ -76,6 +76,10 @@ class Primitive:
         needed = [p.name for p in self.signature.parameters.values() if p.default is p.empty and p.kind in plain]
         loops = [name for name in needed if self.kinds.get(name, "").startswith("loop")]
         return loops[0] if len(loops) == 1 else None
+
+    def kept_by(self, plan: Any) -> Keeps:
+        """What the step of ``plan`` preserves: what all steps do, and what the plan declares in ``keeps``."""
+        return self.keeps | getattr(plan, "keeps", Keeps.NOTHING)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import logging
 import random
 import sys
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
-from ..analysis.index import BlockRef, LoopRef
+from ..analysis.index import BlockRef, LoopRef, node_of
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
 from ..display import NO, YES, Shown, html_table
@@ -26,7 +27,8 @@ from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .alternatives import alternatives
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .invariants import check_step
+from .history import History, Step
+from .invariants import Keeps, check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
@@ -42,36 +44,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """One applied step: its number, the call as text, and the module after it."""
-
-    number: int
-    text: str
-    mod: IRModule
-
-    def __repr__(self) -> str:
-        return f"{self.number}: {self.text}"
-
-
-class History(list[Step]):
-    """The steps of a schedule; in a notebook, each expands to its diff."""
-
-    def _repr_html_(self) -> str:
-        import html
-
-        from ..script.highlight import program_diff, to_html
-
-        rows = []
-        for step in self:
-            if step.number:
-                inside = program_diff(self[step.number - 1].mod, step.mod, step.text)._repr_html_()
-            else:
-                inside = to_html(step.mod.script())
-            rows.append(f"<details><summary><code>{html.escape(repr(step))}</code></summary>{inside}</details>")
-        return "".join(rows)
 
 
 class Answer:
@@ -316,13 +288,13 @@ class Schedule:
         node: Any = handle if isinstance(handle, (For, Block)) else self.get(handle)
         func = handle.func if isinstance(handle, (LoopRV, BlockRV)) else self.state.func_name
         index = self._in(func).index
-        chain = [p for p in (*index.loops.values(), *index.blocks.values()) if _stmt_of(p) is node]
+        chain = [p for p in (*index.loops.values(), *index.blocks.values()) if node_of(p) is node]
         if not chain:
             raise ScheduleError(f"the function has no such {'loop' if isinstance(node, For) else 'block'} now")
         found: StmtSRef | None = None
         for place in reversed([chain[0], *chain[0].ancestors()]):
             if isinstance(place, (LoopRef, BlockRef)):
-                found = StmtSRef(_stmt_of(place), found)
+                found = StmtSRef(node_of(place), found)
         assert found is not None
         return found
 
@@ -531,7 +503,9 @@ class Schedule:
         refused or breaks an invariant."""
         try:
             new, result, plan = run(step, state, given)
-            return new if new.mod is state.mod else self._verify_step(step, given, state, new), result, plan
+            if new.mod is not state.mod:
+                new = self._verify_step(step, step.kept_by(plan), given, state, new)
+            return new, result, plan
         except ScheduleError as error:
             error.find_legal(functools.partial(alternatives, error, step, state, given, self._outcome))
             raise self._plainer(error) from error.__cause__
@@ -552,16 +526,18 @@ class Schedule:
             error.witness, error.legal = [], ""
         return error
 
-    def _verify_step(self, step: Primitive, given: Mapping[str, Any], before: State, after: State) -> State:
-        """The snapshot after a step, with the ``private`` clauses that its loops need. Raises ``ScheduleError`` where an
-        invariant does not hold of a function that the step changed."""
+    def _verify_step(
+        self, step: Primitive, keeps: Keeps, given: Mapping[str, Any], before: State, after: State
+    ) -> State:
+        """The snapshot after a step that preserves what it ``keeps``, with the ``private`` clauses that its loops need.
+        Raises ``ScheduleError`` where an invariant does not hold of a function that the step changed."""
         settled = after
         for name in after.mod:
             old, new = before.mod.functions.get(name), without_stale_clauses(after.mod[name])
             if old is new:
                 continue
             modules = (before.mod, after.mod)
-            delta = Delta(old, new, step.keeps, primitive=step.name, name=name, modules=modules, target=after.target)
+            delta = Delta(old, new, keeps, primitive=step.name, name=name, modules=modules, target=after.target)
             try:
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:
@@ -590,8 +566,6 @@ def _method(step: Primitive) -> Callable[..., Any]:
     method.__name__ = step.name
     method.__qualname__ = f"Schedule.{step.name}"
     method.__doc__ = step.doc
-    import inspect
-
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     public = public_signature(step)
     method.__signature__ = public.replace(parameters=[me, *public.parameters.values()])  # type: ignore
@@ -600,7 +574,3 @@ def _method(step: Primitive) -> Callable[..., Any]:
 
 for _step in (*PRIMITIVES.values(), *QUERIES.values()):
     setattr(Schedule, _step.name, _method(_step))
-
-
-def _stmt_of(place: LoopRef | BlockRef) -> For | Block:
-    return place.block if isinstance(place, BlockRef) else place.node

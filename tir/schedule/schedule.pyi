@@ -3,7 +3,6 @@
 # ruff: noqa
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -17,20 +16,13 @@ from ..stmt import Block, For
 from ..target import Target
 from ..transform.shared_memory_table import SharedMemoryPlan
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
+from .history import History, Step
 from .offers import Offers
 from .state import State
 from . import trace as _trace
 from .trace import Trace
 
 ERROR_LEVELS = ("detail", "fast", "none")
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    number: int
-    text: str
-    mod: IRModule
-
-class History(list[Step]): ...
 
 class Answer:
     error: Exception | None

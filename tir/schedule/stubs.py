@@ -17,7 +17,6 @@ HEADER = '''"""Made by ``python -m tir.schedule.stubs``; do not edit."""
 # ruff: noqa
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -31,6 +30,7 @@ from ..stmt import Block, For
 from ..target import Target
 from ..transform.shared_memory_table import SharedMemoryPlan
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
+from .history import History, Step
 from .offers import Offers
 from .state import State
 from . import trace as _trace

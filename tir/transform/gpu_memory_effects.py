@@ -12,7 +12,7 @@ from math import gcd
 from typing import Any
 
 from ..analysis.effects import PREFETCH, Effect, Surroundings, effects
-from ..analysis.structure import has_load
+from ..analysis.structure import constant, has_load
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..buffer import Range
@@ -296,7 +296,7 @@ def _through(e: Effect, pointer: Pointer) -> Elements:
     given = [call.args[p] if p is not None and p < len(call.args) else None for p in (pointer.offset, pointer.size)]
     if first is not None and isinstance(given[0], Expr):
         first = first + given[0]
-    size = pointer.bytes if pointer.bytes is not None else _constant(given[1])
+    size = pointer.bytes if pointer.bytes is not None else constant(given[1])
     if pointer.rows:
         return _tile(call, pointer, unit, first)
     if size is not None:
@@ -308,7 +308,7 @@ def _through(e: Effect, pointer: Pointer) -> Elements:
 
 def _tile(call: Call, pointer: Pointer, unit: int, first: Expr | None) -> Elements:
     """A matrix tile with a constant number of elements between its rows, or any."""
-    rows, columns = ([_constant(call.args[p]) for p in at] for at in (pointer.rows, pointer.columns))
+    rows, columns = ([constant(call.args[p]) for p in at] for at in (pointer.rows, pointer.columns))
     stride = None if pointer.stride is None else call.args[pointer.stride]
     if first is None or None in rows or None in columns or not isinstance(stride, Expr):
         return unit, None, 0, ()
@@ -323,17 +323,13 @@ def _address(e: Any) -> tuple[int, Expr | None, int | None]:
         dtype = e.pointer_dtype
         return (dtype.bytes if dtype is not None else 1), const(0), None
     if isinstance(e, Call) and e.op == "tvm_access_ptr":
-        return _pointee(e.args[0]), e.args[2], _constant(e.args[3])
+        return _pointee(e.args[0]), e.args[2], constant(e.args[3])
     if isinstance(e, Call) and e.op == "address_of" and isinstance(e.args[0], BufferLoad):
         load = e.args[0]
         if len(load.indices) == 1:
             offset = load.buffer.elem_offset
             return load.buffer.dtype.bytes, load.indices[0] if offset is None else load.indices[0] + offset, None
     return 1, None, None
-
-
-def _constant(e: Any) -> int | None:
-    return e.value if isinstance(e, IntImm) else None
 
 
 def _pointee(annotation: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.reductions import combine
+from ..analysis.structure import constant
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
@@ -16,7 +17,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, WARP, Deciders, flat, is_launch, number, warp_mask
+from .threads import REDUCE_SCOPE, WARP, Deciders, flat, is_launch, warp_mask
 
 _UINT32 = DType("uint32")
 
@@ -28,7 +29,7 @@ class _Group:
     def __init__(self, name: str, launches: dict[str, tuple[Var, Expr]], threads: Sequence[Any], alone: bool):
         axes = []
         for tag, (v, extent) in sorted(launches.items()):
-            n = number(extent)
+            n = constant(extent)
             if n is None:
                 raise BuildError(
                     f"{name}: an all-reduce in a block whose {tag} (`{v.name}`) has the extent `{extent!r}`: how threads "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..arith.linear import linear
 from ..buffer import Buffer, Range
@@ -15,7 +16,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import WARP, Deciders, is_launch, number, warp_mask
+from .threads import WARP, Deciders, is_launch, warp_mask
 
 
 class _Lowering:
@@ -150,7 +151,7 @@ class _Lowering:
         return found
 
     def _share(self, size: Expr, pointer: Var) -> Expr:
-        count = number(size)
+        count = constant(size)
         if count is None or count % self.lanes:
             raise BuildError(
                 f"{self.name}: `{pointer.name}` has `{size!r}` elements in warp memory, which {self.lanes} lanes cannot "
@@ -230,7 +231,7 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
         if is_launch(n):
             lowering.analyzer.bind(n.node.var, Range(const(0, n.value.dtype), n.value))
             if n.node.thread_tag.startswith("threadIdx"):
-                launched[n.node.thread_tag] = (n.node.var, number(n.value))
+                launched[n.node.thread_tag] = (n.node.var, constant(n.value))
         elif extent is not None and hasattr(n, "loop_var"):
             lowering.analyzer.bind(n.loop_var, Range(n.min, extent))
     lowering.lane, lanes = launched.get("threadIdx.x", (None, 1))

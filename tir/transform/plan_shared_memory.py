@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..analysis.structure import constant
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import BuildError
@@ -19,7 +20,7 @@ from ..visit import rewrite, walk
 from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
 from .shared_memory_table import PlannedBuffer, SharedMemoryPlan
-from .threads import is_launch, is_shared, number
+from .threads import is_launch, is_shared
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
@@ -32,7 +33,7 @@ def bytes_of(a: Allocate) -> int:
     """Bytes of an allocation. Raises ``BuildError`` where its size is not constant."""
     total = a.dtype.bytes
     for extent in a.extents:
-        size = number(extent)
+        size = constant(extent)
         if size is None:
             raise BuildError(
                 f"`{a.buffer_var.name}` in {a.buffer_var.scope} memory has `{extent!r}` elements; the size of shared "

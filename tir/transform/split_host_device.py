@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
@@ -17,7 +18,7 @@ from ..target import Target
 from ..visit import free_vars, rewrite, substitute, walk
 from .passes import module_pass
 from .plan_shared_memory import bytes_of
-from .threads import axis_order, flat, is_launch, number
+from .threads import axis_order, flat, is_launch
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 
@@ -45,7 +46,7 @@ class _Splitter:
         return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
 
     def kernel(self, s: Stmt) -> Stmt:
-        if any(isinstance(n, AttrStmt) and is_launch(n) and number(n.value) == 0 for n in walk(s)):
+        if any(isinstance(n, AttrStmt) and is_launch(n) and constant(n.value) == 0 for n in walk(s)):
             return NOP
         name = self._fresh(f"{self.name}_kernel")
         extents: dict[str, Expr] = {}

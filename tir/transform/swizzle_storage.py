@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.annotations import SWIZZLE
+from ..analysis.structure import constant
 from ..arith.divide import take_multiples
 from ..arith.linear import linear
 from ..buffer import Buffer
@@ -16,7 +17,6 @@ from ..node import frozendict
 from ..stmt import Block, BufferStore
 from ..visit import rewrite, walk
 from .passes import func_pass
-from .threads import number
 
 PIECE, LINE = 16, 128  # bytes: what one thread moves at a time, and what all banks hold side by side
 
@@ -43,8 +43,8 @@ def _swizzle(buffer: Buffer) -> _Swizzle:
     told = f"`{buffer.name}` of shape ({', '.join(map(repr, buffer.shape))}) {buffer.dtype} cannot be swizzled"
     if buffer.strides or len(buffer.shape) < 2:
         raise BuildError(f"{told}: it needs rows, one after the other (storage_align moves them apart)")
-    row, size = number(buffer.shape[-1]), buffer.dtype.bytes
-    rows = number(buffer.shape[-2])
+    row, size = constant(buffer.shape[-1]), buffer.dtype.bytes
+    rows = constant(buffer.shape[-2])
     if not row or not rows or size * row % PIECE or PIECE % size:
         raise BuildError(f"{told}: its rows are not a number of whole pieces of {PIECE} bytes")
     piece, line = PIECE // size, LINE // size

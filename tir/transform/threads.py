@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import LT, BufferLoad, Call, Expr, IntImm, Var, const
+from ..expr import LT, BufferLoad, Call, Expr, Var, const
 from ..op import call, is_pure
 from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
 from ..visit import rewrite, walk
@@ -48,10 +48,6 @@ def flat(root: Any) -> Any:
         return seq(item.stmts) if nested else None
 
     return rewrite(root, change)
-
-
-def number(e: Any) -> int | None:
-    return e.value if isinstance(e, IntImm) else None
 
 
 WARP = 32

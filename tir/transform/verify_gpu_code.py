@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..errors import BuildError
 from ..expr import Ramp
@@ -13,7 +14,7 @@ from ..target import Target
 from ..visit import accesses
 from .passes import func_pass
 from .plan_shared_memory import kernels_of
-from .threads import is_launch, number
+from .threads import is_launch
 
 _MOST = {"threadIdx.z": 64, "blockIdx.y": 65535, "blockIdx.z": 65535, "blockIdx.x": 2**31 - 1}
 VECTOR_BYTES = 16
@@ -30,7 +31,9 @@ def _launches(kernel: Any) -> dict[str, Any]:
 
 def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
     limit = target.limit("max_threads_per_block") or 1024
-    threads = {axis: n for axis, e in extents.items() if axis.startswith("threadIdx") and (n := number(e)) is not None}
+    threads = {
+        axis: n for axis, e in extents.items() if axis.startswith("threadIdx") and (n := constant(e)) is not None
+    }
     total = 1
     for n in threads.values():
         total *= n
@@ -38,18 +41,22 @@ def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
         text = " x ".join(f"{n} ({axis})" for axis, n in threads.items())
         raise BuildError(f"{name}: {total} threads in a block, {text}, exceed the limit of {limit}; split by less")
     for axis, most in _MOST.items():
-        n = number(extents.get(axis))
+        n = constant(extents.get(axis))
         if n is not None and n > most:
             raise BuildError(f"{name}: {axis} is launched with {n}, the limit is {most}; split it over another axis")
     for axis, e in extents.items():
-        if axis.startswith("threadIdx") and number(e) is None and Analyzer().bound(e)[1] is None:
+        if axis.startswith("threadIdx") and constant(e) is None and Analyzer().bound(e)[1] is None:
             raise BuildError(f"{name}: {axis} has the extent `{e!r}`; a block needs a number of threads known here")
 
 
 def _check_vectors(name: str, kernel: Any) -> None:
     for a in accesses(kernel):
         index = a.indices[-1] if a.indices else None
-        if isinstance(index, Ramp) and a.buffer.dtype.bytes * index.lanes > VECTOR_BYTES and number(index.stride) == 1:
+        if (
+            isinstance(index, Ramp)
+            and a.buffer.dtype.bytes * index.lanes > VECTOR_BYTES
+            and constant(index.stride) == 1
+        ):
             if a.buffer.scope == "local":
                 continue
             what = "store" if isinstance(a, BufferStore) else "load"

@@ -42,13 +42,17 @@ class Panels:
 
     @staticmethod
     def kind_of(nest: Nest | None) -> tuple[Contraction, DotProduct] | None:
-        """The contraction that a nest is, and the dot product of its types, which it has enough columns and terms for."""
+        """The contraction that a nest is, and the dot product of its types; None if it is none, or there is none."""
         found = nest and Contraction.of(nest)
         if not found or not found.rows:
             return None
         kind = DotProduct.of(*(a.buffer.dtype for a in (found.other, found.panel, found.nest.stores[0])))
-        columns, terms = volume([*found.columns, found.lane]), volume(found.terms)
-        return (found, kind) if kind and 2 * columns >= LANES and terms >= 2 * kind.group else None
+        return (found, kind) if kind else None
+
+    @staticmethod
+    def pays(found: Contraction, kind: DotProduct) -> bool:
+        """Whether a contraction fills half of the lanes, and several groups of terms."""
+        return 2 * volume([*found.columns, found.lane]) >= LANES and volume(found.terms) >= 2 * kind.group
 
     @cached_property
     def count(self) -> int:

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import TirError
 from ..function import IRModule, PrimFunc
-from ..library.machine import threads as usual_threads
 from ..schedule import Schedule, Trace
 from ..target import Target
+from ..target import threads as usual_threads
 from .default import default
 from .drawing import FunctionSource, RuleSource, Source
 from .gpu_model import Used, predict_kernels

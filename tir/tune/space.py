@@ -21,9 +21,8 @@ from ..amx import tiles_allowed
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..errors import ScheduleError
-from ..library.machine import threads
 from ..schedule import Schedule
-from ..target import Target
+from ..target import Target, threads
 
 GPUS = ("cuda", "cuda-sim")  # kinds of targets
 PARALLEL = 1 << 20  # operations for which starting threads pays off

@@ -27,8 +27,9 @@ from ...stmt import (
     SeqStmt,
     While,
 )
-from ...visit import substitute, uses_var, walk
+from ...visit import substitute, uses_var
 from ..accessed_regions import explicit_regions
+from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..reductions import Reduction
 from ..structure import has_load
@@ -220,7 +221,7 @@ class _Walker:
 
     def is_leaf(self, block: Block) -> bool:
         """Whether a block is one statement."""
-        return not any(isinstance(n, BlockRealize) for n in walk(block.body))
+        return not has_blocks(block.body)
 
     def realize(self, s: BlockRealize, time: tuple[Any, ...]) -> None:
         block = s.block

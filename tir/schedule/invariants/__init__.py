@@ -45,6 +45,8 @@ class Keeps(enum.Flag):
     independent by the check."""
     THREADS = 4 | BOUND
     """Each thread touches what it touched before, and no loop becomes bound."""
+    KERNELS = 16 | THREADS
+    """So do threads, and the instances of statements run in the order in which they ran before."""
     LOOPS = 8
     """No loop is made, split or fused, so what could be proved about the loops' bodies still can be."""
 

@@ -17,7 +17,7 @@ from ...function import PrimFunc
 from ...node import Memo
 from ...stmt import SERIAL
 from ...target import Target
-from . import Problem, invariant
+from . import Keeps, Problem, invariant
 from .delta import Delta
 
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
@@ -40,23 +40,26 @@ class SharedBuffer:
 
 def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuffer]:
     """The shared-memory buffers of the kernels of ``func`` with a size that is known now. Those whose accesses
-    ``delta`` shows to be unchanged keep their sizes."""
-    sizes = _SIZES.setdefault(func, {})
-    known = _SIZES.get(delta.before) if delta is not None and delta.before is not None else None
+    ``delta`` shows to be unchanged, or to be made by the same threads, keep their extents."""
+    extents = _EXTENTS.setdefault(func, {})
+    known = _EXTENTS.get(delta.before) if delta is not None and delta.before is not None else None
     if delta is not None and known:
-        same = delta.unchanged_buffers
-        sizes.update((b, size) for b, size in known.items() if b.data in same and b not in sizes)
-    found = []
+        all_same = Keeps.THREADS in delta.keeps
+        same = {b: found for b, found in known.items() if all_same or b.data in delta.unchanged_accesses}
+        extents.update({b: found for b, found in same.items() if b not in extents})
+    found: list[SharedBuffer] = []
     index = index_of(func)
     for realize, buffer in index.allocations(is_shared):
-        found += _measured(index.place(realize), buffer, sizes)
+        found += _measured(index.place(realize), buffer, extents)
     return found
 
 
-_SIZES: Memo[dict[Buffer, int | None]] = Memo()
+Extents = tuple[int, ...]
+Known = tuple[frozenset[Var], Extents | None]  # loops around all users that all threads run at once; the extents then
+_EXTENTS: Memo[dict[Buffer, Known]] = Memo()  # after compaction
 
 
-def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) -> list[SharedBuffer]:
+def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Known]) -> list[SharedBuffer]:
     users = [
         (n, ref) for n, ref in enumerate(scope.children) if regions_of((*ref.block.reads, *ref.block.writes), buffer)
     ]
@@ -71,16 +74,18 @@ def _measured(scope: BlockRef, buffer: Buffer, sizes: dict[Buffer, int | None]) 
     kernel = next((loop for loop in around if loop.node.thread.startswith(_AXES)), None)
     if kernel is None:
         return []
-    if buffer not in sizes:
-        sizes[buffer] = _bytes(buffer, [ref for _, ref in users], common)
-    size = sizes[buffer]
-    if size is None:
+    at_once = frozenset(loop.var for loop in common if loop.node.thread.startswith(_SHARED_BY))
+    if buffer not in known or known[buffer][0] != at_once or known[buffer][1] is None:
+        known[buffer] = at_once, _extents(buffer, [ref for _, ref in users], common)
+    extents = known[buffer][1]
+    if extents is None:
         return []
+    size = _bytes(extents, [ref for _, ref in users], buffer)
     return [SharedBuffer(buffer, kernel, size, users[0][0], users[-1][0], around[-1])]
 
 
-def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef]) -> int | None:
-    """The bytes of ``buffer`` once it holds only what ``users`` access in one iteration of the ``common`` loops."""
+def _extents(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef]) -> Extents | None:
+    """The extents of ``buffer`` once it holds only what ``users`` access in one iteration of the ``common`` loops."""
     boxes = []
     for ref in users:
         inner: dict[Var, Range] = {
@@ -92,12 +97,17 @@ def _bytes(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef])
         boxes += [] if box is None else [box]
     box = boxes[0] if len(boxes) == 1 else union(boxes)
     analyzer = Analyzer()
-    extents = []
+    extents: list[int] = []
     for touched, whole in zip(box, buffer.shape):
         sizes = [e.value for e in (analyzer.simplify(touched.extent), whole) if isinstance(e, IntImm)]
         if not sizes:
             return None
         extents.append(min(sizes))
+    return tuple(extents)
+
+
+def _bytes(extents: Extents, users: Sequence[BlockRef], buffer: Buffer) -> int:
+    """The bytes of a buffer of these extents, with what the annotations of its ``users`` add."""
     doubled = any(
         ref.block.writes[int(ref.block.annotations[DOUBLE_BUFFER])].buffer is buffer
         for ref in users

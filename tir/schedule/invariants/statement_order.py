@@ -40,7 +40,7 @@ from .delta import Delta
 from .thread_values import Stores, is_element, stores_of
 
 
-@invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
+@invariant(kept_by=Keeps.KERNELS, loops=(THREAD_BINDING,))
 def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A read of shared memory gets the value that it gets when the threads run one after the other."""
     index = index_of(after)

@@ -57,7 +57,8 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
         return
     bound = _bound_loops(index)
     same = delta.unchanged_buffers
-    suspects = [b for b in _own_buffers(index) if b[1].data not in same and not _plain(index, *b, changed)]
+    own = [(scope, b) for scope, b in _own_buffers(index) if b.data not in same and not _same_threads(delta, b)]
+    suspects = [b for b in own if not _plain(index, *b, changed)]
     crossed = _blocks_may_meet(bound)
     if suspects or crossed:
         yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
@@ -102,6 +103,15 @@ def _bound_loops(index: Index) -> list[LoopRef]:
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
     for realize, buffer in index.allocations(private_axes):
         yield index.place(realize), buffer
+
+
+def _same_threads(delta: Delta, buffer: Buffer) -> bool:
+    """Whether a step only bound loops inside of kernels, to axes whose threads have ``buffer`` in common."""
+    if buffer.data not in delta.unchanged_accesses:
+        return False
+    bound = (ref for ref in delta.changed_loops((THREAD_BINDING,)) if delta.is_marked(ref))
+    axes = private_axes(buffer.scope)
+    return all(ref.node.thread not in axes and _outermost(ref) is not ref for ref in bound)
 
 
 def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.annotations import PRIVATE
-from ...analysis.index import BlockRef, LoopRef
+from ...analysis.index import BlockRef, LoopRef, node_of
 from ...errors import require
 from ...names import near_names
 from ...node import Node, freeze, frozendict
-from ...stmt import SERIAL, UNROLLED, For
+from ...stmt import SERIAL, UNROLLED
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -22,11 +22,6 @@ from ._annotations import check_annotation
 class AnnotatePlan:
     node: Any
     annotations: Any
-
-
-def _noted(place: LoopRef | BlockRef) -> Any:
-    """The node that carries the annotations: the loop, or the block of a realize."""
-    return place.node if isinstance(place.node, For) else place.node.block
 
 
 def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> AnnotatePlan:
@@ -52,7 +47,7 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
                 T.block_attr({"note": 1})
                 B[vi] = A[vi] * 2.0
     """
-    node = _noted(block_or_loop)
+    node = node_of(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
     value = _plain(ann_val)
     require(
@@ -82,7 +77,7 @@ def _plain(value: Any) -> Any:
     return freeze(value)
 
 
-@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def annotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))
 
@@ -103,7 +98,7 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
                 vi = T.axis.spatial(4, i)
                 B[vi] = A[vi] * 2.0
     """
-    node = _noted(block_or_loop)
+    node = node_of(block_or_loop)
     require(
         ann_key in node.annotations,
         "{0} has no annotation {1}",
@@ -125,10 +120,10 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
 def _where_annotated(state: State, key: str) -> str:
     """The loops and blocks that have the annotation."""
     places = [*state.index.loops.values(), *state.index.blocks.values()]
-    found = [place_name(state, ref) for ref in places if key in _noted(ref).annotations]
+    found = [place_name(state, ref) for ref in places if key in node_of(ref).annotations]
     return ", ".join(found) or f"nothing; no loop and no block has an annotation {key}"
 
 
-@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def unannotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))

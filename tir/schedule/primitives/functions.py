@@ -38,6 +38,6 @@ def _check_work_on(state: State, func_name: str) -> State:
     return state.replaced(func_name=func_name)
 
 
-@primitive(check=_check_work_on, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_work_on, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def work_on(state: State, plan: State) -> State:
     return plan

@@ -72,6 +72,7 @@ class LayoutPlan:
 
     func: PrimFunc
     recorded: dict[str, Any]
+    keeps: Keeps
 
 
 def _check_transform_layout(
@@ -129,7 +130,11 @@ def _check_transform_layout(
         if callable(pad_value):
             recorded["pad_value"] = pad
         func = _padded(state, func, old, new, made, pad)
-    return LayoutPlan(func, recorded)
+    renamed = (
+        not assume_injective_transform and pad_value is None
+    )  # each element has a place of its own, and no other is used
+    keeps = Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS
+    return LayoutPlan(func, recorded, keeps if renamed else Keeps.NOTHING)
 
 
 def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> PrimFunc:
@@ -413,7 +418,7 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     return IterOrderPlan(block.node, order)
 
 
-@primitive(check=_check_reorder_block_iter_var, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_reorder_block_iter_var, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def reorder_block_iter_var(state: State, plan: IterOrderPlan) -> State:
     old = plan.old
     block = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in plan.order))

@@ -16,7 +16,7 @@ from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
 from ...node import frozendict
-from ...stmt import PARALLEL, SERIAL, Block, BlockRealize, For, SeqStmt, Stmt
+from ...stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import substitute
 from ..build import copy_renamed, domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
@@ -248,7 +248,7 @@ def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
     return _proved(known, extent == total)
 
 
-@primitive(check=plan_split, keeps=Keeps.ACCESSES | Keeps.THREADS, past="split")
+@primitive(check=plan_split, keeps=Keeps.ACCESSES | Keeps.KERNELS, past="split")
 def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     node = plan.loop.node
     dtype = node.loop_var.dtype
@@ -414,7 +414,7 @@ def members(loops: Sequence[Any]) -> list[LoopRef]:
 
 @primitive(
     check=_check_fuse,
-    keeps=Keeps.ACCESSES | Keeps.THREADS,
+    keeps=Keeps.ACCESSES | Keeps.KERNELS,
     past="fused",
     instead=("merge",),
     prepared_by=("fission", "unswitch", "hoist"),
@@ -447,6 +447,7 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
 class ReorderPlan:
     chain: list[For]
     order: list[For]
+    keeps: Keeps = Keeps.NOTHING
 
 
 def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
@@ -539,19 +540,25 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
                 witness=depends_witness(f, [inside]),
                 nodes=[f],
             )
-    if not unsafe and any(a is not b for a, b in zip(before, after)):
-        _require_commute(state, before, after)
-    return ReorderPlan(before, after)
+    moved = [n for n, (a, b) in enumerate(zip(before, after)) if a is not b]
+    if unsafe or not moved:
+        return ReorderPlan(before, after)
+    commute = _require_commute(state, before, after)
+    in_order = all(f.kind in (SERIAL, UNROLLED) for f in before[moved[0] : moved[-1] + 1])
+    keeps = Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS
+    return ReorderPlan(before, after, keeps if commute and in_order else Keeps.NOTHING)
 
 
-def _require_commute(state: State, before: list[For], after: list[For]) -> None:
+def _require_commute(state: State, before: list[For], after: list[For]) -> bool:
+    """Whether the loops may be exchanged because no dependence is reversed; refuses those that may not be."""
     verdict = check_reorder(state.func, before, after)
     if verdict.is_proved:
-        return
-        # iterations that recompute the same elements, as those of tiles with a halo do, may be exchanged
+        return True
+    # iterations that recompute the same elements, as those of tiles with a halo do, may be exchanged
     made = state.replace(before[0], renest(after, before[-1].body))
     if not check_recomputing(state.func, made.func).is_proved:
         require_legal(verdict, state.func)
+    return False
 
 
 @primitive(check=plan_reorder, prepared_by=("fission", "unswitch", "hoist", "skew", "decompose_reduction"))
@@ -592,7 +599,7 @@ def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> Uni
     return UnitPlan(block_or_loop, unique_name("u", taken))
 
 
-@primitive(check=_check_add_unit_loop, keeps=Keeps.ACCESSES | Keeps.THREADS)
+@primitive(check=_check_add_unit_loop, keeps=Keeps.ACCESSES | Keeps.KERNELS)
 def add_unit_loop(state: State, plan: UnitPlan) -> tuple[State, LoopRV]:
     node = plan.place.node
     dtype = node.loop_var.dtype if isinstance(node, For) else "int32"

@@ -95,7 +95,7 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     return [] if verdict.is_proved else list(getattr(verdict, "witness", ()))
 
 
-@primitive(check=_check_privatize, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS, prepared_by=("compute_at",))
+@primitive(check=_check_privatize, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, prepared_by=("compute_at",))
 def privatize(state: State, plan: PrivatizePlan) -> State:
     node = plan.loop.node
     if any(b.data is plan.buffer.data for b in node.private):

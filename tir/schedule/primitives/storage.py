@@ -255,7 +255,7 @@ def _check_storage_align(
     return AlignPlan(block.block, block.block.replace(annotations=notes))
 
 
-@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def storage_align(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
@@ -306,7 +306,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: asked})))
 
 
-@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS)
+@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
 def storage_swizzle(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 

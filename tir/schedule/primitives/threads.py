@@ -508,8 +508,8 @@ def _mark(state: State, plan: KindPlan) -> State:
 
 
 for _name, _check, _keeps in (
-    ("parallel", _check_parallel, Keeps.THREADS),
-    ("vectorize", _check_vectorize, Keeps.THREADS),
+    ("parallel", _check_parallel, Keeps.KERNELS),
+    ("vectorize", _check_vectorize, Keeps.KERNELS),
     ("unroll", _check_unroll, Keeps.NOTHING),
     ("bind", _check_bind, Keeps.BOUND),
 ):

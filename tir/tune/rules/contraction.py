@@ -12,9 +12,9 @@ from functools import cached_property
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Expr, Mul
-from ...library.machine import streams
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
+from ...target import streams
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule

@@ -6,25 +6,31 @@ replaced by an instruction that multiplies and adds a group in each lane.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...expr import Expr
-from ...intrin.dot_products import LANES
+from ...intrin.dot_products import LANES, DotProduct
 from ...schedule import Schedule
 from ..nest import Nest
 from ..packed import Panels
 from ..space import Env, Fork, rule
 from ..staging import Copy
-from .contraction import Tiling
+from .contraction import Contraction, Tiling
 
 
 @rule(targets=("llvm",), order=37)
-def dots(sch: Schedule, block: str, env: Env) -> list[Fork]:
+def dots(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     """Multiply matrices by dot products of vectors, where the CPU has them for these types."""
     product = Panels.kind_of(Nest.of(sch, block))
-    if product is None or not product[1].vector or not env.has(product[1].vector_feature):
+    if product is None or not Panels.pays(*product) or not product[1].vector:
         return []
-    found, kind = product
+    return by_vectors(sch, *product, env) if env.has(product[1].vector_feature) else []
+
+
+def by_vectors(sch: Schedule, found: Contraction, kind: DotProduct, env: Env) -> list[Callable[[], Schedule]]:
+    """A contraction by dot products of vectors, for each width of the panels, the cheapest first; whether the CPU has them is
+    not asked."""
     tilings = [t for t in (Tiling.of(found, vectors, LANES, env) for vectors in (1, 2, 3, 4)) if t is not None]
     made = []
     for tiling in sorted(tilings, key=lambda t: min(t.costs)):

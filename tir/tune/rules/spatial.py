@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ...library.machine import streams
 from ...schedule import LoopRV, Schedule
+from ...target import streams
 from ..nest import USUAL, Axis, Nest, extent_of
 from ..space import Env, rule
 

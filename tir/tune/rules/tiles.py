@@ -6,17 +6,19 @@ long reduction is summed in chunks, so that the tiles of the rows for one of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ...expr import Expr
 from ...intrin.amx import TILE, amx_intrinsics
+from ...intrin.dot_products import DotProduct
 from ...schedule import BlockRV, Schedule
 from ..nest import Nest, volume
 from ..packed import Operands, Panels
 from ..space import Env, Fork, rule
 from ..staging import Copy, Staged
+from .contraction import Contraction
 
 SIDE = 2  # tiles along each side of a block of sums
 BLOCK = SIDE * TILE
@@ -26,12 +28,17 @@ SCOPE = "amx.tile"
 
 
 @rule(targets=("llvm",), order=36)
-def tiles(sch: Schedule, block: str, env: Env) -> list[Fork]:
+def tiles(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     """Multiply matrices on tile registers, where the CPU has them for these types; a fork for each number of panels."""
     product = Panels.kind_of(Nest.of(sch, block))
-    if product is None or not env.has(product[1].tile_feature) or 2 * volume(product[0].rows) < TILE:
+    if product is None or not Panels.pays(*product) or 2 * volume(product[0].rows) < TILE:
         return []
-    made = _Tiles(Panels(*product, env, BLOCK, BLOCK, TILE * product[1].group))
+    return by_tiles(sch, *product, env) if env.has(product[1].tile_feature) else []
+
+
+def by_tiles(sch: Schedule, found: Contraction, kind: DotProduct, env: Env) -> list[Callable[[], Schedule]]:
+    """A contraction on tile registers, for each number of panels; whether the CPU has them is not asked."""
+    made = _Tiles(Panels(found, kind, env, BLOCK, BLOCK, TILE * kind.group))
     return [lambda n=n: made.apply(sch.copy(), n) for n in made.panels.together()]
 
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from ...expr import BufferLoad
 from ...intrin import x86
-from ...library.machine import streams
 from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
+from ...target import streams
 from ..nest import Access, Axis, Nest, extent_of, volume
 from ..space import Env, Fork, block_names, rule
 from .spatial import share_out, vectorize

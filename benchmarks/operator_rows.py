@@ -1,0 +1,156 @@
+"""Operators that :mod:`benchmarks.operators` measures, as one line of Python each for this library, NumPy and torch.
+
+An empty line: the peer has no such operator. ``a``, ``b``, ``c`` … are the arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tir.ops as ops
+from tir import te
+
+N = 1024
+SAME = [("subtract", "xy"), ("minimum", "xy"), ("hypot", "xy"), ("copysign", "xy"), ("logaddexp", "xy"),
+        ("negative", "x"), ("signbit", "x"), ("reciprocal", "x"), ("ceil", "x"), ("trunc", "x"),
+        ("isnan", "x"), ("isinf", "x"), ("exp2", "x"), ("log2", "x"), ("log10", "x"), ("cos", "x"), ("cosh", "s"),
+        ("not_equal", "xy"), ("less_equal", "xy"), ("greater", "xy"), ("greater_equal", "xy"),
+        ("logical_or", "fg"), ("logical_xor", "fg"), ("logical_not", "f"), ("bitwise_and", "ij"), ("bitwise_or", "ij"),
+        ("tril", "x")]  # fmt: skip
+ROWS = [
+    ("positive", "x", "ops.positive(a)", "np.positive(a)", "a.clone()"),
+    ("equal", "xy", "ops.equal(a, b)", "np.equal(a, b)", "torch.eq(a, b)"),
+    ("trunc_divide", "xy", "ops.trunc_divide(a, b)", "np.trunc(a / b)", "torch.div(a, b, rounding_mode='trunc')"),
+    ("reinterpret", "x", "ops.reinterpret(a, 'int32')", "a.view('int32').copy()", "a.view(torch.int32).clone()"),
+    ("full_like", "x", "ops.full_like(a, 2.0)", "np.full_like(a, 2.0)", "torch.full_like(a, 2.0)"),
+    ("zeros_like", "x", "ops.zeros_like(a)", "", "torch.zeros_like(a)"),
+    ("ones_like", "x", "ops.ones_like(a)", "np.ones_like(a)", "torch.ones_like(a)"),
+    ("add_n", "xyx", "ops.add_n([a, b, c])", "a + b + c", "a + b + c"),
+    ("exp10", "x", "ops.exp10(a)", "np.power(np.float32(10), a)", "torch.pow(10.0, a)"),
+    ("erfc", "x", "ops.erfc(a)", "", "torch.erfc(a)"),
+    ("acos", "s", "ops.acos(a)", "np.arccos(a)", "torch.acos(a)"),
+    ("acosh", "x", "ops.acosh(a)", "np.arccosh(a)", "torch.acosh(a)"),
+    ("atanh", "s", "ops.atanh(a)", "np.arctanh(a)", "torch.atanh(a)"),
+    ("bitwise_invert", "i", "ops.bitwise_invert(a)", "np.invert(a)", "torch.bitwise_not(a)"),
+    ("bitwise_left_shift", "ik", "ops.bitwise_left_shift(a, b)", "np.left_shift(a, b)", "torch.bitwise_left_shift(a, b)"),
+    ("bitwise_right_shift", "ik", "ops.bitwise_right_shift(a, b)", "np.right_shift(a, b)", "torch.bitwise_right_shift(a, b)"),
+    ("popcount", "i", "ops.popcount(a)", "np.bitwise_count(a)", ""),
+    ("full", "", "ops.full((N, N), 2.0)", "np.full((N, N), np.float32(2))", "torch.full((N, N), 2.0)"),
+    ("ones", "", "ops.ones((N, N))", "np.ones((N, N), 'float32')", "torch.ones((N, N))"),
+    ("arange", "", "ops.arange(N * N)", "np.arange(N * N)", "torch.arange(N * N)"),
+    ("linspace", "", "ops.linspace(0, 1, N * N)", "np.linspace(0, 1, N * N, dtype='float32')", "torch.linspace(0, 1, N * N)"),
+    ("eye", "", "ops.eye(N)", "np.eye(N, dtype='float32')", "torch.eye(N)"),
+    ("min, axis 1", "x", "ops.min(a, axis=1)", "a.min(1)", "a.amin(1)"),
+    ("argmin, axis 1", "x", "ops.argmin(a, axis=1)", "a.argmin(1)", "a.argmin(1)"),
+    ("any", "f", "ops.any(ops.logical_and(a, False))", "np.any(np.logical_and(a, False))", "torch.any(torch.logical_and(a, torch.tensor(False)))"),
+    ("std, axis 1", "x", "ops.std(a, axis=1)", "a.std(1)", "a.std(1)"),
+    ("cumprod, axis 1", "x", "ops.cumprod(a, axis=1)", "a.cumprod(1)", "a.cumprod(1)"),
+    ("reshape", "x", "ops.reshape(a, (512, 2048))", "a.reshape(512, 2048).copy()", "a.reshape(512, 2048).clone()"),
+    ("expand_dims", "x", "ops.expand_dims(a, 0)", "a[None].copy()", "a[None].clone()"),
+    ("broadcast_to", "r", "ops.broadcast_to(a, (N, N))", "np.broadcast_to(a, (N, N)).copy()", "a.expand(N, N).contiguous()"),
+    ("moveaxis", "v", "ops.moveaxis(a, 1, -1)", "np.ascontiguousarray(np.moveaxis(a, 1, -1))", "a.movedim(1, -1).contiguous()"),
+    ("transpose, NCHW to NHWC", "v", "ops.transpose(a, (0, 2, 3, 1))", "np.ascontiguousarray(a.transpose(0, 2, 3, 1))", "a.permute(0, 2, 3, 1).contiguous()"),
+    ("split", "x", "ops.split(a, 4, 1)", "[p.copy() for p in np.split(a, 4, 1)]", "[p.contiguous() for p in a.chunk(4, 1)]"),
+    ("unstack", "w", "ops.unstack(a, 0)", "[p.copy() for p in a]", "[p.clone() for p in a]"),
+    ("meshgrid", "rr", "ops.meshgrid(a, b)", "[m.copy() for m in np.meshgrid(a, b)]", "[m.contiguous() for m in torch.meshgrid(a, b, indexing='xy')]"),
+    ("nn.mirror_pad", "x", "ops.nn.mirror_pad(a, (1, 1), (2, 2))", "np.pad(a, ((1, 1), (2, 2)), 'symmetric')", ""),
+    ("sliding_window", "r", "ops.sliding_window(a, 0, (64,), (1,))", "np.lib.stride_tricks.sliding_window_view(a, 64).copy()", "a.unfold(0, 64, 1).contiguous()"),
+    ("nn.space_to_depth", "v", "ops.nn.space_to_depth(a, 2)", "", "F.pixel_unshuffle(a, 2)"),
+    ("nn.depth_to_space", "v", "ops.nn.depth_to_space(a, 2)", "", "F.pixel_shuffle(a, 2)"),
+    ("layout_transform", "v", "ops.layout_transform(a, 'NCHW', 'NCHW8c')", "a.reshape(1, 2, 8, 256, 256).transpose(0, 1, 3, 4, 2).copy()", "a.reshape(1, 2, 8, 256, 256).permute(0, 1, 3, 4, 2).contiguous()"),
+    ("gather", "xp", "ops.gather(a, 1, b)", "np.take_along_axis(a, b, 1)", "a.gather(1, b)"),
+    ("nn.embedding", "xq", "ops.take(a, b, axis=0)", "a[b]", "F.embedding(b, a)"),
+    ("scatter_elements", "xpy", "ops.scatter_elements(a, b, c, 1)", "", "a.scatter(1, b, c)"),
+    ("nn.relu6", "x", "ops.nn.relu6(a)", "np.clip(a, 0, 6)", "F.relu6(a)"),
+    ("nn.hard_tanh", "x", "ops.nn.hard_tanh(a)", "np.clip(a, -1, 1)", "F.hardtanh(a)"),
+    ("nn.leaky_relu", "x", "ops.nn.leaky_relu(a, 0.1)", "", "F.leaky_relu(a, 0.1)"),
+    ("nn.elu", "s", "ops.nn.elu(a)", "", "F.elu(a)"),
+    ("nn.selu", "s", "ops.nn.selu(a)", "", "F.selu(a)"),
+    ("nn.celu", "s", "ops.nn.celu(a)", "", "F.celu(a)"),
+    ("nn.gelu_tanh", "x", "ops.nn.gelu_tanh(a)", "", "F.gelu(a, approximate='tanh')"),
+    ("nn.mish", "x", "ops.nn.mish(a)", "", "F.mish(a)"),
+    ("nn.softplus", "x", "ops.nn.softplus(a)", "", "F.softplus(a)"),
+    ("nn.log_sigmoid", "x", "ops.nn.log_sigmoid(a)", "", "F.logsigmoid(a)"),
+    ("nn.softsign", "x", "ops.nn.softsign(a)", "", "F.softsign(a)"),
+    ("nn.hard_sigmoid", "x", "ops.nn.hard_sigmoid(a)", "", "F.hardsigmoid(a)"),
+    ("nn.hard_swish", "x", "ops.nn.hard_swish(a)", "", "F.hardswish(a)"),
+    ("nn.dense", "ml", "ops.nn.dense(a, b)", "", "F.linear(a, b)"),
+    ("nn.batch_matmul", "tt", "ops.nn.batch_matmul(a, b)", "", "torch.bmm(a, b.transpose(1, 2))"),
+    ("einsum", "ml", "ops.einsum('ij,kj->ik', a, b)", "", "torch.einsum('ij,kj->ik', a, b)"),
+    ("nn.bias_add", "xr", "ops.nn.bias_add(a, b)", "a + b", "a + b"),
+    ("nn.scaled_dot_product_attention", "ooo", "ops.nn.scaled_dot_product_attention(a, b, c)", "", "F.scaled_dot_product_attention(a, b, c)"),
+    ("nn.conv1d", "ed", "ops.nn.conv1d(a, b)", "", "F.conv1d(a, b)"),
+    ("nn.conv3d", "hz", "ops.nn.conv3d(a, b)", "", "F.conv3d(a, b)"),
+    ("nn.conv2d, 64 channels", "AB", "ops.nn.conv2d(a, b, 1, 1)", "", "F.conv2d(a, b, padding=1)"),
+    ("nn.conv2d, strides of 2", "AB", "ops.nn.conv2d(a, b, 2, 1)", "", "F.conv2d(a, b, stride=2, padding=1)"),
+    ("nn.depthwise_conv2d_nchw", "vC", "ops.nn.depthwise_conv2d_nchw(a, b, 1, 1)", "", "F.conv2d(a, b, padding=1, groups=16)"),
+    ("nn.conv2d_transpose", "AB", "ops.nn.conv2d_transpose(a, b, 2, 1)", "", "F.conv_transpose2d(a, b, stride=2, padding=1)"),
+    ("nn.lp_pool2d", "v", "ops.nn.lp_pool2d(a, 2, 2)", "", "F.lp_pool2d(a, 2, 2, 2)"),
+    ("nn.adaptive_pool", "v", "ops.nn.adaptive_pool(a, (7, 7), 'avg')", "", "F.adaptive_avg_pool2d(a, (7, 7))"),
+    ("nn.global_pool", "v", "ops.nn.global_pool(a, 'avg')", "a.mean((2, 3))", "a.mean((2, 3))"),
+    ("nn.instance_norm", "vDD", "ops.nn.instance_norm(a, b, c)", "", "F.instance_norm(a, weight=b, bias=c)"),
+    ("nn.group_norm", "vDD", "ops.nn.group_norm(a, b, c, 4)", "", "F.group_norm(a, 4, b, c)"),
+    ("nn.l2_normalize", "x", "ops.nn.l2_normalize(a, 1e-12, 1)", "", "F.normalize(a, dim=1)"),
+    ("nn.lrn", "v", "ops.nn.lrn(a, 5)", "", "F.local_response_norm(a, 5)"),
+    ("nn.quantize", "x", "ops.nn.quantize(a, 0.1, 3)", "", "torch.clamp(torch.round(a / 0.1) + 3, -128, 127).to(torch.int8)"),
+    ("nn.dequantize", "n", "ops.nn.dequantize(a, 0.1, 3)", "", "(a.float() - 3) * 0.1"),
+    ("image.resize2d", "v", "ops.image.resize2d(a, None, (384, 384))", "", "F.interpolate(a, (384, 384), mode='bilinear')"),
+    ("image.grid_sample", "vE", "ops.image.grid_sample(a, b)", "", "F.grid_sample(a, b.permute(0, 2, 3, 1), align_corners=True)"),
+    ("vision.box_iou", "GG", "ops.vision.box_iou(a, b)", "", ""),
+]  # fmt: skip
+
+
+def arrays() -> dict[str, np.ndarray]:
+    """The arrays by their letters."""
+    rng = np.random.default_rng(0)
+
+    def some(*shape: int) -> np.ndarray:
+        return rng.uniform(0.1, 3, shape).astype("float32")
+
+    x = some(N, N)
+    made = {
+        "x": x,
+        "y": some(N, N),
+        "s": x / 4,
+        "r": some(N),
+        "v": x.reshape(1, 16, 256, 256),
+        "w": x.reshape(4, 512, 512),
+    }
+    made |= {"f": x < 1, "g": made["y"] < 1, "i": (x * 99).astype("int32"), "j": (made["y"] * 99).astype("int32")}
+    made |= {"k": rng.integers(0, 8, (N, N), "int32"), "n": rng.integers(-99, 99, (N, N), "int8")}
+    made |= {
+        "p": rng.permuted(np.tile(np.arange(N), (N, 1)), axis=1),
+        "q": rng.permutation(N),
+        "m": some(512, 512),
+        "l": some(512, 512),
+    }
+    made |= {"t": some(16, 256, 256), "o": some(1, 8, 256, 64), "e": some(8, 16, 1024), "d": some(32, 16, 3)}
+    made |= {"h": some(1, 8, 16, 64, 64), "z": some(8, 8, 3, 3, 3), "A": some(1, 64, 56, 56), "B": some(64, 64, 3, 3)}
+    made |= {
+        "C": some(16, 1, 3, 3),
+        "D": some(16),
+        "E": rng.uniform(-1, 1, (1, 2, 128, 128)).astype("float32"),
+        "G": some(N, 4),
+    }
+    return made
+
+
+def line(text: str, count: int, names: dict[str, Any]) -> Any:
+    """The function of ``count`` arrays that a line is; None for an empty one."""
+    parameters = ", ".join("abcdef"[:count])
+    return eval(f"lambda {parameters}: {text}", names) if text else None
+
+
+def measured(torch: Any) -> list[tuple[str, Any, Any, Any, list[np.ndarray]]]:
+    """Of each row its name, the three functions and the arrays."""
+    data = arrays()
+    names = {"np": np, "ops": ops, "te": te, "N": N, "torch": torch, "F": torch and torch.nn.functional}
+    rows = [(n, w, *(f"{m}.{n}({', '.join('abc'[: len(w)])})" for m in ("ops", "np", "torch"))) for n, w in SAME]
+    made = []
+    for name, letters, *texts in [*rows, *ROWS]:
+        functions = [line(t, len(letters), names) for t in texts]
+        functions[2] = functions[2] if torch else None
+        made.append((name, *functions, [data[c] for c in letters]))
+    return made

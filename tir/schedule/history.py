@@ -1,0 +1,36 @@
+"""The steps of a schedule up to here, each with the program after it."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from ..function import IRModule
+
+
+@dataclass(frozen=True)
+class Step:
+    """One applied step: its number, the call as text, and the module after it."""
+
+    number: int
+    text: str
+    mod: IRModule
+
+    def __repr__(self) -> str:
+        return f"{self.number}: {self.text}"
+
+
+class History(list[Step]):
+    """The steps of a schedule; in a notebook, each expands to its diff."""
+
+    def _repr_html_(self) -> str:
+        from ..script.highlight import program_diff, to_html
+
+        rows = []
+        for step in self:
+            if step.number:
+                inside = program_diff(self[step.number - 1].mod, step.mod, step.text)._repr_html_()
+            else:
+                inside = to_html(step.mod.script())
+            rows.append(f"<details><summary><code>{html.escape(repr(step))}</code></summary>{inside}</details>")
+        return "".join(rows)
