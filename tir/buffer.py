@@ -20,12 +20,20 @@ SCOPES = (
 
 @node
 class Range(Node):
-    """The integers min, min + 1, …, min + extent - 1; the narrower of the two takes the other's dtype."""
+    """The integers min, min + 1, …, min + extent - 1; the narrower of the two takes the other's dtype.
+
+    Raises ``TypeError`` for numbers, which may be meant as first and last: :meth:`of` takes these.
+    """
 
     min: Expr
     extent: Expr
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.min, Expr) and isinstance(self.extent, Expr)):
+            raise TypeError(
+                f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "
+                f"Range.of({self.min!r}, {self.extent!r}) makes the range between two numbers, without the second"
+            )
         first, size = self.min.dtype, self.extent.dtype
         if first is not size and first.is_int and size.is_int and first.lanes == size.lanes:
             wide = max(first, size, key=lambda dtype: dtype.bits)

@@ -300,3 +300,9 @@ def test_a_list_where_a_loop_is_wanted():
 def test_a_note_of_no_kind():
     with pytest.raises(TypeError, match="an annotation is a string, a number of 64 bits, .* not object"):
         tir.Schedule(parse(ADD)).annotate("i", "note", [object()])
+
+
+def test_a_range_of_numbers_names_what_makes_one():
+    with pytest.raises(TypeError, match=r"Range\.of\(2, 10\)"):
+        tir.Range(2, 10)  # type: ignore[arg-type]
+    assert tir.Range.of(2, 10).ends() == (2, 9)

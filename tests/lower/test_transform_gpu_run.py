@@ -519,7 +519,7 @@ def f(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
 LAUNCHES = """
 @T.prim_func
 def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
-    S = T.alloc_buffer((4, 8), "float32", scope="shared")
+    S = T.alloc_buffer((4, 8), "float32", scope="{scope}")
     for i in range(4):
         for t in T.thread_binding(8, thread="threadIdx.x"):
             with T.block("S"):
@@ -531,12 +531,35 @@ def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
 """
 
 
-def test_shared_memory_ends_with_each_launch_of_a_kernel():
-    with pytest.raises(
-        BuildError, match="`S` .shared memory. ends with the kernel, which loop i launches in each iter"
-    ):
-        tir.build(parse(LAUNCHES.format(row="vi - 1")), "cuda-sim")
-    func = parse(LAUNCHES.replace("S[{row}, vt]", "A[vi - 1, vt]"))
+@pytest.mark.parametrize("scope", ["shared", "local"])
+def test_memory_of_threads_ends_with_each_launch_of_a_kernel(scope):
+    reason = {
+        "shared": "ends with the kernel, which loop i launches in each iteration",
+        "local": "would be read by another thread than the one that wrote it",
+    }
+    with pytest.raises(BuildError, match=f"`S` .{scope} memory. {reason[scope]}"):
+        tir.build(parse(LAUNCHES.format(row="vi - 1", scope=scope)), "cuda-sim")
+    func = parse(LAUNCHES.replace("S[{row}, vt]", "A[vi - 1, vt]").format(scope=scope))
     a, b = random_inputs(func, 0)
     tir.build(func, "cuda-sim")(a, b)
     np.testing.assert_array_equal(b, a + np.vstack([np.zeros((1, 8), "float32"), a[:-1]]))
+
+
+def test_a_sum_over_launches():
+    """One thread sums over four launches, each of which has registers of its own."""
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), B: T.Buffer((1,), "float32")):
+    S = T.alloc_buffer((1,), "float32", scope="local")
+    for k in range(4):
+        for t in T.thread_binding(1, thread="threadIdx.x"):
+            with T.block("S"):
+                vk = T.axis.reduce(4, k + t)
+                with T.init():
+                    S[0] = T.float32(0)
+                S[0] = S[0] + A[vk]
+                if vk == 3:
+                    B[0] = S[0]
+""")
+    with pytest.raises(BuildError, match="`S` .local memory. would be read by another thread"):
+        tir.build(func, "cuda-sim")

@@ -271,11 +271,11 @@ class Plan:
         call, around = scan.environment.call, list[Loop]()
         steps = steps[::-1]  # in program order
         for thread in scan.environment.value:
-            loops = tuple(self._loop(s, self._bound_to(s, thread, call)) for s in steps)
-            if len(loops) > 1:
-                yield Step("merge", loops, gives=loops[:1], call=call)
-            self.gone.update(loops[1:])
-            around.append(loops[0])
+            first, *others = (self._loop(s, self._bound_to(s, thread, call)) for s in steps)
+            if others:
+                yield Step("merge", (first, *others), gives=(first,), call=call)
+            self.gone.update(others)
+            around.append(first)
         self.moved_by |= dict.fromkeys(around, call)
         time = steps[0].leaves_of(next(iter(steps[0].op.axis)))
         yield Step("reorder", (*around, *(self._loop(steps[0], a) for a in time)), call=call)

@@ -179,9 +179,10 @@ class _Kernels:
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
     def _reduced(self, unit: Statement) -> set[Var]:
-        """The loops that ``unit`` reduces over."""
+        """The loops that ``unit`` reduces over; one thread shares its reduction with no other."""
         iterators = (*zip(unit.coords, unit.values), *unit.inner)
-        return {v for i, e in iterators if i in self.reductions for v in _vars(e)}
+        single = {v for v, ref in self.loops.items() if is_const(ref.node.extent, 1)}
+        return {v for i, e in iterators if i in self.reductions for v in _vars(e)} - single
 
     def _can_be_bound(self, unit: Statement) -> bool:
         """Whether a loop of ``unit`` may still be bound to a block axis that it lacks: one of its own in the
@@ -317,7 +318,7 @@ class _Kernels:
         return None
 
     def _advice(self, buffer: Buffer, reader: Statement) -> str:
-        wider = "global" if buffer.scope.startswith("shared") else "shared"
+        wider = "global" if buffer.scope.startswith("shared") or self._launching(reader) else "shared"
         return f"compute them in the same thread loop (compute_at), or give `{buffer.name}` the scope {wider}"
 
     def _across(self, unit: Statement, axes: tuple[str, ...]) -> bool:
@@ -340,7 +341,7 @@ class _Kernels:
         """The pairs of instances of ``s``, which writes ``buffer``, and ``t``, which reads it, that run in the same
         thread. None if all are: there is no violation."""
         wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
-        equal: list[tuple[Var, Var]] = []
+        equal = [(v, v) for v in self._launching(s.unit) if v in self._launching(t.unit)]
         for axis in axes:
             v, w = wrote.get(axis), reads.get(axis)
             if v is not None and w is not None:
@@ -351,6 +352,12 @@ class _Kernels:
                 nobody = s.before.domain()
                 return _related(s, t, []).domain_in(nobody.subtract(nobody))
         return _related(s, t, equal) if equal else None
+
+    def _launching(self, unit: Statement) -> list[Var]:
+        """The loops that launch the kernel of ``unit`` once for each iteration, with new memory; of a complete schedule."""
+        own = [v for v, _, _ in unit.loops]
+        first = next((n for n, v in enumerate(own) if v in self.loops), 0)
+        return own[:first] if self.final else []
 
     def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
         """Whether blocks of one kernel access only elements of global memory that no other block writes."""
