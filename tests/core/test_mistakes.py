@@ -118,6 +118,7 @@ CALLS = {
     "te.compute((8,), lambda i: A[i, 1.5])": "an index of `A` is an integer, not 1.5",
     'te.placeholder("8")': "extent 0 of `placeholder` is an integer, not '8'",
     'te.placeholder((8,), "flaot32")': "did you mean float32",
+    "te.placehodler": "did you mean placeholder",
     "te.placeholder((-1,))": "an extent is at least 0",
     "te.compute((8,), lambda i: None)": "legal: return the value of the element",
     "te.compute((8,), lambda i: A[i, 0] if A[i, 0] > 0 else A[i, 1])": "use T.if_then_else(cond, a, b)",

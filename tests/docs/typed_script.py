@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import tir
+from tir import ops, te
 from tir.script import ir as I
 from tir.script import tir as T
 
@@ -143,3 +144,37 @@ def checked() -> None:
         sch.bind("i_0", "threadIdx.x")
     except tir.ScheduleError as error:
         print(error)
+
+
+def expressions() -> tir.PrimFunc:
+    A = te.placeholder((16, 8), name="A")
+    k = te.reduce_axis((0, 8), "k")
+    total = te.compute((16,), lambda i: te.sum(A[i, k], axis=k), name="total")
+    result = ops.add(total, ops.exp(total))
+    s = te.create_schedule(result.op)
+    outer, inner = s[total].split(total.op.axis[0], factor=4)
+    s[total].reorder(outer, k, inner)
+    s[total].parallel(outer)
+    print(A.shape, result.dtype, result.op.name, s, ops.nn.softmax(A), A * 2.0)
+    func = te.create_prim_func([A, result])
+    module = tir.build(s, [A, result], "llvm")
+    module(np.ones((16, 8), "float32"), np.zeros(16, "float32"))
+    return func
+
+
+def tuned(func: tir.PrimFunc) -> None:
+    result = tir.tune(func, trials=1, seconds=1.0, verbose=False)
+    print(result.best_seconds, result.trials[0].origin, result.script)
+    sch: tir.Schedule = tir.tune.default(func, "llvm")
+    print(sch.mod, len(sch.history))
+
+
+def looked_at() -> None:
+    sch = tir.Schedule(matmul)
+    offers = sch.can("i")
+    print([offer.text for offer in offers if offer], offers[0].reason, sch.can.parallel("k").reason)
+    picture = sch.access_picture("A", "i")
+    print(sch.loop_tree(), sch.footprint(), picture, sch.diff(), sch.history[0].mod, sch["C"], sch.explore)
+    tir.testing.assert_same_result(matmul, sch.mod)
+    bounds = tir.testing.error_bounds(matmul, [np.ones((8, 8), "float32")] * 3)
+    print(bounds["C"].max(), tir.testing.programs)

@@ -136,7 +136,7 @@ WHEN_LOWERED = {
         lambda g: g.s[g.E].bind(g.x, te.thread_axis((0, 16), "threadIdx.x")),
         "`threadIdx.x` is declared with 16 threads, and the loop has 8",
     ),
-    "no thread axis of that name": (lambda g: g.s[g.E].bind(g.x, te.thread_axis("threadIdx.q")), "threadIdx.x/y/z"),
+    "no thread axis of that name": (lambda g: g.s[g.E].bind(g.x, te.thread_axis("threadIdx.q")), "threadIdx.z, threadIdx.y, threadIdx.x"),
     "a factor of no value": (lambda g: g.s[g.E].split(g.x, factor=te.var("q")), "`q`, which has no value"),
     "no memory of that name": (lambda g: g.s.cache_read(g.A, "regs", [g.C]), "no storage scope `regs`", "shared"),
     "rows aligned to 0": (lambda g: g.s[g.C].storage_align(g.i, 0, 4), "must be positive, not 0"),

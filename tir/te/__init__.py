@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from ..expr import const
+from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
 from .extern import ExternOp, extern
@@ -71,7 +72,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)
         return value
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}")
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
 def _is_pure(name: str) -> bool:
