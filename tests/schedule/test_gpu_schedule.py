@@ -486,3 +486,48 @@ def test_scopes_that_do_not_exist(scope, near):
     refused(lambda: sch.cache_write("C", 0, scope), "there is no storage scope", near)
     copy = sch.cache_read("C", 0, "wmma.matrix_a")
     refused(lambda: sch.set_scope(copy, 0, scope), "there is no storage scope")
+
+
+# ---------------------------------------------------------------- loops of one axis, nested
+
+FETCH = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((4, 16), "float32")):
+    for x in range(4):
+        with T.block("outer"):
+            vx = T.axis.spatial(4, x)
+            T.where({guard})
+            S = T.alloc_buffer((16,), scope="shared")
+            for m in range({times}):
+                for k in range(4):
+                    with T.block("copy"):
+                        v = T.axis.spatial(16, {start} + k)
+                        S[v] = A[v]
+            for j in range(4):
+                with T.block("use"):
+                    v = T.axis.spatial(16, {start} + j)
+                    B[vx, v] = S[v]
+"""
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        ({"start": "vx * 4"}, "what it does differs from thread to thread"),
+        ({"guard": "x < 3"}, "not every thread comes to its share of the work"),
+        ({"times": "vx + 1"}, "not every thread comes to its share of the work"),
+    ],
+)
+def test_shared_work_does_not_depend_on_the_thread_around_it(changed, words):
+    """The iterators and conditions of blocks between two loops of an axis say what differs, as the loop itself does."""
+    text = FETCH.format(**{"guard": "True", "times": 1, "start": "0", **changed})
+    for order in (("x", "k"), ("k", "x")):
+        sch = schedule(text)
+        sch.bind(order[0], "threadIdx.x")
+        refused(lambda: sch.bind(order[1], "threadIdx.x"), words)
+
+
+def test_work_that_is_the_same_in_every_thread_is_shared():
+    sch = schedule(FETCH.format(guard="True", times=1, start="0"))
+    sch.bind("x", "threadIdx.x")
+    sch.bind("k", "threadIdx.x")

@@ -14,7 +14,7 @@ from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.structure import constant, is_nest_of_blocks, vars_in
+from ...analysis.structure import constant, is_nest_of_blocks, path_to, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
@@ -29,6 +29,8 @@ from ...stmt import (
     BlockRealize,
     BufferStore,
     For,
+    IfThenElse,
+    LetStmt,
 )
 from ...visit import substitute, uses_var, walk
 from ..invariants import Keeps
@@ -319,6 +321,17 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     ``outer`` at once, so the copies of the work below ``inner`` must be the same, and the threads share it."""
     already = "{0} is already bound to loop {1} on the same path, and "
     views = views_under(state.func.body)
+    moved, condition = _moved_on_the_way(outer, inner)
+    require(
+        condition is None,
+        already + "{2} above loop {3} depends on {1}: not every thread comes to its share of the work",
+        axis,
+        outer.node,
+        condition,
+        inner.node,
+        nodes=[outer.node, inner.node],
+        legal=f"a condition on what is in loop {inner.name}, or loop {inner.name} unbound",
+    )
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
         parts = (
@@ -329,7 +342,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             else ()
         )
         require(
-            not any(outer.var in vars_in(e) for e in parts),
+            not any(moved & vars_in(e) for e in parts),
             already + "{2} below loop {3} uses {1}: what it does differs from thread to thread",
             axis,
             outer.node,
@@ -363,6 +376,24 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             inner.node,
             nodes=[outer.node, inner.node],
         )
+
+
+def _moved_on_the_way(outer: LoopRef, inner: LoopRef) -> tuple[set[Var], Expr | None]:
+    """The variables between two loops that depend on the outer one, with its own; and the first condition or extent between
+    them that does, if there is one."""
+    moved = {outer.var}
+    steering: list[Expr] = []
+    for item in path_to(outer.node.body, inner.node):
+        if isinstance(item, BlockRealize):
+            moved |= {v for v, value in item.bindings.items() if moved & vars_in(value)}
+            steering.append(item.predicate)
+        elif isinstance(item, LetStmt) and moved & vars_in(item.value):
+            moved.add(item.var)
+        elif isinstance(item, IfThenElse):
+            steering.append(item.condition)
+        elif isinstance(item, For):
+            steering += [item.min, item.extent]
+    return moved, next((e for e in steering if moved & vars_in(e)), None)
 
 
 def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int | None]) -> None:
