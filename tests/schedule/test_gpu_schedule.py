@@ -531,3 +531,25 @@ def test_work_that_is_the_same_in_every_thread_is_shared():
     sch = schedule(FETCH.format(guard="True", times=1, start="0"))
     sch.bind("x", "threadIdx.x")
     sch.bind("k", "threadIdx.x")
+
+
+def test_registers_of_a_symbolic_tile_are_refused_where_nothing_shows_who_wrote_them():
+    sch = schedule("""
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+""")
+    outer, inner = sch.split("i", [None, 32])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(inner, "threadIdx.y")
+    copy = sch.cache_read("B", 0, "local")
+    sch.compute_at(copy, outer)
+    threads, _ = sch.split("ax1", [32, None])
+    sch.bind(threads, "threadIdx.y")
+    with pytest.raises(tir.BuildError, match="cannot prove that `A_local` .* is read by the thread that wrote it"):
+        tir.build(sch.mod, target="cuda-sim")

@@ -7,7 +7,7 @@ the same block, in the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -240,14 +240,18 @@ class _Kernels:
         return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
 
     def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> Problem | None:
+        """The answer of exact sets, if they give one in bounded time. Undecided is accepted until no further loop is going to be
+        bound; then only what loops alone show to be right."""
         try:
             sides, context = self._sides(buffer, users)
-        except NotAffine:
+            with bounded():
+                return question(buffer, users, sides, context)
+        except (NotAffine, TooLong):
             return self._read_by_all(buffer, users) if self.final else None
-        return _decided(lambda s, c: question(buffer, users, s, c), sides, context)
 
     def _read_by_all(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
-        """Whether all threads of an axis read what each of them wrote for itself, whichever element that is."""
+        """Whether a loop of threads that write does not contain what reads: then it may be another thread, whichever element
+        that is."""
         axes = private_axes(buffer.scope)
         for w in users:
             for r in users:
@@ -256,14 +260,13 @@ class _Kernels:
                 if not _touches(w, buffer, True) or not _touches(r, buffer, False):
                     continue
                 wrote, reads = self.threads(w), self.threads(r, buffer)
-                loop = next((self.loops[wrote[a]] for a in axes if a in wrote and a not in reads), None)
-                if loop is not None and not is_const(loop.node.extent, 1):
+                apart = (self.loops[v] for a, v in wrote.items() if a in axes and reads.get(a) is not v)
+                loop = next((ref for ref in apart if not is_const(ref.node.extent, 1)), None)
+                if loop is not None:
                     return Problem(
                         (buffer.name, "readers"),
                         f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
-                        [
-                            f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in: all run it"
-                        ],
+                        [f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in"],
                         [w.node, r.node],
                         self._advice(buffer, r),
                     )
@@ -438,16 +441,6 @@ class _FinalKernels(_Kernels):
     is shared)."""
 
     final = True
-
-
-def _decided(ask: Callable[[Any, Any], Problem | None], sides: Any, context: Any) -> Problem | None:
-    """The answer, if exact sets give one in bounded time. Undecided is accepted here (unlike for dependences): the
-    simulator catches what slips through."""
-    try:
-        with bounded():
-            return ask(sides, context)
-    except TooLong:
-        return None
 
 
 def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
