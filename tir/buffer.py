@@ -29,7 +29,8 @@ class Range(Node):
     extent: Expr
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.min, Expr) and isinstance(self.extent, Expr)):
+        given: tuple[Any, Any] = self.min, self.extent
+        if not all(isinstance(value, Expr) for value in given):
             raise TypeError(
                 f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "
                 f"Range.of({self.min!r}, {self.extent!r}) makes the range between two numbers, without the second"

@@ -476,10 +476,13 @@ def main(A: T.Buffer((4,), "float32"), S: T.Buffer((1,), "float32")):
 # ---------------------------------------------------------------- scopes
 
 
-@pytest.mark.parametrize("scope", ["share.dyn", "sharde", "wmma.matrix_c", "registers"])
-def test_scopes_that_do_not_exist(scope):
+@pytest.mark.parametrize(
+    "scope, near",
+    [("share.dyn", "shared.dyn"), ("sharde", "shared"), ("wmma.matrix_c", "wmma.accumulator"), ("registers", "local")],
+)
+def test_scopes_that_do_not_exist(scope, near):
     sch = schedule(MATMUL)
-    refused(lambda: sch.cache_read("C", 0, scope), f"there is no storage scope `{scope}`", "shared.dyn")
-    refused(lambda: sch.cache_write("C", 0, scope), "there is no storage scope", "wmma.accumulator")
+    refused(lambda: sch.cache_read("C", 0, scope), f"there is no storage scope `{scope}`", near)
+    refused(lambda: sch.cache_write("C", 0, scope), "there is no storage scope", near)
     copy = sch.cache_read("C", 0, "wmma.matrix_a")
     refused(lambda: sch.set_scope(copy, 0, scope), "there is no storage scope")

@@ -109,7 +109,8 @@ def test_a_copy_is_one_serial_loop_and_a_flip_has_vectors():
 
 def test_moments_over_several_axes_are_partial_sums_in_vectors():
     x, scale, shift = (te.placeholder(s, name=n) for s, n in (((2, 4, 5, 64), "x"), ((4,), "scale"), ((4,), "shift")))
-    sch = tir.tune.default(te.create_prim_func([x, ops.nn.group_norm(x, scale, shift, 2)]), "llvm -num-cores=1")
+    func = te.create_prim_func([x, scale, shift, ops.nn.group_norm(x, scale, shift, 2)])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
     for stage in ("mean", "variance"):
         assert "vectorized" in kinds(sch, f"group_norm_{stage}_sum_rf_update")
 

@@ -4,7 +4,6 @@ count what it drew."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from ..analysis.structure import constant, has_load, vars_in
@@ -12,7 +11,7 @@ from ..arith import simplify
 from ..buffer import Buffer
 from ..expr import BufferLoad, Cast, Var, const
 from ..function import IRModule, PrimFunc
-from ..node import Node
+from ..node import Memo, Node
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
 from ..visit import substitute, walk
 
@@ -24,10 +23,13 @@ def _any(found: Callable[[PrimFunc], bool]) -> Question:
     return lambda module: any(found(f) for f in module.functions.values())
 
 
-@lru_cache(maxsize=8)
+_NODES: Memo[tuple[Node, ...]] = Memo()
+
+
 def _nodes(func: PrimFunc) -> tuple[Node, ...]:
     """Every node of the body: each of the questions below looks through them."""
-    return tuple(walk(func.body))
+    found = _NODES.get(func)
+    return _NODES.setdefault(func, tuple(walk(func.body))) if found is None else found
 
 
 def _realizes(func: PrimFunc) -> Iterator[BlockRealize]:
