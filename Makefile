@@ -7,6 +7,7 @@ EXAMPLES ?= 20000
 SEED ?= 0
 AGAINST ?= HEAD
 MUTANTS ?= 100
+SELECTION ?= core
 
 .PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants pythons replay counts bench bench-gpu site clean
 
@@ -55,9 +56,9 @@ mutants: $(VENV)/.installed
 replay: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.replay --against $(AGAINST) --jobs $(JOBS)
 
-# the wheel, the README and the core of the tests on every supported Python that is found here
+# the wheel, the README and a part of the tests on every supported Python that is found here; SELECTION=short: a minute for each
 pythons: $(VENV)/.installed
-	$(BIN)/python -m tests.tools.pythons
+	$(BIN)/python -m tests.tools.pythons --selection $(SELECTION)
 
 counts: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.counts

@@ -23,6 +23,7 @@ import tir
 from tests.gpu_examples import load
 from tir.analysis.dependence.oracle import Tier, tiers
 from tir.arith import Analyzer
+from tir.display import text_table
 from tir.library import attention, gemm, rows
 
 SETS = ("BasicSet", "BasicMap", "Set", "Map", "UnionSet", "UnionMap")
@@ -125,9 +126,12 @@ def files_entered() -> list[str]:
 
 
 def table(rows: dict[str, dict[str, int]]) -> str:
-    lines = [f"{'schedule':<16}" + "".join(f"{c:>18}" for c in COLUMNS)]
-    lines += [f"{name:<16}" + "".join(f"{row[c]:>18}" for c in COLUMNS) for name, row in rows.items()]
-    return "\n".join(lines)
+    return _text({name: [str(row[c]) for c in COLUMNS] for name, row in rows.items()})
+
+
+def _text(rows: dict[str, list[str]]) -> str:
+    head = ("schedule", *COLUMNS)
+    return text_table(head, [(name, *cells) for name, cells in rows.items()], right=range(1, len(head)))
 
 
 def parsed(text: str) -> dict[str, dict[str, int]]:
@@ -138,11 +142,11 @@ def parsed(text: str) -> dict[str, dict[str, int]]:
 
 def difference(old: dict[str, dict[str, int]], new: dict[str, dict[str, int]]) -> str:
     """The table of ``new``, with the old number after each one that differs."""
-    lines = [f"{'schedule':<16}" + "".join(f"{c:>28}" for c in COLUMNS)]
-    for name, row in new.items():
-        cells = [f"{row[c]}" if old.get(name, row)[c] == row[c] else f"{row[c]} (was {old[name][c]})" for c in COLUMNS]
-        lines.append(f"{name:<16}" + "".join(f"{cell:>28}" for cell in cells))
-    return "\n".join(lines)
+
+    def cell(now: int, before: int) -> str:
+        return str(now) if now == before else f"{now} (was {before})"
+
+    return _text({n: [cell(row[c], old.get(n, row)[c]) for c in COLUMNS] for n, row in new.items()})
 
 
 def main() -> None:

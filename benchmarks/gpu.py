@@ -21,6 +21,7 @@ import tir
 from codegen.cuda.driver import has_device
 from codegen.doctor import doctor
 from tests.gpu_examples import NAMES, load
+from tir.display import text_table
 from tir.dtype import DType
 from tir.interp.numbers import encode, is_small_float, storage_dtype
 from tir.script import parse
@@ -92,9 +93,7 @@ class Row:
 def table(rows: list[Row]) -> str:
     """The rows as text, with headings."""
     heads = ("kernel", "ms", "TFLOP/s", "of copy", "of torch", "of peak", "compile s")
-    lines = [heads, *(tuple(_shown(v) for v in asdict(row).values()) for row in rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
-    return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths)).rstrip() for line in lines)
+    return text_table(heads, [[_shown(v) for v in asdict(row).values()] for row in rows])
 
 
 def _shown(value: Any) -> str:

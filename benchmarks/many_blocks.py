@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tir
+from tir.display import text_table
 from tir.script import from_source
 
 SIZES = (10, 500, 1000)
@@ -103,10 +104,10 @@ def main() -> None:
     options.add_argument("--steps", action="store_true", help="no parsing and lowering")
     args = options.parse_args()
     found = [steps(size, args.repeat) for size in SIZES]
-    print(f"{'step, in ms':<24}" + "".join(f"{size:>9}" for size in SIZES) + f"{'500 : 10':>11}")
-    for name in STEPS:
-        row = [times[name] for times in found]
-        print(f"{name:<24}" + "".join(f"{t:>9.2f}" for t in row) + f"{row[1] / row[0]:>11.1f}")
+    head = ("step, in ms", *map(str, SIZES), "500 : 10")
+    rows = [(name, [times[name] for times in found]) for name in STEPS]
+    cells = [(name, *(f"{t:.2f}" for t in row), f"{row[1] / row[0]:.1f}") for name, row in rows]
+    print(text_table(head, cells, right=range(1, len(head))))
     for name, value in {} if args.steps else whole(SIZES[-1]).items():
         print(f"{name:<42}{value:>9.0f}")
 

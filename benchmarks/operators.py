@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.operators [--save] [name …]``: one thread of each, whose processor time is taken; the calls of all
 take turns, and the least time of each counts. Prints a table in Markdown; ``--save`` keeps it in ``operators.json`` with the
-name of the machine, from where ``python -m tir.ops._docs`` takes it.
+name of the machine, from where ``python -m tir.ops._docs`` takes it. With names, rows of other names stay as they were there.
 """
 
 from __future__ import annotations
@@ -326,7 +326,9 @@ def main() -> None:
         found = kept[row.name] = {k: round(t, 3) for k, t in least_milliseconds(calls_of(row, torch)).items()}
         print(times_row(row.name, found), end="", flush=True)
     if "--save" in sys.argv:
-        TABLE.write_text(json.dumps({**about(), "milliseconds": kept}, indent=1) + "\n", encoding="utf-8")
+        before = json.loads(TABLE.read_text(encoding="utf-8")) if wanted else {**about(), "milliseconds": {}}
+        before["milliseconds"] |= kept
+        TABLE.write_text(json.dumps(before, indent=1) + "\n", encoding="utf-8")
 
 
 def about() -> dict[str, Any]:

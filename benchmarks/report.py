@@ -11,6 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tir.display import text_table
+
 Row = dict[str, Any]
 COLOURS = {
     "NumPy": "#4c78a8",
@@ -54,11 +56,8 @@ def duration(seconds: float) -> str:
 
 def as_text(rows: Sequence[Row]) -> str:
     peers = columns(rows)
-    table = [head(peers), *(cells(row, peers) for row in rows)]
-    widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-    return "\n".join(
-        "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths))) for line in table
-    )
+    names = head(peers)
+    return text_table(names, [cells(row, peers) for row in rows], right=range(1, len(names)))
 
 
 def as_markdown(rows: Sequence[Row]) -> str:

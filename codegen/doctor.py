@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tir.display import html_table, text_table
 from tir.errors import TirError
 
 
@@ -24,10 +25,15 @@ class Diagnosis:
     lines: tuple[Line, ...]
 
     def __str__(self) -> str:
-        width = max(len(line.what) for line in self.lines)
-        return "\n".join(f"{'ok ' if line.ok else '-- '} {line.what.ljust(width)}  {line.text}" for line in self.lines)
+        return text_table((), self._cells())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table((), self._cells())
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [("ok" if line.ok else "--", line.what, line.text) for line in self.lines]
 
     def __getitem__(self, what: str) -> Line:
         return next(line for line in self.lines if line.what == what)

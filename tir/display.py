@@ -3,7 +3,7 @@ light or dark theme."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from html import escape
 from typing import Any, TypeVar
 
@@ -18,16 +18,16 @@ STYLE = (
 YES, NO, FAINT = "#3f9142", "#d1434b", "#848d97"  # mid-tones, legible on white and on black
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows under a head, columns as wide as they need; the columns numbered in ``right`` are aligned there.
+def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
+    """Rows under a head (empty: none), columns as wide as they need; the columns numbered in ``right`` are aligned there.
 
     >>> print(text_table(("loop", "runs"), [("i", "1"), ("j", "128")], right=[1]))
     loop  runs
     i        1
     j      128
     """
-    lines = [tuple(head), *map(tuple, rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    lines = [line for line in (tuple(head), *map(tuple, rows)) if line]
+    widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join(
         "  ".join(
             cell.rjust(w) if k in right else cell.ljust(w) for k, (cell, w) in enumerate(zip(line, widths))
@@ -36,18 +36,47 @@ def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequen
     )
 
 
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """The same as an HTML table. Long cells wrap, so that nothing is cut at the page's edge; leading spaces indent."""
+def html_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str = "",
+    *,
+    right: Container[int] = (),
+    code: Container[int] = (),
+    bold: Container[int] = (),
+    titles: Sequence[str] = (),
+) -> str:
+    """The same as an HTML table. Long cells wrap, so that nothing is cut at the page's edge; leading spaces indent.
+
+    ``right`` and ``code`` number columns, aligned right and shown as code; ``bold`` numbers rows; ``titles`` has what a
+    reader sees by pointing at each row.
+
+    >>> html_table((), [("1", "x < y")], right=[0], code=[1]).count("<code>x &lt; y</code>")
+    1
+    """
     above = f"<p><b>{escape(caption)}</b></p>" if caption else ""
-    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"{above}<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    names = "".join(_cell("th", cell, k in right, False) for k, cell in enumerate(head))
+    body = "".join(
+        _row_start(k in bold, titles[k] if titles else "")
+        + "".join(_cell("td", cell, c in right, c in code) for c, cell in enumerate(row))
+        + "</tr>"
+        for k, row in enumerate(rows)
+    )
+    table = f"<table>{f'<thead><tr>{names}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+    return f'{above}<div style="overflow-x:auto">{table}</div>'
 
 
-def _cell(text: str) -> str:
+def _row_start(bold: bool, title: str) -> str:
+    style = ' style="font-weight:bold"' if bold else ""
+    return f'<tr{style} title="{escape(title)}">' if title else f"<tr{style}>"
+
+
+def _cell(tag: str, text: str, right: bool, code: bool) -> str:
     indent = len(text) - len(text.lstrip())
-    style = f"text-align:left;white-space:normal;padding-left:{0.5 + indent / 2}em"
-    return f'<td style="{style}">{escape(text.strip())}</td>'
+    shown = escape(text.strip())
+    place = "text-align:right;white-space:nowrap" if right else "text-align:left;white-space:normal"
+    style = f"{place};padding-left:{0.5 + indent / 2}em"
+    return f'<{tag} style="{style}">{f"<code>{shown}</code>" if code else shown}</{tag}>'
 
 
 def svg_figure(width: float, height: float, *parts: str) -> str:
@@ -93,8 +122,17 @@ class CallableReport:
         return self
 
 
-# The languages of sources by kind, as pygments calls them; what it lacks is shown as plain text.
-_LEXERS = {"tir": "python", "lowered": "python", "llvm": "llvm", "llvm-opt": "llvm", "asm": "gas", "cuda": "cuda"}
+# The languages of sources by kind, as pygments calls them; it lacks that of "sass" (its own "sass" is style sheets).
+LANGUAGES = {
+    "tir": "python",
+    "lowered": "python",
+    "llvm": "llvm",
+    "llvm-opt": "llvm",
+    "asm": "gas",
+    "cuda": "cuda",
+    "ptx": "ptx",
+    "sass": "text",
+}
 
 
 class Source(Shown):
@@ -115,11 +153,12 @@ class Source(Shown):
         return Source, (str(self), self.kind)
 
     def _repr_html_(self) -> str:
-        if _LEXERS.get(self.kind) == "python":
+        language = LANGUAGES.get(self.kind, "text")
+        if language == "python":
             from .render import to_html
 
             return to_html(self)
-        body = "\n".join(highlighted_lines(self, _LEXERS.get(self.kind, "text")))
+        body = "\n".join(highlighted_lines(self, language))
         return f'<pre style="line-height:1.4;overflow-x:auto"><code style="white-space:pre">{body}</code></pre>'
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from codegen.module import Timing
-from tir.display import Source, html_table, svg_figure
+from tir.display import LANGUAGES, Source, html_table, svg_figure, text_table
 from tir.library import gemm
 from tir.script import tir as T
 
@@ -68,6 +68,29 @@ def test_sources_are_coloured_where_pygments_is(monkeypatch):
     assert source._repr_html_().count("<span") >= 3
     monkeypatch.setitem(__import__("sys").modules, "pygments.lexers", None)
     assert "<span" not in source._repr_html_() and "define void" in source._repr_html_()
+
+
+def test_every_language_of_a_source_is_known_to_pygments():
+    lexers = pytest.importorskip("pygments.lexers")
+    assert all(lexers.get_lexer_by_name(language) for language in LANGUAGES.values())
+    assert "<span" in Source(".visible .entry f()\n{\n  mov.u32 %r1, %tid.x; // which\n}", "ptx")._repr_html_()
+
+
+def test_columns_and_rows_of_a_table_have_their_look():
+    shown = ElementTree.fromstring(
+        html_table(("n", "code"), [("1", "x < y"), ("22", "")], right=[0], code=[1], bold=[1], titles=["", '"why"'])
+    )
+    first, second = shown.findall("table/tbody/tr")
+    assert "text-align:right" in first[0].get("style") and "text-align:left" in first[1].get("style")
+    assert first[1].find("code").text == "x < y" and first.get("title") is None and first.get("style") is None
+    assert second.get("title") == '"why"' and "bold" in second.get("style")
+    assert text_table((), []) == "" and text_table((), [("ok", "a"), ("-", "b")]) == "ok  a\n-   b"
+
+
+def test_the_doctor_is_shown_as_a_table():
+    found = tir.doctor()
+    shown = "".join(ElementTree.fromstring(found._repr_html_()).itertext())
+    assert all(line.what in shown and line.text in shown for line in found.lines)
 
 
 def test_a_footprint_is_a_method_of_the_schedule():

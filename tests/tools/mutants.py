@@ -26,11 +26,13 @@ from pathlib import Path
 
 from tests.tools.mutant_runner import Limits, run
 from tests.tools.mutant_sites import Mutant, is_python, mutants_of
+from tir.display import text_table
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 STORE = ROOT / "build" / "mutants"
 
+OUTCOMES = ("killed", "survived", "uncovered", "undecided", "equivalent")
 # the files of each room
 ROOMS = {
     "legality": ("tir/analysis/dependence/*.py", "tir/schedule/invariants/*.py"),
@@ -110,15 +112,13 @@ def summary(results: Iterable[Result], known: Iterable[str]) -> str:
         outcome = "equivalent" if result.key in equivalent and result.outcome != "killed" else result.outcome
         counts[result.room, outcome] += 1
         counts["all", outcome] += 1
-    rows = [f"{'room':10} killed survived uncovered undecided equivalent  score"]
+    rows = []
     for room in (*ROOMS, "all"):
-        numbers = [counts[room, o] for o in ("killed", "survived", "uncovered", "undecided", "equivalent")]
+        numbers = [counts[room, o] for o in OUTCOMES]
         if sum(numbers):
             score = f"{numbers[0] / sum(numbers[:4]):.1%}" if sum(numbers[:4]) else ""
-            rows.append(
-                f"{room:10} {numbers[0]:6} {numbers[1]:8} {numbers[2]:9} {numbers[3]:9} {numbers[4]:10} {score:>6}"
-            )
-    return "\n".join(rows)
+            rows.append((room, *map(str, numbers), score))
+    return text_table(("room", *OUTCOMES, "score"), rows, right=range(1, 7))
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:

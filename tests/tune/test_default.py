@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tests import te_programs
-from tir import te
+from tir import ops, te
 from tir.function import IRModule
 from tir.library import elementwise, rows
 from tir.testing import assert_same_result, random_inputs, random_program
@@ -92,6 +92,27 @@ def test_a_large_result_is_stored_past_the_caches():
     large, small = (tir.tune.default(elementwise.scale_add(n), "llvm -num-cores=2") for n in (1 << 26, 1 << 10))
     notes = [sch.get(sch.get_loops("out")[0]).annotations.get("pragma_nontemporal") for sch in (large, small)]
     assert notes == ["B", None]
+
+
+def test_a_copy_is_one_serial_loop_and_a_flip_has_vectors():
+    x = te.placeholder((300, 400), name="x")
+    copied, flipped = (
+        tir.tune.default(te.create_prim_func([x, made]), "llvm -num-cores=1")
+        for made in (ops.expand_dims(x, 0), ops.flip(x, 1))
+    )
+    assert set(kinds(copied, "expand_dims")) == {"serial"}
+    assert kinds(flipped, "flip")[-1] == "vectorized"
+    given, out = np.arange(120000, dtype="f4").reshape(300, 400), np.zeros((1, 300, 400), "f4")
+    tir.build(copied.mod)(given, out)
+    np.testing.assert_array_equal(out[0], given)
+
+
+def test_moments_over_several_axes_are_partial_sums_in_vectors():
+    x, scale, shift = (te.placeholder(s, name=n) for s, n in (((2, 4, 5, 64), "x"), ((4,), "scale"), ((4,), "shift")))
+    func = te.create_prim_func([x, scale, shift, ops.nn.group_norm(x, scale, shift, 2)])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    for stage in ("mean", "variance"):
+        assert "vectorized" in kinds(sch, f"group_norm_{stage}_sum_rf_update")
 
 
 def test_a_sum_of_rows_becomes_partial_sums_in_vectors():

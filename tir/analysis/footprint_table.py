@@ -12,6 +12,7 @@ from ..target import Target
 
 LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory
 HEAD = ("loop", "runs", "touched", "reuse", "flops", "flops/byte", "held by")
+NUMBERS = range(1, 6)  # the columns with numbers
 INDENT = "\u00a0\u00a0"  # spaces that a picture keeps
 COLOURS = {"registers": "#54a24b", "L1": "#4c78a8", "L2": "#9d7bb5", "L3": "#f2a241", "memory": "#d1495b"}
 COLOURS["compute"] = "#54a24b"
@@ -194,16 +195,13 @@ def bounds(found: Footprint) -> list[tuple[str, str, str]]:
 
 
 def as_text(found: Footprint) -> str:
-    table = text_table(HEAD, map(cells, found.rows), right=range(1, 6))
-    out = [f"{found.name}: {verdict(found)}", table, ""]
-    for level, amount, time in bounds(found):
-        mark = "  <- bottleneck" if level == found.bottleneck else ""
-        out.append(f"{level:<8} {amount:>12} {time:>10}{mark}")
-    return "\n".join(out)
+    table = text_table(HEAD, map(cells, found.rows), NUMBERS)
+    levels = [(*row, "<- bottleneck" if row[0] == found.bottleneck else "") for row in bounds(found)]
+    return f"{found.name}: {verdict(found)}\n{table}\n\n{text_table((), levels, right=(1, 2))}"
 
 
 def as_html(found: Footprint) -> str:
-    table = html_table(HEAD, map(cells, found.rows), f"{found.name}: {verdict(found)}")
+    table = html_table(HEAD, map(cells, found.rows), f"{found.name}: {verdict(found)}", right=NUMBERS)
     return f"{table}{as_svg(found)}{roofline_figure(found)}"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..display import LANGUAGES
 from ..function import IRModule
 from ..target import Target
 from ..transform import cpu_pipeline, gpu_pipeline, lower
-
-_LANGUAGES = {"llvm": "llvm", "llvm-opt": "llvm", "asm": "gas", "cuda": "cuda", "ptx": "text"}
 
 
 def stages(target: Target | None) -> list[str]:
@@ -31,7 +30,7 @@ def source(mod: IRModule, target: Target | None, stage: str) -> tuple[str, str]:
     from codegen.build import build
 
     chosen: Any = Target("cuda", **where.attrs) if where.kind == "cuda-sim" else where
-    return str(build(mod, chosen).source(kind)), _LANGUAGES[kind]
+    return str(build(mod, chosen).source(kind)), LANGUAGES[kind]
 
 
 def mark(text: str, name: str) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..display import html_table, svg_box, svg_figure, svg_text, text_table
 
 HEAD = ("kernel", "buffer", "scope", "bytes", "lifetime", "offset")
+NUMBERS = (0, 3, 5)  # the columns with numbers
 COLOURS = ("#4c78a8", "#54a24b", "#b7791f", "#9d7bb5", "#d1495b", "#1b8a9e")
 _HEIGHT, _WIDTH, _STEP = 200, 620, 46  # pixels: of all bytes of a scope, of a kernel, and of a statement at most
 
@@ -30,10 +31,10 @@ class SharedMemoryPlan(tuple[PlannedBuffer, ...]):
     (``svg()``)."""
 
     def __repr__(self) -> str:
-        return text_table(HEAD, self._rows(), right=(0, 3, 5)) if self else "no shared memory"
+        return text_table(HEAD, self._rows(), NUMBERS) if self else "no shared memory"
 
     def _repr_html_(self) -> str:
-        return html_table(HEAD, self._rows()) + self.svg() if self else "<p>no shared memory</p>"
+        return html_table(HEAD, self._rows(), right=NUMBERS) + self.svg() if self else "<p>no shared memory</p>"
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(str(b.kernel), b.name, b.scope, str(b.bytes), f"{b.first}..{b.last}", str(b.offset)) for b in self]

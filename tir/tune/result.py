@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..display import html_table, text_table
 from ..errors import TirError
 from ..function import IRModule
 from ..schedule import Schedule
@@ -69,19 +70,13 @@ class Trials(Sequence[Trial]):
         ]
 
     def __repr__(self) -> str:
-        rows = [self.HEAD, *self.rows]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(self.HEAD))]
-        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows)
+        return text_table(self.HEAD, self.rows)
 
     def _repr_html_(self) -> str:
         best = min((t.seconds for t in self._trials), default=math.inf)
-        head = "".join(f"<th>{cell}</th>" for cell in self.HEAD)
-        body = ""
-        for trial, row in zip(self._trials, self.rows):
-            mark = ' style="font-weight:bold"' if trial.seconds == best < math.inf else ""
-            note = html.escape(trial.result.error[:500]) if trial.result is not None else ""
-            body += f'<tr{mark} title="{note}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        fastest = [k for k, t in enumerate(self._trials) if t.seconds == best < math.inf]
+        errors = ["" if t.result is None else t.result.error[:500] for t in self._trials]
+        return html_table(self.HEAD, self.rows, bold=fastest, titles=errors)
 
 
 class Result:

@@ -7,6 +7,7 @@ import linecache
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...display import NO, html_table, text_table
 from ...errors import RunError
 
 MAX_FINDINGS = 64  # distinct ones; the same fault at the same pair of lines is only counted
@@ -128,6 +129,7 @@ _HEAD = (
     "redundant",
     "text",
 )
+_NUMBERS = (0, *range(3, 10))  # the columns with numbers
 
 
 @dataclass
@@ -202,33 +204,14 @@ class SimReport:
 
     def __str__(self) -> str:
         lines = [self.summary(), *(str(f) for f in self.findings)]
-        rows = [_HEAD[:-1], *(r[:-1] for r in self.rows())]
-        widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
-        if len(rows) > 1:
-            lines.extend("  ".join(_pad(r[k], w, k) for k, w in enumerate(widths)).rstrip() for r in rows)
+        if self.accesses:
+            lines.append(text_table(_HEAD[:-1], [row[:-1] for row in self.rows()], _NUMBERS))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        def cells(row: tuple[str, ...], tag: str) -> str:
-            made = []
-            for column, text in enumerate(row):
-                words = column in (1, 2, len(row) - 1)
-                last = column == len(row) - 1  # the statement: it wraps, so that nothing is cut at the page's edge
-                style = f"text-align:{'left' if words else 'right'};white-space:{'normal' if last else 'nowrap'}"
-                shown = html.escape(text)
-                made.append(
-                    f'<{tag} style="{style}">{f"<code>{shown}</code>" if last and tag == "td" else shown}</{tag}>'
-                )
-            return f"<tr>{''.join(made)}</tr>"
-
-        faults = "".join(f'<pre style="color:#d1434b">{html.escape(str(f))}</pre>' for f in self.findings)
-        table = "".join(cells(r, "td") for r in self.rows())
-        table = f'<div style="overflow-x:auto"><table>{cells(_HEAD, "th")}{table}</table></div>'
+        faults = "".join(f'<pre style="color:{NO}">{html.escape(str(f))}</pre>' for f in self.findings)
+        table = html_table(_HEAD, self.rows(), right=_NUMBERS, code=[len(_HEAD) - 1])
         return f"<p>{html.escape(self.summary())}</p>{faults}{table}"
-
-
-def _pad(text: str, width: int, column: int) -> str:
-    return text.ljust(width) if column in (1, 2) else text.rjust(width)
 
 
 class SimulationError(RunError):

@@ -75,13 +75,18 @@ class Groups:
 
         return mean, self.mean(squared, "variance")
 
+    def scale(self, variance: Tensor, epsilon: float, indices: Sequence[Any]) -> Expr:
+        """``1 / sqrt(variance + epsilon)`` of the group of the element at ``indices``: the same for all of the group, so that
+        loops over its elements divide once."""
+        return te.const(1, self.inner) / te.sqrt(self.of_group(variance, indices) + te.const(epsilon, self.inner))
+
 
 def _scaled(groups: Groups, mean: Tensor | None, variance: Tensor, epsilon: float, scale: Any, shift: Any) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon)``, times ``scale`` and plus ``shift``: functions of indices, or None."""
 
     def element(*i: Any) -> Expr:
         value = groups.at(i) if mean is None else groups.at(i) - groups.of_group(mean, i)
-        value = value / te.sqrt(groups.of_group(variance, i) + te.const(epsilon, groups.inner))
+        value = value * groups.scale(variance, epsilon, i)
         value = value if scale is None else value * scale(i).astype(groups.inner)
         value = value if shift is None else value + shift(i).astype(groups.inner)
         return value.astype(groups.data.dtype)
@@ -364,7 +369,7 @@ def group_norm(
     def element(*i: Any) -> Expr:
         at = (*i[:channel], i[channel] // size, i[channel] % size, *i[channel + 1 :])
         value = data(*i).astype(groups.inner) - groups.of_group(mean, at)
-        value = value / te.sqrt(groups.of_group(variance, at) + te.const(epsilon, groups.inner))
+        value = value * groups.scale(variance, epsilon, at)
         scale, shift = (p(i[channel]).astype(groups.inner) for p in both)
         return (value * scale + shift).astype(data.dtype)
 

@@ -20,10 +20,10 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     stages = stages_of(sch, nest)
     sums = [s for s in stages if s.reduce]
-    if not sums or not all(is_of_rows(s, nest) for s in stages):
+    lanes = env.lanes(nest.width)
+    if not sums or not all(is_of_rows(s, nest) for s in stages) or any(_is_of_planes(s, lanes) for s in sums):
         return []
     made = sch.copy()
-    lanes = env.lanes(nest.width)
     parts: dict[str, list[BlockRV]] = {}
     for stage in sums:
         along = stage.reduce[-1]
@@ -55,6 +55,12 @@ def stages_of(sch: Schedule, nest: Nest) -> list[Nest]:
     found = [Nest.of(sch, name) for name in blocks if name in inside - {nest.name}]
     stages = [s for s in found if s is not None]
     return stages if len(stages) == len(found) else []
+
+
+def _is_of_planes(stage: Nest, lanes: int) -> bool:
+    """Whether a sum walks along the last of several axes that it reduces: a rule of reductions makes vectors of it."""
+    *others, along = stage.reduce
+    return bool(others) and walks(stage, along) and along.size >= 2 * lanes
 
 
 def is_of_rows(stage: Nest, of: Nest) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from ...expr import BufferLoad, Call
 from ...schedule import LoopRV, Schedule
 from ...target import streams
 from ..nest import USUAL, Axis, Nest, extent_of
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
-CHUNK = 1 << 14  # elements of a parallel chunk of one long loop
+COPIED = 1 << 16  # bytes that the C library copies rather than a loop of vectors
 
 
 @rule(targets=("llvm",), order=80)
@@ -26,7 +27,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     else:
         axes = list(nest.axes)
     outer, last, size = _fused(made, nest, axes)
-    if nest.contiguous() is axes[-1]:
+    if nest.contiguous() is axes[-1] and not (size == nest.runs and _is_copy(nest, axes[-1])):
         last = vectorize(made, last, size, env.lanes(nest.width), UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
@@ -46,6 +47,20 @@ def _fused(sch: Schedule, nest: Nest, axes: list[Axis]) -> tuple[list[LoopRV], L
         loop = sch.fuse(around.loop, loop)
         size *= around.size
     return [a.loop for a in outer], loop, size
+
+
+def _is_copy(nest: Nest, last: Axis) -> bool:
+    """Whether elements are copied from neighbours to neighbours, in a result that the caches keep: as one serial loop that
+    is the C library's ``memcpy``, which does not read the lines that it overwrites."""
+    value = getattr(nest.block.body, "value", None)
+    value = value.args[0] if isinstance(value, Call) and value.op == "reinterpret" else value
+    width = nest.width // 8
+    return (
+        isinstance(value, BufferLoad)
+        and nest.runs * width >= COPIED
+        and not streams(nest.runs, width)
+        and all(a.stride(last.var) == 1 for a in nest.accesses)
+    )
 
 
 def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1) -> LoopRV:
