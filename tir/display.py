@@ -15,6 +15,7 @@ STYLE = (
     f".tir-shown{{color:{_TEXT.format('#1f2328')}}}"
     f"@media (prefers-color-scheme:dark){{.tir-shown{{color:{_TEXT.format('#e6edf3')}}}}}"
 )
+SHORT = 16  # characters in a cell that never wraps
 YES, NO, FAINT = "#3f9142", "#d1434b", "#848d97"  # mid-tones, legible on white and on black
 
 
@@ -74,8 +75,8 @@ def _row_start(bold: bool, title: str) -> str:
 def _cell(tag: str, text: str, right: bool, code: bool) -> str:
     indent = len(text) - len(text.lstrip())
     shown = escape(text.strip())
-    place = "text-align:right;white-space:nowrap" if right else "text-align:left;white-space:normal"
-    style = f"{place};padding-left:{0.5 + indent / 2}em"
+    wraps = "normal" if len(shown) > SHORT and not right else "nowrap"
+    style = f"text-align:{'right' if right else 'left'};white-space:{wraps};padding-left:{0.5 + indent / 2}em"
     return f'<{tag} style="{style}">{f"<code>{shown}</code>" if code else shown}</{tag}>'
 
 
