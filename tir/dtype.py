@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from typing import Any, NamedTuple, cast
-
-import ml_dtypes
-import numpy as np
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .names import did_you_mean
-from .small_floats import SMALL_FLOATS
+
+if TYPE_CHECKING:
+    from .small_floats import SmallFloat
 
 _PATTERN = re.compile(r"(int|uint|float)(\d+)?$")
 CLASSIC = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}  # TVM's names before ml_dtypes had any
@@ -26,16 +28,31 @@ class _Floats(NamedTuple):
     greatest: float
 
 
-def _floats(dtype: np.dtype[Any]) -> _Floats:
-    about = cast(Any, ml_dtypes.finfo(dtype))  # of types that NumPy has, it asks NumPy
+_IEEE = {
+    "float16": _Floats(11, -24, -65504.0, 65504.0),
+    "float32": _Floats(24, -149, -3.4028234663852886e38, 3.4028234663852886e38),
+    "float64": _Floats(53, -1074, -sys.float_info.max, sys.float_info.max),
+}
+_NO_FLOATS = ("int", "uint", "bool", "handle", "void")
+
+
+def _small_floats() -> Mapping[str, SmallFloat]:
+    """The floating types of ml_dtypes; asked for when one is named, since they load NumPy."""
+    from .small_floats import SMALL_FLOATS
+
+    return SMALL_FLOATS
+
+
+@functools.cache
+def _floats(element: str) -> _Floats:
+    """What a scalar floating type is."""
+    if element in _IEEE:
+        return _IEEE[element]
+    import ml_dtypes
+
+    about = cast(Any, ml_dtypes.finfo(_small_floats()[element].numpy))
     smallest = math.frexp(float(about.smallest_subnormal))[1] - 1
     return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max))
-
-
-_FLOATS = {
-    **{name: _floats(np.dtype(name)) for name in ("float16", "float32", "float64")},
-    **{name: _floats(small.numpy) for name, small in SMALL_FLOATS.items()},
-}
 
 
 class DType(str):
@@ -83,7 +100,7 @@ class DType(str):
             if found is None:
                 found = str.__new__(cls, text)
                 found.code, found.bits, found.lanes = code, bits, lanes
-                found.is_int, found.is_float = code in ("int", "uint"), _spell(code, bits, 1) in _FLOATS
+                found.is_int, found.is_float = code in ("int", "uint"), code not in _NO_FLOATS
                 found.is_bool, found.is_handle = code == "bool", code == "handle"
                 found.min_value, found.max_value = _ends(code, bits)
                 cls._interned[text] = found
@@ -113,12 +130,12 @@ class DType(str):
         >>> DType("float32").digits, DType("bfloat16").digits
         (24, 8)
         """
-        return _FLOATS[self.element].digits
+        return _floats(self.element).digits
 
     @property
     def least_normal(self) -> float:
         """The smallest positive number of a floating type that has all its digits."""
-        return math.ldexp(1.0, _FLOATS[self.element].least_exponent + self.digits - 1)
+        return math.ldexp(1.0, _floats(self.element).least_exponent + self.digits - 1)
 
     def holds(self, value: float) -> bool:
         """Whether a lane of floating type has ``value``, rounded: it is not finite, or does not round to infinity.
@@ -145,7 +162,7 @@ class DType(str):
             return False
         if not self.is_float:
             return value == int(value)
-        return _is_multiple(value, max(math.frexp(value)[1] - self.digits, _FLOATS[self.element].least_exponent))
+        return _is_multiple(value, max(math.frexp(value)[1] - self.digits, _floats(self.element).least_exponent))
 
 
 def _ends(code: str, bits: int) -> tuple[int | float, int | float]:
@@ -154,8 +171,10 @@ def _ends(code: str, bits: int) -> tuple[int | float, int | float]:
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     if code in ("uint", "bool"):
         return 0, (1 << bits) - 1
-    known = _FLOATS.get(_spell(code, bits, 1))
-    return (0, 0) if known is None else (known.least, known.greatest)
+    if code in _NO_FLOATS:
+        return 0, 0
+    known = _floats(_spell(code, bits, 1))
+    return known.least, known.greatest
 
 
 def _is_multiple(value: float, exponent: int) -> bool:
@@ -177,19 +196,21 @@ def _parse(name: str) -> tuple[str, int, int]:
         bits = {"bool": 1, "handle": 64}.get(base, 0)
         return base or "void", bits, lanes
     base = CLASSIC.get(base, base)
-    small = SMALL_FLOATS.get(base)
-    if small is not None:
-        return "bfloat" if base == "bfloat16" else base, small.bits, lanes
     scalar = _PATTERN.fullmatch(base)
     if scalar:
         code = scalar.group(1)
         bits = int(scalar.group(2) or 32)
         if bits in _LEGAL_BITS[code] and lanes >= 1:
             return code, bits, lanes
+    else:
+        small = _small_floats().get(base)
+        if small is not None:
+            return "bfloat" if base == "bfloat16" else base, small.bits, lanes
     usual = [f"{code}{bits}" for code, sizes in _LEGAL_BITS.items() for bits in sizes]
     raise ValueError(
         f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
-        f"{', '.join(SMALL_FLOATS)}, optionally with lanes as in 'float32x4'{did_you_mean(base, [*usual, *SMALL_FLOATS])}"
+        f"{', '.join(_small_floats())}, optionally with lanes as in 'float32x4'"
+        f"{did_you_mean(base, [*usual, *_small_floats()])}"
     )
 
 
