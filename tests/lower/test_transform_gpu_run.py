@@ -9,9 +9,10 @@ import pytest
 import tir
 from tests.gpu_passes import ORDERS, run_everywhere
 from tir import BuildError, config, transform
+from tir.expr import Call
 from tir.interp import run
 from tir.script import parse
-from tir.stmt import BufferStore, Evaluate
+from tir.stmt import BufferStore, Evaluate, IfThenElse
 from tir.testing import assert_roundtrip, random_inputs, random_program, random_schedule
 from tir.transform.pipeline import gpu_pipeline, name_of
 from tir.visit import walk
@@ -379,6 +380,30 @@ def f(A: T.Buffer((64,), "float32"), n: T.Buffer((64,), "int32")):
                 A[tx] = S[63 - tx]
 """)
     assert "threads need a barrier between" in said and "not all threads of the block get there" in said
+
+
+def test_a_barrier_in_a_loop_that_may_be_empty_is_moved_out_of_a_divergent_condition():
+    """The loop has a barrier though not every run of it has one."""
+    text = """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), times: T.int32):
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("tile"):
+            T.reads(A[0:64])
+            T.writes(A[0:64])
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            S[tx] = A[tx]
+            if tx < 60:
+                for k in range(times):
+                    S[tx] = S[63 - tx] + T.float32(1)
+            A[tx] = S[tx]
+"""
+    (kernel,) = [
+        f for f in tir.lower(parse(text), target="cuda-sim").functions.values() if f.attrs["calling_conv"] != "host"
+    ]
+    for item in walk(kernel.body):
+        if isinstance(item, IfThenElse):
+            assert not any(isinstance(n, Call) and n.op == "tvm_storage_sync" for n in walk(item))
 
 
 def test_a_condition_on_what_a_thread_loaded_is_parted():

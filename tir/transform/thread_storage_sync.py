@@ -33,7 +33,8 @@ _TRIES = 6
 
 
 class Effect(NamedTuple):
-    """A statement with its barriers; its accesses before the first, and after the last one (``barrier``: has one)."""
+    """A statement with its barriers; its accesses before the first, and after the last one (``barrier``: all its runs have
+    one)."""
 
     stmt: Stmt
     head: list[Access]
@@ -56,6 +57,11 @@ def barrier() -> Stmt:
 
 def is_barrier(s: Any) -> bool:
     return isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == "tvm_storage_sync"
+
+
+def _has_barrier(s: Stmt) -> bool:
+    """Whether there is a barrier in a statement, be it in a loop that may have no iterations."""
+    return any(is_barrier(n) for n in walk(s))
 
 
 def _is_wait(s: Any) -> bool:
@@ -190,7 +196,7 @@ class _Placer:
         self.accesses.loops.append(self.accesses.loop(s))
         made = self.rounds(s.body, s.loop_var)
         self.accesses.loops.pop()
-        if made.barrier and (self.varies(s.min) or self.varies(s.extent)):
+        if (self.varies(s.min) or self.varies(s.extent)) and _has_barrier(made.stmt):
             raise Divergent(*self.culprits(s, made))
         stmt = s if made.stmt is s.body else s.replace(body=made.stmt)
         runs = isinstance(s.extent, IntImm) and s.extent.value > 0
@@ -220,7 +226,7 @@ class _Placer:
         then = self.conditional(as_bool(s.condition), s.then_case)
         other = None if s.else_case is None else self.conditional(logical_not(s.condition), s.else_case)
         parts = [then] if other is None else [then, other]
-        if any(p.barrier for p in parts) and self.varies(s.condition):
+        if self.varies(s.condition) and any(_has_barrier(p.stmt) for p in parts):
             return self.inward(s, then, other)
         made = s
         if then.stmt is not s.then_case or (other is not None and other.stmt is not s.else_case):
@@ -267,7 +273,7 @@ class _Placer:
         made = self.place(s.body, [])
         found = [*tested, *self.accesses.of(s.body)]
         pair = self.conflicts.any([a.from_before(Var("_"), False) for a in found], found) if self.threads else None
-        if pair is None and not made.barrier:
+        if pair is None and not _has_barrier(made.stmt):
             return Effect(s, found, found, False)
         if self.varies(s.condition):
             raise Divergent(*self.culprits(s, made))
@@ -276,7 +282,7 @@ class _Placer:
 
     def culprits(self, s: Any, made: Effect) -> tuple[Any, Any]:
         """Two accesses under ``s`` that need a barrier between them, for the message."""
-        if any(is_barrier(n) for n in walk(s)):
+        if _has_barrier(s):
             return s, next(n for n in walk(s) if is_barrier(n))
         found = self.accesses.of(s)
         pair = self.conflicts.any(found, found)
