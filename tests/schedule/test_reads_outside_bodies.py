@@ -8,6 +8,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.testing import assert_same_result
 
 PLACES = {
     "predicate": """
@@ -300,10 +301,12 @@ def test_what_a_condition_reads_cannot_be_inlined():
         s.compute_inline("U")
 
 
-def test_a_block_does_not_move_out_of_its_condition():
-    s = tir.Schedule(parse(consumer_of_a_local_buffer("if")))
-    with pytest.raises(tir.ScheduleError, match="run under the condition"):
-        s.reverse_compute_at("D", s.get_loops("U")[0])
+def test_a_condition_around_a_block_moves_with_it():
+    func = parse(consumer_of_a_local_buffer("if"))
+    s = tir.Schedule(func)
+    s.reverse_compute_at("D", s.get_loops("U")[0])
+    assert "T.where(A[i] > 0)" in s.mod.script()
+    assert_same_result(func, s.mod)
 
 
 def test_a_predicate_moves_with_its_block():

@@ -127,7 +127,7 @@ def test_the_parameter_the_kind_and_the_value_are_named():
         (lambda: sch.fuse("B.i", "B.j", name=-1), "`name` is a string or None, not int: -1"),
         (lambda: sch.split("B.j", 4), "`factors` is a list (ints, integer expressions or None) or None, not int: 4"),
         (lambda: sch.parallel("B.i", unsafe="yes"), "`unsafe` is True or False, not str: 'yes'"),
-        (lambda: sch.pad_einsum("C", [1.5]), "`padding` is a list of ints, not a list: [1.5]"),
+        (lambda: sch.pad_einsum("C", [1.5]), "`padding[0]` is an int, not float: 1.5"),
         (
             lambda: sch.cache_read("C", None, "local"),
             "`read_buffer_index` is an int, a string or a buffer, not NoneType: None",
