@@ -284,7 +284,7 @@ def test_negative_index() -> None:
 
 def test_wrong_number_of_indices() -> None:
     sch = schedule(TWO)
-    refused(lambda: sch.transform_layout("B", "B", lambda i: (i,)), "takes 1 indices, but the buffer has 2 axes")
+    refused(lambda: sch.transform_layout("B", "B", lambda i: (i,)), "takes 1 index, but the buffer has 2 axes")
 
 
 def test_a_function_that_fails() -> None:

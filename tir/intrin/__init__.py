@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from .tensor_intrin import TensorIntrin
 
 if TYPE_CHECKING:
-    from . import amx, cuda, dot_product_common, x86
+    from . import amx, cuda, dot_product_common, dot_products, x86
 
-__all__ = ["TensorIntrin", "amx", "cuda", "dot_product_common", "x86"]
+__all__ = ["TensorIntrin", "amx", "cuda", "dot_product_common", "dot_products", "x86"]
 
 
 def __getattr__(name: str) -> ModuleType:
