@@ -80,3 +80,11 @@ def test_columns_that_overflow_the_cache_are_multiplied_apart():
     sch = tir.tune.default(func, SMALL.format(1, 256))
     assert sch.get_loops(f"{first}_update")[0] != sch.get_loops("B")[0]
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_a_sum_whose_loop_stands_outside_of_the_rows_is_left_to_other_rules():
+    func, _ = CHAINS["perceptron"]()
+    sch = tir.Schedule(func)
+    i, j, h = sch.get_loops("B")
+    sch.reorder(h, i, j)
+    assert_same_result(func, tir.tune.default(sch.mod["main"], SMALL.format(1, 4096)).mod, engines=("llvm",))

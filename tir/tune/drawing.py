@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -23,7 +24,7 @@ ALIKE = 0.6  # share of the steps of two traces that are the same where one is m
 SURPRISE = 4  # one of so many schedules is not the next best one, but any
 
 
-class Source:
+class Source(ABC):
     """The schedules of a program that a search chooses from.
 
     ``enough`` are drawn before the first is measured; ``ordered`` says that they are measured in the order in which they
@@ -33,9 +34,9 @@ class Source:
     enough = 300
     ordered = False
 
+    @abstractmethod
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         """Up to ``count`` schedules at random, each kind of them early on."""
-        raise NotImplementedError
 
     def neighbours(self, sch: Schedule) -> Iterator[Schedule] | None:
         """The schedules next to one; None where they are its trace with one decision changed."""

@@ -12,6 +12,7 @@ from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
 from ..arith.linear import key, linear
 from ..buffer import Buffer
+from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
 from ..op import effect_of
 from ..schedule import BlockRV, LoopRV, Schedule
@@ -185,10 +186,13 @@ def kinds_under(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> set[str]:
 
 
 def loop_of(sch: Schedule, block: str, var: Var, inside: LoopRV) -> LoopRV:
-    """The loop inside of ``inside`` that the iterator ``var`` of a block runs with."""
+    """The loop inside of ``inside`` that the iterator ``var`` of a block runs with. Raises ``ScheduleError`` if it is outside."""
     value = index_of(sch.func).blocks[block].node.bindings[var]
     loops = sch.get_loops(block)
-    return next(loop for loop in loops[loops.index(inside) + 1 :] if uses_var(value, loop.var))
+    found = next((loop for loop in loops[loops.index(inside) + 1 :] if uses_var(value, loop.var)), None)
+    if found is None:
+        raise ScheduleError(f"{var.name} of {block} does not run inside of loop {inside.name}")
+    return found
 
 
 def extent_of(sch: Schedule, loop: LoopRV) -> int:

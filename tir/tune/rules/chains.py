@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...errors import ScheduleError
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Nest, loop_of, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .contraction import Contraction, Tiling
-from .reductions import in_parts, place_parts, walks
+from .reductions import parts_of, place_parts
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, vectorize
 
@@ -59,11 +60,7 @@ class _Chain:
     def apply(self, sch: Schedule, heights: list[int]) -> Schedule:
         """The schedule, with strips of the likeliest of ``heights``."""
         products = [self._pack(sch, product) for product in self.products]
-        parts: dict[str, list[BlockRV]] = {}
-        for stage in self.sums:
-            along, lanes = stage.reduce[-1], self.env.lanes(stage.width)
-            if len(stage.reduce) == 1 and walks(stage, along) and along.size >= 2 * lanes and len(stage.stores) == 1:
-                parts[stage.name] = in_parts(sch, stage.name, along, lanes)
+        parts = {stage.name: parts_of(sch, stage, self.env.lanes(stage.width)) for stage in self.sums}
         *outer, row = (a.loop for a in self.nest.spatial[:-1])
         height = choose(sch, heights, [1 + 0.05 * n for n in range(len(heights))])
         strip, _ = sch.split(row, [None, height])
@@ -97,7 +94,8 @@ class _Chain:
         nest = Nest.of(sch, name)
         made = nest and Contraction.of(nest)
         tiling = made and Tiling.of(made, VECTORS, lanes, self.env)
-        assert made is not None and tiling is not None
+        if made is None or tiling is None:
+            raise ScheduleError(f"{name} is no product that is tiled once its columns are whole vectors")
         if pack is not None:
             sch.transform_layout(pack, ("write", 0), tiling.layout())
         return made, tiling, pack

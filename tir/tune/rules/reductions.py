@@ -179,6 +179,14 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int) -> list[BlockRV]:
     return made
 
 
+def parts_of(sch: Schedule, stage: Nest, lanes: int) -> list[BlockRV]:
+    """The blocks of partial results of a sum along a row, as :func:`in_parts`; none where the row is short, or is no walk
+    through memory."""
+    along = stage.reduce[-1]
+    fits = len(stage.reduce) == 1 and walks(stage, along) and along.size >= 2 * lanes and len(stage.stores) == 1
+    return in_parts(sch, stage.name, along, lanes) if fits else []
+
+
 def place_parts(sch: Schedule, parts: list[BlockRV], row: LoopRV, lanes: int) -> None:
     """Compute partial results in each iteration of ``row``, as vectors."""
     for block in parts:

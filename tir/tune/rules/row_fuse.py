@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...analysis.index import index_of
-from ...schedule import BlockRV, Schedule
+from ...schedule import Schedule
 from ...schedule.queries import consumers_of, producers_of
 from ..nest import Nest
 from ..space import Env, rule
 from .contraction import Contraction
-from .reductions import in_parts, place_parts, walks
+from .reductions import parts_of, place_parts, walks
 from .spatial import UNROLL, share_out, stream, vectorize
 
 
@@ -24,11 +24,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if not sums or not all(is_of_rows(s, nest) for s in stages) or any(_is_of_planes(s, lanes) for s in sums):
         return []
     made = sch.copy()
-    parts: dict[str, list[BlockRV]] = {}
-    for stage in sums:
-        along = stage.reduce[-1]
-        if len(stage.reduce) == 1 and walks(stage, along) and along.size >= 2 * lanes and len(stage.stores) == 1:
-            parts[stage.name] = in_parts(made, stage.name, along, lanes)
+    parts = {stage.name: parts_of(made, stage, lanes) for stage in sums}
     *rows, column = nest.axes
     row = rows[-1].loop
     for stage in reversed(stages):
