@@ -10,6 +10,7 @@ from typing import Any
 
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
+from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer
 from ..errors import ScheduleError
@@ -17,6 +18,7 @@ from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
 from ..op import effect_of
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
+from ..transform.layout import dot, strides_of
 from ..visit import uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
@@ -58,26 +60,21 @@ class Access:
 
     def stride(self, var: Var) -> int | None:
         """Elements between the accesses of two neighbouring values of ``var``; None if they differ."""
-        total = 0
-        for index, step in zip(self.indices, _steps(self.buffer)):
-            if not uses_var(index, var):
-                continue
-            factor = _coefficient(index, var)
-            if factor is None:
-                return None
-            total += factor * step
-        return total
+        factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, _steps(self.buffer))]
+        if any(factor is None for factor, _ in factors):
+            return _coefficient(self.address, var)
+        return sum((factor or 0) * step for factor, step in factors)
+
+    @cached_property
+    def address(self) -> Expr:
+        """The place of the element as one index, in which digits that the indices are of one number are that number
+        again."""
+        return simplify(dot(self.indices, strides_of(self.buffer)))
 
 
 def _steps(buffer: Buffer) -> list[int]:
     """Elements between neighbours along each axis."""
-    if buffer.strides:
-        return [s.value if isinstance(s, IntImm) else FAR for s in buffer.strides]
-    made, step = [1], 1
-    for size in reversed(buffer.shape[1:]):
-        step = step * size.value if isinstance(size, IntImm) and step < FAR else FAR
-        made.append(step)
-    return made[::-1]
+    return [s.value if isinstance(s, IntImm) else FAR for s in strides_of(buffer)]
 
 
 def _coefficient(index: Expr, var: Var) -> int | None:
