@@ -223,7 +223,8 @@ def _of_layouts(some: Any) -> dict[str, np.ndarray]:
         "ih4": (256, 64), "hh4": (256, 64), "signals": (1024, 64), "signal": (8, 16384), "window": (64,),
         "boxes": (1, 16384, 6), "sparse_values": (65536,),
     }  # fmt: skip
-    return {name: some(*shape) for name, shape in shapes.items()}
+    weights = ("square", "ih", "hh", "ih3", "hh3", "ih4", "hh4")  # small, as those of networks: sums stay about 1
+    return {name: some(*shape) / (100 if name in weights else 1) for name, shape in shapes.items()}
 
 
 def _of_places(rng: np.random.Generator, some: Any) -> dict[str, np.ndarray]:

@@ -233,5 +233,12 @@ def unconverted(value: Expr) -> Expr:
     return unconverted(value.value) if isinstance(value, Cast) else value
 
 
+def is_view(value: Expr) -> bool:
+    """Whether a value is no work of its own: one element of another buffer, or a constant."""
+    if isinstance(value, Cast):
+        return is_view(value.value) and value.value.dtype == value.dtype
+    return isinstance(value, BufferLoad) or cost(value) == 0
+
+
 def _is_arithmetic(item: Any) -> bool:
     return isinstance(item, Expr) and not isinstance(item, (Cast, IntImm, Var)) and item.dtype.is_float

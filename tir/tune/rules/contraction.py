@@ -16,9 +16,8 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, unconverted, volume
+from ..nest import Access, Axis, Nest, is_view, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
-from .inline import is_view
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
