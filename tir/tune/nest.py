@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
 from math import prod
 from typing import Any
 
@@ -95,14 +96,24 @@ class Nest:
     name: str
     block: Block
     axes: tuple[Axis, ...]
+    in_time: bool = False  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
 
     @staticmethod
     def of(sch: Schedule, name: str) -> Nest | None:
         """The nest of the block called ``name``; None if its loops are scheduled, shared, or not its iterators."""
+        found = Nest.in_steps(sch, name)
+        return None if found is None or found.in_time else found
+
+    @staticmethod
+    def in_steps(sch: Schedule, name: str) -> Nest | None:
+        """As :meth:`of`, of a block that may also be in the steps of a scan: the loops inside of these."""
         ref = index_of(sch.func).blocks.get(name)
         if ref is None or ref.scope is None or ref.scope.scope is not None:
             return None
-        loops, realize = ref.loops(), ref.node
+        realize = ref.node
+        steps = {v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "opaque"}
+        loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
+        around = len(ref.loops()) - len(loops)
         bodies = [loop.node.body for loop in loops]
         if not _is_true(realize.predicate) or bodies != [
             *(loop.node for loop in loops[1:]),
@@ -111,15 +122,15 @@ class Nest:
             return None
         if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
             return None
-        if not _are_axes(loops, realize):
+        if not _are_axes(loops, realize, steps):
             return None
         iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
-        handles = sch.get_loops(name)  # asked of the schedule, so that its trace says which loops they are
+        handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
         axes = [
             Axis(h, iters[at.var].var, iters[at.var].iter_type, getattr(at.node.extent, "value", None))
             for h, at in zip(handles, loops)
         ]
-        return Nest(name, realize.block, tuple(axes))
+        return Nest(name, realize.block, tuple(axes), around > 0)
 
     @property
     def spatial(self) -> list[Axis]:
@@ -201,9 +212,9 @@ def _is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 1
 
 
-def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize) -> bool:
-    """Whether the loops are the iterators of the block, one each, serial and from zero."""
-    if {v for v in realize.iter_values if not isinstance(v, IntImm)} != {loop.var for loop in loops}:
+def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr]) -> bool:
+    """Whether the loops are the iterators of the block, one each but for ``steps``, serial and from zero."""
+    if {v for v in realize.iter_values if not isinstance(v, IntImm)} - steps != {loop.var for loop in loops}:
         return False
     return not any(
         loop.node.kind != SERIAL
