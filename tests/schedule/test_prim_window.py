@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import pytest
 from prim_checks import refused, same, schedule
 
 import tir
-from tir.schedule.primitive import PRIMITIVES
 from tir.schedule.trace import Trace
 from tir.script import parse
 
