@@ -20,6 +20,18 @@ from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimise
 
+__all__ = [
+    "Function",
+    "HostFunction",
+    "InterpreterModule",
+    "LLVMModule",
+    "LoadedModule",
+    "Module",
+    "NativeFunction",
+    "Timing",
+    "load",
+]
+
 
 @dataclass(frozen=True, repr=False)
 class Timing:
