@@ -17,7 +17,6 @@ UNEXPLAINED = {
     "tir": 252,
     "T, the dialect": 265,
     "tir.te": 12,
-    "tir.transform": 46,
     "tir.tune": 6,
     "tir.testing": 9,
     "tir.arith": 1,
