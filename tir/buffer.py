@@ -29,13 +29,14 @@ class Range(Node):
     extent: Expr
 
     def __post_init__(self) -> None:
-        given: tuple[Any, Any] = self.min, self.extent
-        if not all(isinstance(value, Expr) for value in given):
+        low: Any = self.min
+        extent: Any = self.extent
+        if not isinstance(low, Expr) or not isinstance(extent, Expr):
             raise TypeError(
                 f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "
                 f"Range.of({self.min!r}, {self.extent!r}) makes the range between two numbers, without the second"
             )
-        first, size = self.min.dtype, self.extent.dtype
+        first, size = low.dtype, extent.dtype
         if first is not size and first.is_int and size.is_int and first.lanes == size.lanes:
             wide = max(first, size, key=lambda dtype: dtype.bits)
             set_field(self, "min", cast(wide, self.min))

@@ -147,7 +147,7 @@ class Relaxer:
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, int):
+    if type(value) is int:
         return value
     if isinstance(value, IntImm):
         return value.value

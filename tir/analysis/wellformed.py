@@ -423,15 +423,17 @@ class _Checker:
         if s.min.dtype is not dtype or s.extent.dtype is not dtype:
             part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
             self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
-        launched = bool(s.thread) and not s.thread.startswith("vthread")
+        launched = s.thread and not s.thread.startswith("vthread")
         if launched:
             self.part.threads.add(s.thread)
             self._bound_again(s)
             self.threads.append(s)
         fresh = self.define(s.loop_var, s, "loop variable")
         self.loops.add(s.loop_var)
-        self.visit(s.body)
-        self.undefine(s.loop_var, fresh)
+        body = s.body
+        self.loop(body) if type(body) is For else self.visit(body)
+        if fresh:
+            self.defined.discard(s.loop_var)
         if launched:
             self.threads.pop()
 

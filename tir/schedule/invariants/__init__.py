@@ -21,7 +21,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ... import extension
@@ -49,6 +49,9 @@ class Keeps(enum.Flag):
     """So do threads, and the instances of statements run in the order in which they ran before."""
     LOOPS = 8
     """No loop is made, split or fused, so what could be proved about the loops' bodies still can be."""
+    FORM = 32
+    """At most annotations change, and which loops are serial, parallel, vectorized or unrolled: what is defined where, and
+    used, is as it was."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,13 @@ class Invariant:
     loops: Collection[str] = ()
     proof: bool = True
 
+    @cached_property
+    def enough(self) -> int:
+        """The bits of ``kept_by``; without one, more than any step keeps."""
+        return -1 if self.kept_by is None else self.kept_by.value
+
     def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
         """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
-        if self.kept_by is not None and self.kept_by in delta.keeps:
-            return None
         if self.loops and not delta.changed_loops(self.loops):
             return None
         for problem in self.problems(after, delta):
@@ -124,14 +130,15 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
     ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.
     """
     _load()
+    kept = delta.keeps.value
     for each in (*INVARIANTS.values(), *also):
-        if proved or not each.proof:
+        if kept & each.enough != each.enough and (proved or not each.proof):
             problem = each.holds(delta.after, delta)
             if problem is not None:
                 raise problem.error(delta.after)
 
 
-@invariant(proof=False)
+@invariant(kept_by=Keeps.FORM, proof=False)
 def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program keeps the rules of :func:`tir.analysis.wellformed.check`. The other invariants take it to."""
     for problem in wellformed.check(after):
