@@ -27,7 +27,7 @@ from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_reorder, reorder
+from .reorder import plan_reorder, reorder
 
 
 @dataclass(frozen=True)
