@@ -86,9 +86,8 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
 
 
 _SUMMARIES: Memo[Summary] = Memo()
-_CONSTANT: Memo[tuple[Buffer, ...]] = (
-    Memo()
-)  # by the first, of buffers that are allocated together and of constant sizes
+# by the first and the last of buffers that are allocated together: those of them with constant sizes
+_CONSTANT: Memo[frozenset[Buffer]] = Memo()
 
 
 class _Checker:
@@ -456,11 +455,12 @@ class _Checker:
             for n, buffer in enumerate(buffers):
                 if buffer in self.known or buffer in buffers[:n]:
                     self.say(node, f"buffer `{buffer.name}` is allocated twice")
-        if _CONSTANT.get(buffers[0]) is not buffers:
-            if all(type(size) is IntImm for buffer in buffers for size in _sizes(buffer)):
-                _CONSTANT[buffers[0]] = buffers
-            for buffer in buffers:
-                self.buffer_parts(buffer, node)
+        known = _CONSTANT.get(buffers[0]) or _CONSTANT.get(buffers[-1]) or frozenset[Buffer]()
+        unknown = [buffer for buffer in buffers if buffer not in known]
+        for buffer in unknown:
+            self.buffer_parts(buffer, node)
+        if unknown and all(type(size) is IntImm for buffer in unknown for size in _sizes(buffer)):
+            _CONSTANT[buffers[0]] = _CONSTANT[buffers[-1]] = frozenset(buffers)
         self.known.update(buffers)
         pointers = [buffer.data for buffer in buffers]
         self.defined.update(pointers)
