@@ -55,9 +55,14 @@ class Range(Node):
         >>> Range.of(2, 10).ends()
         (2, 9)
         """
-        if not isinstance(self.min, IntImm) or not isinstance(self.extent, IntImm) or self.extent.value <= 0:
-            return None
-        return self.min.value, self.min.value + self.extent.value - 1
+        return ends_of(self.min, self.extent)
+
+
+def ends_of(low: Expr, extent: Expr) -> tuple[int, int] | None:
+    """The ends of the range of so many integers from ``low`` on, as :meth:`Range.ends` has them."""
+    if type(low) is not IntImm or type(extent) is not IntImm or extent.value <= 0:
+        return None
+    return low.value, low.value + extent.value - 1
 
 
 @node

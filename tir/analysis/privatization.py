@@ -153,7 +153,7 @@ THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
 
 def views_under(root: Any) -> dict[Var, BufferRegion]:
     """The region behind each pointer that a block under ``root`` gets by ``match_buffer``."""
-    return {m.buffer.data: m.source for n in nodes_of(root) if isinstance(n, Block) for m in n.match_buffers}
+    return {m.buffer.data: m.source for n in nodes_of(root) if type(n) is Block for m in n.match_buffers}
 
 
 def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear
-from ...buffer import Range
+from ...buffer import Range, ends_of
 from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import Memo
 from ...visit import nodes_of, substitute
@@ -35,7 +35,7 @@ class AffineForms:
     def __init__(self, unit: Statement):
         self.unit = unit
         self.values: Mapping[Var, Expr] = dict(unit.inner)
-        self.ends: dict[Var, tuple[int, int] | None] = {v: Range(low, n).ends() for v, low, n in unit.loops}
+        self.ends: dict[Var, tuple[int, int] | None] = {v: ends_of(low, n) for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
         self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
 
