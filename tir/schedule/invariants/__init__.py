@@ -21,7 +21,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ... import extension
@@ -85,13 +85,10 @@ class Invariant:
     loops: Collection[str] = ()
     proof: bool = True
 
-    @cached_property
-    def enough(self) -> int:
-        """The bits of ``kept_by``; without one, more than any step keeps."""
-        return -1 if self.kept_by is None else self.kept_by.value
-
     def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
         """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
+        if self.kept_by is not None and self.kept_by in delta.keeps:
+            return None
         if self.loops and not delta.changed_loops(self.loops):
             return None
         for problem in self.problems(after, delta):
@@ -130,9 +127,8 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
     ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.
     """
     _load()
-    kept = delta.keeps.value
     for each in (*INVARIANTS.values(), *also):
-        if kept & each.enough != each.enough and (proved or not each.proof):
+        if proved or not each.proof:
             problem = each.holds(delta.after, delta)
             if problem is not None:
                 raise problem.error(delta.after)
