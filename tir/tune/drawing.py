@@ -16,8 +16,10 @@ from ..function import IRModule
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry, replay_steps
 from ..target import Target
+from .faults import Faults
 from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
+from .space import as_schedule
 
 SKETCHES = 6  # attempts at different results of the rules
 ALIKE = 0.6  # share of the steps of two traces that are the same where one is made from the other
@@ -28,11 +30,12 @@ class Source(ABC):
     """The schedules of a program that a search chooses from.
 
     ``enough`` are drawn before the first is measured; ``ordered`` says that they are measured in the order in which they
-    are drawn.
+    are drawn. What is raised while they are made is noted in ``faults``.
     """
 
     enough = 300
     ordered = False
+    faults: Faults
 
     @abstractmethod
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
@@ -62,18 +65,26 @@ class FunctionSource(Source):
         self.function, self.mod, self.target = function, mod, target
         self.refused = 0
         self.error: TirError | None = None
+        self.faults = Faults()
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         for _ in range(count):
-            sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            try:
-                made = self.function(sch)
-            except TirError as error:
-                self.refused += 1
-                self.error = error
-                continue
+            yield from self._made(
+                Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
+            )
+
+    def _made(self, sch: Schedule) -> list[Schedule]:
+        """What the function makes of a new schedule; nothing if it raises."""
+        try:
+            made = self.function(sch)
             found = sch if made is None else made
-            yield from found if isinstance(found, (list, tuple)) else [found]
+            return [as_schedule(one) for one in (found if isinstance(found, (list, tuple)) else [found])]
+        except TirError as error:
+            self.refused += 1
+            self.error = error
+        except Exception as error:
+            self.faults.add("the space", error)
+        return []
 
 
 class RuleSource(Source):
@@ -88,6 +99,7 @@ class RuleSource(Source):
 
     def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
         self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
+        self.faults = space.faults
         self.considered = 0  # schedules to draw from, once there are any
         self._found: list[Schedule] = []
         self._replays: list[Replays] = []
@@ -127,7 +139,7 @@ class RuleSource(Source):
         """What the rules make of the program, drawn once."""
         if not self._found:
             self._found = self._made(generator, SKETCHES)
-            self._replays = [Replays(sch.trace, self.mod, self.target) for sch in self._found]
+            self._replays = [Replays(sch.trace, self.mod, self.target, self.faults) for sch in self._found]
         return self._found
 
     def _made(self, generator: random.Random, tries: int) -> list[Schedule]:
@@ -141,23 +153,22 @@ class RuleSource(Source):
 
 
 class Replays:
-    """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once."""
+    """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once. What steps
+    raise, other than that they are refused, is noted in ``faults``."""
 
-    def __init__(self, trace: Trace, mod: IRModule, target: Target):
+    def __init__(self, trace: Trace, mod: IRModule, target: Target, faults: Faults | None = None):
         self.trace = trace
         first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
         self._begin, self._rest = trace.steps[:first], trace.steps[first:]
         self._mod, self._target = mod, target
+        self._faults = Faults() if faults is None else faults
 
     @cached_property
     def _begun(self) -> tuple[Schedule, dict[Any, Any]] | None:
         """The schedule before the first decision, with its handles; None if a step is refused."""
         sch, handles = Schedule(self._mod, target=self._target, error_render_level="none"), {}
-        try:
-            replay_steps(self._begin, sch, handles)
-        except TirError:
-            return None
-        return sch, handles
+        done = self._replayed(lambda: replay_steps(self._begin, sch, handles))
+        return (sch, handles) if done else None
 
     def decided(self, decisions: Sequence[Any], seed: int = 0) -> Schedule | None:
         """With these decisions; None where a step is refused."""
@@ -165,11 +176,20 @@ class Replays:
             return None
         sch, rest = self._begun[0].copy(), iter(decisions)
         sch.seed(seed)
+        handles = dict(self._begun[1])
+        done = self._replayed(lambda: replay_steps(self._rest, sch, handles, lambda *_: next(rest)))
+        return sch if done else None
+
+    def _replayed(self, steps: Callable[[], None]) -> bool:
+        """Whether all of ``steps`` were taken."""
         try:
-            replay_steps(self._rest, sch, dict(self._begun[1]), lambda *_: next(rest))
+            steps()
         except TirError:
-            return None
-        return sch
+            return False
+        except Exception as error:
+            self._faults.add("a schedule with other decisions", error)
+            return False
+        return True
 
 
 def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:
