@@ -14,7 +14,6 @@ from tir.tune.faults import Faults
 from tir.tune.space import remove
 from tir.tune.template import TemplateSource, template
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*raised")
 
 

@@ -394,7 +394,9 @@ class TemplateSource(Source):
         made = next((sch for number in numbers for sch in self._made(self._config(number))), None)
         if made is None:
             raised = "".join(f"; {fault.where} raised {fault.error}" for fault in self.faults)
-            raise TirError(f"no configuration of template {self.template.name} makes a schedule: {self._refused}{raised}")
+            raise TirError(
+                f"no configuration of template {self.template.name} makes a schedule: {self._refused}{raised}"
+            )
         return made
 
     def _config(self, number: int) -> dict[str, int]:
