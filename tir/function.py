@@ -40,6 +40,11 @@ class PrimFunc(Printable):
 
     ``params`` are variables; a handle parameter with an entry in ``buffer_map`` stands for that buffer.
     ``attrs["global_symbol"]`` is its name.
+
+    >>> import tir
+    >>> func = tir.library.rows.row_sum(4, 8)
+    >>> func.name, [p.name for p in func.params], [b.shape for b in func.buffer_map.values()]
+    ('row_sum', ['A_handle', 'B_handle'], [(4, 8), (4,)])
     """
 
     params: tuple[Var, ...]
@@ -96,7 +101,13 @@ def answered_by_program(function: Callable[..., Any]) -> Any:
 
 @node
 class IRModule(Printable):
-    """Functions by name, in order."""
+    """Functions by name, in order.
+
+    >>> import tir
+    >>> mod = tir.IRModule({"sums": tir.library.rows.row_sum(4, 8)})
+    >>> list(mod), mod["sums"].name
+    (['sums'], 'row_sum')
+    """
 
     functions: Any = EMPTY
     attrs: Any = EMPTY

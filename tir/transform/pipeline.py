@@ -157,6 +157,12 @@ def inserted(passes: Iterable[Any], insert: Mapping[str, Any]) -> list[Any]:
     """``passes`` with user passes put ``"after:<name>"`` or ``"before:<name>"``.
 
     The value is one pass or a list of them. Raises ``ValueError`` when no pass has the name.
+
+    >>> from tir.transform.pipeline import cpu_pipeline, inserted, name_of
+    >>> def count(mod):
+    ...     return mod
+    >>> [name_of(step) for step in inserted(cpu_pipeline()[:2], {"after:reject_thread_axes": count})]
+    ['reject_thread_axes', 'count', 'plan_and_update_buffer_allocation_location']
     """
     made = list(passes)
     for place, extra in insert.items():
