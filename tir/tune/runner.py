@@ -17,7 +17,6 @@ from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
 from .reference import in_order
 
-
 ATTEMPTS = 3  # at running the unscheduled program in a process that ends
 
 
