@@ -70,37 +70,59 @@ __all__ = [
 # ---------------------------------------------------------------- arithmetic
 
 
-def _binary(fn: Any, name: str) -> Callable[[Any, Any], Expr]:
+def _binary(fn: Any, name: str, call: str, shown: str) -> Callable[[Any, Any], Expr]:
+    """``fn`` as a function of the dialect, with an example: a call, and what it shows."""
+
     def build(a: Any, b: Any, *_span: Any) -> Expr:
         return fn(num(a), num(b))
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = fn.__doc__
+    about = (fn.__doc__ or "").partition("\n\n")[0]
+    build.__doc__ = f"{about}\n\n>>> from tir.script import tir as T\n>>> {call}\n{shown}"
     return build
 
 
-min, max = _binary(_e.min_, "min"), _binary(_e.max_, "max")
-truncdiv, truncmod = _binary(_e.truncdiv, "truncdiv"), _binary(_e.truncmod, "truncmod")
-floordiv, floormod = _binary(_e.floordiv, "floordiv"), _binary(_e.floormod, "floormod")
+min, max = _binary(_e.min_, "min", "T.min(3, 5)", "3"), _binary(_e.max_, "max", "T.max(3, 5)", "5")
+truncdiv = _binary(_e.truncdiv, "truncdiv", "T.truncdiv(-7, 2)", "-3")
+truncmod = _binary(_e.truncmod, "truncmod", "T.truncmod(-7, 2)", "-1")
+floordiv = _binary(_e.floordiv, "floordiv", "T.floordiv(-7, 2)", "-4")
+floormod = _binary(_e.floormod, "floormod", "T.floormod(-7, 2)", "1")
 indexdiv, indexmod = floordiv, floormod
-div = _binary(_e.div, "div")
+div = _binary(_e.div, "div", 'T.div(T.Var("x", "float32"), 2.0)', "x / 2.0")
 
 
 def ceildiv(a: Any, b: Any) -> Expr:
-    """(a + b - 1) // b"""
+    """``(a + b - 1) // b``: the quotient rounded up, for a positive ``b``.
+
+    >>> from tir.script import tir as T
+    >>> T.ceildiv(100, 32)
+    4
+    """
     x, y = _e.matched(num(a), num(b), "ceildiv")
     return _e.floordiv(x + y - 1, y)
 
 
 def cast(value: Any, dtype: Any = None) -> Expr:
-    """``value`` as ``dtype``; constants are converted now."""
+    """``value`` as ``dtype``, in either order of the two; constants are converted now.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.cast(i, "float32"), T.cast(3, "float32")
+    (T.Cast("float32", i), T.float32(3))
+    """
     if isinstance(value, (str, DataType)):
         value, dtype = dtype, value
     return _e.cast(dtype_of(dtype), to_expr(value))
 
 
 def reinterpret(*args: Any, dtype: Any = None) -> Expr:
-    """The bits of a value as another type: ``T.reinterpret("float32", x)``."""
+    """The bits of a value as another type of the same size: ``T.reinterpret("float32", x)``.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.reinterpret("int32", x)
+    T.reinterpret("int32", x)
+    """
     items = list(args)
     if dtype is None:
         dtype = items.pop(0 if isinstance(items[0], (str, DataType)) else 1)
@@ -109,7 +131,14 @@ def reinterpret(*args: Any, dtype: Any = None) -> Expr:
 
 
 def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any, dtype: Any = None) -> Expr:
-    """``condition ? true_value : false_value``; only the side taken is evaluated."""
+    """``condition ? true_value : false_value``; only the side taken is evaluated. The two sides are converted to one type.
+    Raises ``TypeError`` where ``dtype`` is not that type.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.if_then_else(i < 4, 1.0, 0.0)
+    T.if_then_else(i < 4, T.float32(1), T.float32(0))
+    """
     a, b = num(true_value), num(false_value)
     if dtype is not None:
         a, b = _e.as_expr(a, dtype_of(dtype)), _e.as_expr(b, dtype_of(dtype))
@@ -120,21 +149,47 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any,
 
 
 def likely(condition: Any, *, dtype: Any = "bool") -> Expr:
+    """``condition``, which the program says mostly holds: a hint for branches.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.likely(i < 8)
+    T.likely(i < 8)
+    """
     return _op.call("likely", to_expr(condition))
 
 
 def abs(x: Any) -> Expr:
-    """Absolute value of a float or a signed integer."""
+    """The absolute value of a float or a signed integer, in its type.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.abs(i)
+    T.abs(i)
+    """
     e = to_expr(x)
     return _op.call("fabs" if e.dtype.is_float else "abs", e)
 
 
 def clip(x: Any, low: Any, high: Any) -> Expr:
-    """``x``, or the nearer bound where it is outside ``low`` to ``high``."""
+    """``x``, or the nearer bound where it is outside ``low`` to ``high``.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.clip(i, 0, 7)
+    T.max(T.min(i, 7), 0)
+    """
     return max(min(x, high), low)
 
 
 def pow(x: Any, y: Any) -> Expr:
+    """``x`` to the power of ``y`` in floating point, in the type of ``x`` (``float32`` for integers).
+
+    >>> from tir.script import tir as T
+    >>> from tir import simplify
+    >>> simplify(T.pow(2.0, 3.0))
+    T.float32(8)
+    """
     return _op.math_call("pow", num(x), to_expr(y))
 
 
@@ -142,6 +197,13 @@ power = pow
 
 
 def reduce_all(*conditions: Any) -> Expr:
+    """The conjunction of conditions; true where there is none.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.all(i > 0, i < 8)
+    i > 0 and i < 8
+    """
     return _e.all_of(conditions)
 
 
@@ -149,7 +211,13 @@ all = reduce_all
 
 
 def any(*conditions: Any) -> Expr:
-    """The disjunction of conditions."""
+    """The disjunction of conditions; false where there is none.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.any(i < 0, i > 8)
+    i < 0 or i > 8
+    """
     result: Expr = _e.FALSE
     for condition in conditions:
         result = _e.logical_or(result, condition)
@@ -169,16 +237,36 @@ def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:
 
 
 def call_extern(*args: Any, dtype: Any = None) -> Expr:
-    """Call the C function by name: ``T.call_extern("float32", "sinf", x)``."""
+    """Call a C function by name; its result type comes first, or as ``dtype=``. CUDA code calls CUDA's function.
+    Raises ``TypeError`` where the type is missing.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_extern("float32", "sinf", x)
+    T.call_extern("float32", "sinf", x)
+    """
     return _named_call("call_extern", args, dtype)
 
 
 def call_pure_extern(*args: Any, dtype: Any = None) -> Expr:
+    """As ``T.call_extern``, of a function without effects: a call may be moved, or made once for several.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_pure_extern("float32", "sinf", x)
+    T.call_pure_extern("float32", "sinf", x)
+    """
     return _named_call("call_pure_extern", args, dtype)
 
 
 def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
-    """Call an LLVM intrinsic by name: ``T.call_llvm_intrin("float32x4", "llvm.fma.v4f32", a, b, c)``."""
+    """Call an LLVM intrinsic by its full name, result type first. Code for CPUs has it.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)
+    T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)
+    """
     return _named_call("call_llvm_intrin", _without_signature(args), dtype)
 
 
@@ -188,7 +276,12 @@ class _Numbered(str):
 
 def llvm_lookup_intrinsic_id(name: str) -> str:
     """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them; the
-    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed."""
+    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed.
+
+    >>> from tir.script import tir as T
+    >>> T.llvm_lookup_intrinsic_id("llvm.sqrt.f32")
+    'llvm.sqrt.f32'
+    """
     return _Numbered(name)
 
 
@@ -201,17 +294,37 @@ def _without_signature(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
+    """As ``T.call_llvm_intrin``, of an intrinsic without effects.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)
+    T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)
+    """
     return _named_call("call_llvm_pure_intrin", _without_signature(args), dtype)
 
 
 def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same)."""
+    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same). Raises ``ValueError`` for an
+    unknown one.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_intrin("float32", "exp", x)
+    T.exp(x)
+    """
     name = name.removeprefix("tir.")
     return _op.call(name, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
 
 
 def call_packed(*args: Any, dtype: Any = "int32") -> Expr:
-    """Call a registered host function by name; a buffer among its arguments is passed as an array."""
+    """Call a function that ``tir.register_func`` registered; a buffer among its arguments is passed as an array.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_packed("log", i)
+    T.call_packed("log", i)
+    """
     return _op.call("call_packed", *map(_packed_array, args), dtype=dtype_of(dtype))
 
 
@@ -228,16 +341,36 @@ def _packed_array(value: Any) -> Any:
 
 
 def call_cpacked(*args: Any, dtype: Any = "int32") -> Expr:
+    """As ``T.call_packed``, of programs that call by symbol; buffers are passed as pointers.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_cpacked("log", i)
+    T.call_cpacked("log", i)
+    """
     return _op.call("call_cpacked", *args, dtype=dtype_of(dtype))
 
 
 def call_global(name: str, *args: Any, dtype: Any = "void") -> Expr:
-    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this)."""
+    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this).
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_global("helper", i, dtype="int32")
+    T.call_global("helper", i, dtype="int32")
+    """
     return _op.call("call_global", _e.StringImm(name), *args, dtype=dtype_of(dtype))
 
 
 def address_of(place: Any, dtype: Any = "handle") -> Expr:
-    """The address of a buffer element: ``T.address_of(A[i])``."""
+    """The address of a buffer element, a handle. Raises ``TypeError`` for a value, which has no address.
+
+    >>> from tir.script import tir as T
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> T.address_of(A[3])
+    T.address_of(A[3])
+    """
     if dtype_of(dtype) != "handle":
         raise TypeError(f"T.address_of gives a handle, not a {dtype_of(dtype)}")
     place = as_buffer_load(place)
@@ -252,37 +385,87 @@ def address_of(place: Any, dtype: Any = "handle") -> Expr:
 
 
 def type_annotation(dtype: Any) -> Expr:
+    """A data type as an expression, for operators that take one.
+
+    >>> from tir.script import tir as T
+    >>> T.type_annotation("float32")
+    T.type_annotation("float32")
+    """
     return _op.call("type_annotation", dtype=dtype_of(dtype))
 
 
 def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = "handle") -> Expr:
-    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both)."""
+    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both).
+
+    >>> from tir.script import tir as T
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> T.tvm_access_ptr("float32", A.data, 0, 8, 1)
+    T.tvm_access_ptr(T.type_annotation("float32"), A, 0, 8, 1)
+    """
     if isinstance(ptype, (str, DataType)):
         ptype = type_annotation(ptype)
     return _op.call("tvm_access_ptr", ptype, data, offset, extent, rw_mask, dtype="handle")
 
 
 def isnullptr(pointer: Any) -> Expr:
+    """Whether a pointer is null, as ``bool``.
+
+    >>> from tir.script import tir as T
+    >>> T.isnullptr(T.Var("p", "handle"))
+    T.isnullptr(p)
+    """
     return _op.call("isnullptr", pointer, dtype="bool")
 
 
 def tvm_tuple(*items: Any) -> Expr:
+    """Several values as one argument, for ``T.attr`` of programs for other systems.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.tvm_tuple(i, 3)
+    T.tvm_tuple(i, 3)
+    """
     return _op.call("tvm_tuple", *items, dtype="handle")
 
 
 def ret(value: Any) -> Expr:
-    """Leave the function with ``value``."""
+    """Leave the function with ``value``, a number.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def next_of(n: T.int32):
+    ...     T.ret(n + 1)
+    >>> next_of.body
+    T.ret(n + 1)
+    """
     e = to_expr(value)
     return _op.call("ret", e, dtype=e.dtype)
 
 
 def assume(condition: Any) -> Expr:
-    """What the caller promises to hold, as a statement: ``T.assume(A[i] > 0)``."""
+    """What the caller promises to hold, as a statement; code generators may rely on it, the executor checks it.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((8,), "int32")):
+    ...     T.assume(A[0] > 0)
+    >>> f.body
+    T.assume(A[0] > 0)
+    """
     return _op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool")
 
 
 def evaluate(value: Any) -> _f.Evaluated:
-    """An expression as a statement, for its effect."""
+    """An expression as a statement, for its effect.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(n: T.int32):
+    ...     T.evaluate(T.call_extern("int32", "note", n))
+    >>> f.body
+    T.call_extern("int32", "note", n)
+    """
     return _f.Evaluated(value)
 
 
@@ -290,7 +473,13 @@ def evaluate(value: Any) -> _f.Evaluated:
 
 
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> _e.CommReducer:
-    """A commutative reducer of left and right values: ``T.comm_reducer(lambda x, y: x + y, [T.float32(0)])``."""
+    """A commutative reducer of left and right values. Raises ``ValueError`` where the combiner does not take two values for
+    each identity element.
+
+    >>> from tir.script import tir as T
+    >>> T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
+    T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
+    """
     names = list(inspect.signature(combiner).parameters)
     zero = tuple(to_expr(i) for i in (identity if isinstance(identity, (list, tuple)) else [identity]))
     if len(names) != 2 * len(zero):
@@ -312,6 +501,15 @@ def Reduce(
     condition: Any = True,
     value_index: int = 0,
 ) -> Expr:
+    """A reduction as an expression, as tensor expressions have it: ``combiner`` over ``source`` along ``axis`` where
+    ``condition`` holds; of several results that at ``value_index``. Kernels write loops and ``T.init`` instead.
+
+    >>> from tir.script import tir as T
+    >>> total = T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
+    >>> k = T.iter_var("k", (0, 8), "CommReduce")
+    >>> T.Reduce(total, [T.Cast("float32", k.var)], [], [k]).dtype
+    'float32'
+    """
     return _e.Reduce(
         combiner,
         tuple(to_expr(s) for s in source),
@@ -330,12 +528,22 @@ _ITER_TYPES = {
 
 
 def Range(begin: Any, end: Any = None) -> _Range:
-    """The integers from ``begin`` up to ``end``; one argument is the end."""
+    """The integers from ``begin`` up to ``end``; one argument is the end.
+
+    >>> from tir.script import tir as T
+    >>> T.Range(0, 16)
+    T.Range(0, 16)
+    """
     return _range_of(0, begin) if end is None else _range_of(begin, end)
 
 
 def iter_var(var: _e.Var | str, dom: Any, iter_type: str, thread_tag: str = "") -> _IterVar:
-    """An iterator with all its parts: variable, domain (a range, ``(begin, end)`` or None), kind, thread axis."""
+    """An iterator with all its parts: variable, domain (a range, ``(begin, end)`` or None), kind, thread axis.
+
+    >>> from tir.script import tir as T
+    >>> T.iter_var("k", (0, 8), "CommReduce").dom
+    T.Range(0, 8)
+    """
     if isinstance(var, str):
         var = _e.Var(var, _e.INT32)
     if isinstance(dom, (tuple, list)):

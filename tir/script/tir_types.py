@@ -70,6 +70,7 @@ class DataType:
 
     def __init__(self, dtype: str):
         self.dtype = _DType(dtype)
+        self.__doc__ = _about(self.dtype)
 
     def __call__(self, value: Any = None, *, is_size_var: builtins.bool = False) -> Expr:
         if value is None:
@@ -91,11 +92,42 @@ class DataType:
         return f"T.{self.dtype}"
 
 
+_DATA_TYPE = """{what}: ``T.{name}`` as an annotation, ``T.{name}()`` a variable, ``T.{name}(e)`` a constant or a cast.
+
+>>> from tir.script import tir as T
+>>> T.{name}({given}).dtype
+'{name}'
+"""
+
+
+def _about(dtype: _DType) -> str:
+    """The docstring of a data type of the dialect."""
+    if dtype.is_int:
+        what = f"Integers of {dtype.bits} bits, from {dtype.min_value} to {dtype.max_value}"
+    elif dtype.is_float:
+        what = f"Floats of {dtype.bits} bits, the greatest {dtype.max_value:g}"
+    else:
+        what = "Truth values" if dtype.is_bool else "No value, as the type of a call"
+    lanes = f", {dtype.lanes} lanes of them" if dtype.lanes > 1 else ""
+    return _DATA_TYPE.format(what=what + lanes, name=dtype, given="" if dtype == "void" else "1")
+
+
 class _Handle(DataType):
-    """``T.handle`` as an annotation; ``T.handle("float32", "shared")`` a pointer; ``T.handle()`` an untyped one."""
+    """A pointer: ``T.handle`` as an annotation is untyped memory; ``T.handle("float32", "shared")`` makes a variable that
+    points to such elements in a scope, ``T.handle()`` an untyped one.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def clear(a: T.handle):
+    ...     A = T.match_buffer(a, (8,), "float32")
+    ...     A[0] = 0.0
+    >>> T.handle("float32", "shared").dtype
+    'handle'
+    """
 
     def __init__(self) -> None:
         super().__init__("handle")
+        self.__doc__ = type(self).__doc__
 
     def __call__(self, dtype: Any = None, storage_scope: str = "global", **_: Any) -> Expr:  # type: ignore[override]
         if isinstance(dtype, Expr):
@@ -127,11 +159,22 @@ handle = _Handle()
 
 
 def var(dtype: Any, name: str = "") -> _e.Var:
-    """A new variable; it takes the name of what it is assigned to."""
+    """A new variable of a data type; it takes the name of what it is assigned to.
+
+    >>> from tir.script import tir as T
+    >>> T.var("int32", "n") + 1
+    n + 1
+    """
     return _e.Var(name, _DType(dtype_of(dtype)))
 
 
 def Var(name: str, dtype: Any = "int32") -> _e.Var:
+    """A new variable of a data type. ``T.SizeVar`` is the same, for sizes.
+
+    >>> from tir.script import tir as T
+    >>> T.Var("n", "int64").dtype
+    'int64'
+    """
     return _e.Var(name, _DType(dtype_of(dtype)))
 
 
@@ -139,12 +182,26 @@ SizeVar = Var
 
 
 def ptr(dtype: Any, storage_scope: str = "global") -> _e.Var:
-    """A pointer to ``dtype`` in a storage scope."""
+    """A pointer to elements of ``dtype`` in a storage scope, as a variable.
+
+    >>> from tir.script import tir as T
+    >>> T.ptr("float32", "shared").dtype
+    'handle'
+    """
     return _e.Var("", _HANDLE, _DType(dtype_of(dtype)), storage_scope)
 
 
 class Ptr:
-    """``T.Ptr[T.float32]`` or ``T.Ptr(T.float32, "shared")``: a typed pointer, as an annotation."""
+    """A typed pointer as an annotation: ``T.Ptr[T.float32]`` or ``T.Ptr(T.float32, "shared")``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def clear(p: T.Ptr[T.float32]):
+    ...     A = T.decl_buffer((8,), "float32", data=p)
+    ...     A[0] = 0.0
+    >>> clear.params[0].dtype
+    'handle'
+    """
 
     def __class_getitem__(cls, item: Any) -> _e.Var:
         return ptr(*item) if isinstance(item, tuple) else ptr(item)
@@ -154,26 +211,54 @@ class Ptr:
 
 
 def infinity(dtype: Any) -> Expr:
+    """Infinity, as a constant of a float type.
+
+    >>> from tir.script import tir as T
+    >>> T.infinity("float32")
+    T.float32("inf")
+    """
     return _e.const(builtins.float("inf"), dtype_of(dtype))
 
 
 def min_value(dtype: Any) -> Expr:
-    """The least finite value of a data type."""
+    """The least finite value of a data type, as a constant.
+
+    >>> from tir.script import tir as T
+    >>> T.min_value("int8")
+    T.int8(-128)
+    """
     kind = _DType(dtype_of(dtype))
     return _e.const(kind.min_value, kind)
 
 
 def max_value(dtype: Any) -> Expr:
-    """The greatest finite value of a data type."""
+    """The greatest finite value of a data type, as a constant.
+
+    >>> from tir.script import tir as T
+    >>> T.max_value("int8")
+    T.int8(127)
+    """
     kind = _DType(dtype_of(dtype))
     return _e.const(kind.max_value, kind)
 
 
 def IntImm(dtype: str, value: builtins.int) -> _e.IntImm:
+    """The constant ``value`` of an integer type.
+
+    >>> from tir.script import tir as T
+    >>> T.IntImm("int64", 3)
+    T.int64(3)
+    """
     return _e.IntImm(value, _DType(dtype))
 
 
 def FloatImm(dtype: str, value: builtins.float) -> _e.FloatImm:
+    """The constant ``value`` of a float type.
+
+    >>> from tir.script import tir as T
+    >>> T.FloatImm("float16", 0.5)
+    T.float16(0.5)
+    """
     return _e.FloatImm(value, _DType(dtype))
 
 
