@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from .buffer import Buffer
 from .dtype import VOID, DType
@@ -55,7 +55,14 @@ class PrimFunc(Printable):
 
     @property
     def name(self) -> str:
+        """The name under which it is called, ``attrs["global_symbol"]``."""
         return self.attrs.get("global_symbol", "main")
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """A program is no function of Python: raises ``TypeError``, which says how it is run."""
+        raise TypeError(
+            f"{self.name} is a program, not a function of Python: tir.build({self.name})(…) compiles and runs it"
+        )
 
     @property
     def root(self) -> Block | None:
@@ -126,6 +133,9 @@ class IRModule(Printable):
             return IRModule(frozendict(func_or_mod))
         made = "; tir.script.parse makes one of its text" if isinstance(func_or_mod, str) else ""
         made = "; decorate it with @T.prim_func" if callable(func_or_mod) else made
+        made = (
+            "; its program is the attribute `mod`" if isinstance(getattr(func_or_mod, "mod", None), IRModule) else made
+        )
         raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}{made}")
 
     @staticmethod

@@ -25,3 +25,7 @@ __all__ = [
     "primitive",
     "query",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

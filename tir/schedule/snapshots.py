@@ -315,7 +315,7 @@ class Snapshots:
 
         >>> import tir
         >>> print(tir.Schedule(tir.library.elementwise.transpose(4, 8)).access_picture("A", "i"))
-        A[4, 8], loop i (4 iterations): 32 of 32 elements; an iteration touches 8 in 1 cache lines
+        A[4, 8], loop i (4 iterations): 32 of 32 elements; an iteration touches 8 in 1 cache line
         00000000
         11111111
         22222222

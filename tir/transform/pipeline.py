@@ -11,6 +11,7 @@ from typing import Any, overload
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
 from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
+from ..names import near_names
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -181,7 +182,7 @@ def _until(passes: list[Any], upto: str | None) -> list[Any]:
         return passes
     names = [name_of(p) for p in passes]
     if upto not in names:
-        raise ValueError(f"no pass {upto!r} in the pipeline; it has {', '.join(dict.fromkeys(names))}")
+        raise ValueError(f"no pass {upto!r} in the pipeline; it has {', '.join(near_names(upto, names))}")
     return passes[: names.index(upto) + 1]
 
 
