@@ -1223,8 +1223,8 @@ def decl_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..
 def div(a: Any, b: Any, *_span: Any) -> Value:
     """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv.
 
-    >>> from tir.script import tir as T
-    >>> T.div(T.Var("x", "float32"), 2.0)
+    >>> import tir
+    >>> tir.div(tir.Var("x", "float32"), 2.0)
     x / 2.0"""
 def dma_copy(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Begin a copy by the DMA engine of a Hexagon. It belongs to programs for other systems: parsed, printed and
@@ -1385,14 +1385,14 @@ def floor(x: _Operand, /, *, dtype: Any = ...) -> Value:
 def floordiv(a: Any, b: Any, *_span: Any) -> Value:
     """``a // b``: rounded down, as in Python.
 
-    >>> from tir.script import tir as T
-    >>> T.floordiv(-7, 2)
+    >>> import tir
+    >>> tir.floordiv(-7, 2)
     -4"""
 def floormod(a: Any, b: Any, *_span: Any) -> Value:
     """``a % b``: with the sign of ``b``, as in Python.
 
-    >>> from tir.script import tir as T
-    >>> T.floormod(-7, 2)
+    >>> import tir
+    >>> tir.floormod(-7, 2)
     1"""
 def fma(a: _Operand, b: _Operand, c: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``a * b + c``, rounded once.
@@ -1472,14 +1472,14 @@ def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = ...) -> A
 def indexdiv(a: Any, b: Any, *_span: Any) -> Value:
     """``a // b``: rounded down, as in Python.
 
-    >>> from tir.script import tir as T
-    >>> T.floordiv(-7, 2)
+    >>> import tir
+    >>> tir.floordiv(-7, 2)
     -4"""
 def indexmod(a: Any, b: Any, *_span: Any) -> Value:
     """``a % b``: with the sign of ``b``, as in Python.
 
-    >>> from tir.script import tir as T
-    >>> T.floormod(-7, 2)
+    >>> import tir
+    >>> tir.floormod(-7, 2)
     1"""
 def infinity(dtype: Any) -> Value:
     """Infinity, as a constant of a float type.
@@ -1660,8 +1660,8 @@ def match_buffer(param: Any, shape: Any = ..., dtype: Any = ..., data: Any = ...
 def max(a: Any, b: Any, *_span: Any) -> Value:
     """The larger of two values.
 
-    >>> from tir.script import tir as T
-    >>> T.max(3, 5)
+    >>> import tir
+    >>> tir.max(3, 5)
     5"""
 def max_value(dtype: Any) -> Value:
     """The greatest finite value of a data type, as a constant.
@@ -1672,8 +1672,8 @@ def max_value(dtype: Any) -> Value:
 def min(a: Any, b: Any, *_span: Any) -> Value:
     """The smaller of two values.
 
-    >>> from tir.script import tir as T
-    >>> T.min(3, 5)
+    >>> import tir
+    >>> tir.min(3, 5)
     3"""
 def min_value(dtype: Any) -> Value:
     """The least finite value of a data type, as a constant.
@@ -2298,14 +2298,14 @@ def trunc(x: _Operand, /, *, dtype: Any = ...) -> Value:
 def truncdiv(a: Any, b: Any, *_span: Any) -> Value:
     """``a / b`` rounded toward zero, as in C.
 
-    >>> from tir.script import tir as T
-    >>> T.truncdiv(-7, 2)
+    >>> import tir
+    >>> tir.truncdiv(-7, 2)
     -3"""
 def truncmod(a: Any, b: Any, *_span: Any) -> Value:
     """What ``truncdiv`` leaves, with the sign of ``a``.
 
-    >>> from tir.script import tir as T
-    >>> T.truncmod(-7, 2)
+    >>> import tir
+    >>> tir.truncmod(-7, 2)
     -1"""
 def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = ...) -> Value:
     """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both).

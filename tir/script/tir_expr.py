@@ -70,25 +70,20 @@ __all__ = [
 # ---------------------------------------------------------------- arithmetic
 
 
-def _binary(fn: Any, name: str, call: str, shown: str) -> Callable[[Any, Any], Expr]:
-    """``fn`` as a function of the dialect, with an example: a call, and what it shows."""
-
+def _binary(fn: Any, name: str) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any, *_span: Any) -> Expr:
         return fn(num(a), num(b))
 
     build.__name__ = build.__qualname__ = name
-    about = (fn.__doc__ or "").partition("\n\n")[0]
-    build.__doc__ = f"{about}\n\n>>> from tir.script import tir as T\n>>> {call}\n{shown}"
+    build.__doc__ = fn.__doc__
     return build
 
 
-min, max = _binary(_e.min_, "min", "T.min(3, 5)", "3"), _binary(_e.max_, "max", "T.max(3, 5)", "5")
-truncdiv = _binary(_e.truncdiv, "truncdiv", "T.truncdiv(-7, 2)", "-3")
-truncmod = _binary(_e.truncmod, "truncmod", "T.truncmod(-7, 2)", "-1")
-floordiv = _binary(_e.floordiv, "floordiv", "T.floordiv(-7, 2)", "-4")
-floormod = _binary(_e.floormod, "floormod", "T.floormod(-7, 2)", "1")
+min, max = _binary(_e.min_, "min"), _binary(_e.max_, "max")
+truncdiv, truncmod = _binary(_e.truncdiv, "truncdiv"), _binary(_e.truncmod, "truncmod")
+floordiv, floormod = _binary(_e.floordiv, "floordiv"), _binary(_e.floormod, "floormod")
 indexdiv, indexmod = floordiv, floormod
-div = _binary(_e.div, "div", 'T.div(T.Var("x", "float32"), 2.0)', "x / 2.0")
+div = _binary(_e.div, "div")
 
 
 def ceildiv(a: Any, b: Any) -> Expr:
