@@ -76,6 +76,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         if not value.is_integer():
             raise TypeError(f"constant {value!r} is not an integer, but the dtype asked for is {want}")
         value = int(value)
+    if not isinstance(value, int):
+        raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
