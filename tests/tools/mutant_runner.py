@@ -11,6 +11,7 @@ it is ended when its test has lasted ``PATIENCE`` times as long as it may comput
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import importlib
 import itertools
@@ -139,6 +140,7 @@ class _Runner:
         items = {item.nodeid: item for item in session.items}
         forget()
         live = LiveCode(self.root)
+        gc.freeze()  # the children's collections have what they made themselves to look at, not this process's objects
         known = self.coverage()
         end = min(self.end, time.monotonic() + self.limits.measuring)
         self.measure(live, [item for item in session.items if not known.knows(item)], end)
@@ -154,8 +156,10 @@ class _Runner:
         the change."""
         coverage = self.coverage()
         tests = self.tests(mutant, items, coverage)
-        around = coverage.running(key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
-        files = dict.fromkeys(test.path for test in tests or (items[name] for name in around if name in items))
+        near = (key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
+        files = dict.fromkeys(
+            t.path for t in tests or (items[name] for name in coverage.running(near) if name in items)
+        )
         others = {path: [i for i in items.values() if i.path == path and not coverage.knows(i)] for path in files}
         kind, by = self.outcome(live, mutant, tests | dict.fromkeys(_in_turn(others), UNMEASURED))
         failed = [item for path in others for item in others[path] if kind == "killed" and by.startswith(item.nodeid)]
