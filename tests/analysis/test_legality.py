@@ -236,7 +236,7 @@ def test_loops_of_one_name_below_a_parallel_loop():
 
 @pytest.mark.parametrize(
     ("read", "legal"),
-    [((0, 1), True), ((1, 0), False), ((0, 0), False), ((1, 1), False)],
+    [((0, 1), True), ((1, 0), False), ((0, 0), True), ((1, 1), True)],
 )
 def test_an_update_of_an_element_of_its_own_may_be_reordered(read, legal):
     """``A[v0, v1] = A[…] * 2 + 1``, by which iterators it reads."""

@@ -184,7 +184,7 @@ def test_which_conditions_are_about_elements(condition, by_form):
     sch = schedule(text)
     with tiers(only=[Tier.SIMPLE_BLOCK]):
         answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
-    assert bool(answer) == by_form, answer.reason
+    assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
 
 
 TWICE = """
@@ -240,7 +240,7 @@ def test_which_consumers_read_an_element_each(value, by_form):
     sch = schedule(EACH.replace("VALUE", value))
     with tiers(only=[Tier.SIMPLE_BLOCK]):
         answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
-    assert bool(answer) == by_form, answer.reason
+    assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
 
 
 FEWER = """

@@ -161,17 +161,20 @@ def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), N: T.Buffer(
     assert re.search(rf"\bexp{end}\(", source) and re.search(rf"\bldexp{end}\b", source)
 
 
-@pytest.mark.parametrize("target", ["W.data, tx * 2", "T.address_of(W[tx * 2]), 0"])
+@pytest.mark.parametrize(
+    "target", ["W.data, tx * 2 + 64", "T.address_of(W[tx * 2 + 64]), 0", "T.address_of(W[tx * 2]), 64"]
+)
 def test_an_operator_fills_what_a_lane_has_of_warp_memory(target):
     func = parse(f"""
 def f(B: T.Buffer((64,), "float32")):
     tx = T.launch_thread("threadIdx.x", 32)
-    memory = T.allocate([64], "float32", "warp")
-    W = T.decl_buffer((64,), "float32", data=memory, scope="warp")
+    memory = T.allocate([128], "float32", "warp")
+    W = T.decl_buffer((128,), "float32", data=memory, scope="warp")
     T.evaluate(T.mma_fill(2, {target}))
-    B[tx * 2] = W[tx * 2 + 1]
+    B[tx * 2] = W[tx * 2 + 65]
 """)
-    assert "float memory[2];  // of the warp's 64" in source_of([emit_kernel(func, func.name)])
+    source = source_of([emit_kernel(func, func.name)])
+    assert "float memory[4];  // of the warp's 128" in source and "fill<2>(&memory[(tx >> 5) * 2 + 2]" in source
 
 
 def test_the_prelude_is_taken_apart_by_its_headings():

@@ -366,8 +366,6 @@ class _Results:
         )
 
     def _implies(self, part: Expr, at: Expr) -> bool:
-        if self.analyzer.can_prove(at):
-            return True
         if (
             isinstance(part, (LT, LE))
             and isinstance(at, (LT, LE))
