@@ -23,6 +23,10 @@ class Range(Node):
     """The integers min, min + 1, …, min + extent - 1; the narrower of the two takes the other's dtype.
 
     Raises ``TypeError`` for numbers, which may be meant as first and last: :meth:`of` takes these.
+
+    >>> import tir
+    >>> tir.Range(tir.IntImm(2), tir.IntImm(3)), tir.Range.of(2, 5).extent
+    (T.Range(2, 5), 3)
     """
 
     min: Expr
@@ -67,6 +71,11 @@ class Buffer(Node):
     row-major. ``elem_offset`` counts elements from ``data``; ``data_alignment`` is in bytes (0: the type's own),
     ``offset_factor`` the divisor of ``elem_offset``. ``axis_separators`` split the axes into the groups that
     flattening makes one physical axis each.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A", scope="shared")
+    >>> A.name, A.shape, A.dtype, A.scope, A[0, 1]
+    ('A', (4, 8), 'float32', 'shared', A[0, 1])
     """
 
     name: str
@@ -178,7 +187,13 @@ def index_expr(value: Any) -> Expr:
 
 @node
 class BufferRegion(Node):
-    """A box of a buffer: one Range per axis."""
+    """A box of a buffer: one Range per axis.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A")
+    >>> tir.BufferRegion(A, (tir.Range.of(0, 4), tir.Range.of(2, 3)))
+    A[0:4, 2]
+    """
 
     buffer: Buffer
     region: tuple[Range, ...]
@@ -189,7 +204,15 @@ class BufferRegion(Node):
 
 @node
 class MatchBufferRegion(Node):
-    """Inside a block, ``buffer`` names the region ``source`` of another buffer."""
+    """Inside a block, ``buffer`` names the region ``source`` of another buffer.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A")
+    >>> row = tir.decl_buffer((8,), "float32", "row")
+    >>> view = tir.MatchBufferRegion(row, tir.BufferRegion(A, (tir.Range.of(2, 3), tir.Range.of(0, 8))))
+    >>> view.buffer.name, view.source
+    ('row', A[2, 0:8])
+    """
 
     buffer: Buffer
     source: BufferRegion
@@ -200,7 +223,13 @@ ITER_TYPES = ("spatial", "reduce", "scan", "opaque", "thread")
 
 @node
 class IterVar(Node):
-    """An iterator of a block (or a thread axis): its variable, domain and kind (one of ``ITER_TYPES``)."""
+    """An iterator of a block (or a thread axis): its variable, domain and kind (one of ``ITER_TYPES``).
+
+    >>> import tir
+    >>> k = tir.IterVar(tir.Range.of(0, 8), tir.Var("vk"), "reduce")
+    >>> k.var, k.dom.extent, k.iter_type
+    (vk, 8, 'reduce')
+    """
 
     dom: Range | None
     var: Var

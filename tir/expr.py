@@ -118,7 +118,7 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     raise TypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
 
 
-def _match(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
+def matched(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
     """Both operands in one dtype: a Python number takes the other's where it fits; a narrower integer widens.
 
     ``what`` has them as operands, for errors: a class of nodes, or some words.
@@ -149,7 +149,7 @@ def _number_like(value: Any, other: Expr, what: Any) -> Expr:
     dtype = other.dtype
     if type(value) is not int:
         if hasattr(value, "var") and isinstance(value.var, Var):
-            return _match(value.var, other, what)[0]
+            return matched(value.var, other, what)[0]
         value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and dtype.is_int:
         raise TypeError(f"{_title(what)} mixes {dtype} with the float {value!r}; cast one side explicitly")
@@ -224,7 +224,7 @@ _FOLDED: dict[Any, Any] = {
 
 def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` with dtypes matched, constants folded, and x+0, x*1, x//1 and the like dropped for integers."""
-    x, y = _match(a, b, kind)
+    x, y = matched(a, b, kind)
     dtype = x.dtype
     if dtype.is_handle:
         raise TypeError(f"{_title(kind)} does not take {dtype} operands")
@@ -285,7 +285,7 @@ def mul(a: ExprLike, b: ExprLike) -> Expr:
 
 def div(a: ExprLike, b: ExprLike) -> Expr:
     """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
-    x, y = _match(a, b, "`/`")
+    x, y = matched(a, b, "`/`")
     if not x.dtype.is_float:
         raise TypeError(
             f"`/` of two integers ({x.dtype}) is ambiguous: use `//` (rounds down) or T.truncdiv (rounds toward zero)"
@@ -305,7 +305,7 @@ def truncmod(a: ExprLike, b: ExprLike) -> Expr:
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
     """``a // b``: rounded down, as in Python."""
-    x, y = _match(a, b, "`//`")
+    x, y = matched(a, b, "`//`")
     if x.dtype.is_float:
         return Call("floor", (Div(x, y),), x.dtype)
     return arithmetic(FloorDiv, x, y)
@@ -313,7 +313,7 @@ def floordiv(a: ExprLike, b: ExprLike) -> Expr:
 
 def floormod(a: ExprLike, b: ExprLike) -> Expr:
     """``a % b``: with the sign of ``b``, as in Python."""
-    x, y = _match(a, b, "`%`")
+    x, y = matched(a, b, "`%`")
     if x.dtype.is_float:
         return Sub(x, Mul(y, Call("floor", (Div(x, y),), x.dtype)))
     return arithmetic(FloorMod, x, y)
@@ -353,7 +353,7 @@ _COMPARED: dict[Any, Any] = {
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` for a comparison, folded on constants."""
-    x, y = _match(a, b, kind)
+    x, y = matched(a, b, kind)
     if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
         p, q = x.value, y.value
         return IntImm(int(_COMPARED[kind](p, q)), BOOL)
@@ -379,7 +379,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
         return y if x.value else x
     if isinstance(y, IntImm) and (y.value or not _calls(x)):
         return x if y.value else y
-    return And(*_match(x, y, "`and`"))
+    return And(*matched(x, y, "`and`"))
 
 
 def logical_or(a: ExprLike, b: ExprLike) -> Expr:
@@ -389,7 +389,7 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
         return x if x.value else y
     if isinstance(y, IntImm) and not (y.value and _calls(x)):
         return y if y.value else x
-    return Or(*_match(x, y, "`or`"))
+    return Or(*matched(x, y, "`or`"))
 
 
 def logical_not(a: ExprLike) -> Expr:
@@ -417,7 +417,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
-    x, y = _match(a, b, f"`{op}`")
+    x, y = matched(a, b, f"`{op}`")
     if x.dtype.is_bool and y.dtype.is_bool and not op.startswith("shift"):
         if op == "bitwise_and":
             return logical_and(x, y)

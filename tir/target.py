@@ -16,6 +16,8 @@ from . import extension
 from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm.target.register_intrin_rule
 from .names import did_you_mean
 
+__all__ = ["KINDS", "Target", "TargetKind", "register_intrin_rule", "register_target"]
+
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
@@ -168,6 +170,9 @@ class Target:
         given = self.limit(f"l{level}_bytes")
         return cache_bytes(level) if given is None else given
 
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
     def __str__(self) -> str:
         parts = (
             f"-{k.replace('_', '-')}={shlex.quote(str(v))}" for k, v in self.attrs.items() if _GPU_LIMITS.get(k) != v
@@ -303,3 +308,7 @@ def streams(elements: int, width: int = 4) -> bool:
     False
     """
     return elements * width >= 8 * cache_bytes(2)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -45,8 +45,10 @@ from ..expr import (
     Sub,
     Var,
     arithmetic,
+    bit_op,
     cast,
     compare,
+    matched,
     trunc_div,
 )
 from ..op import OPS, is_pure
@@ -382,7 +384,7 @@ class Simplifier:
             return yes
         if condition is e.condition and yes is e.true_value and no is e.false_value:
             return e
-        return Select(condition, yes, no)
+        return Select(condition, *matched(yes, no, "Select"))
 
     def call(self, e: Any) -> Expr:
         if e.op == "if_then_else":
@@ -395,12 +397,16 @@ class Simplifier:
                 no = self.visit(e.args[2])
             if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
                 return yes
-            new = (condition, yes, no)
-            return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new)
+            new = (condition, *matched(yes, no, e.op))
+            return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new, dtype=new[1].dtype)
         made = e.map_children(self.visit)
+        if _operands_differ(made):
+            made = bit_op(e.op, *made.args)
+            if not isinstance(made, Call):
+                return made
         if e.op == "likely" and isinstance(made.args[0], IntImm):
             return made.args[0]
-        if e.op == "bitwise_xor" and is_index(e.dtype):
+        if e.op == "bitwise_xor" and is_index(made.dtype):
             return self.exclusive_or(made)
         if made.args and all(isinstance(a, FloatImm) for a in made.args):
             return _folded(made)
@@ -486,6 +492,12 @@ def _total(e: Expr) -> bool:
         or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and not (isinstance(n.b, IntImm) and n.b.value))
         for n in walk(e)
     )
+
+
+def _operands_differ(e: Call) -> bool:
+    """Whether ``e`` is a bitwise operator on integers of two types: a variable was replaced by a wider one."""
+    op = OPS.get(e.op)
+    return op is not None and op.takes == "integers" and op.arity == 2 and e.args[0].dtype is not e.args[1].dtype
 
 
 def _folded(e: Call) -> Expr:

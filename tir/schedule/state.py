@@ -68,6 +68,9 @@ class State:
     primitive_name: str = ""
     past: str = ""  # what that primitive does to loops and blocks, as a participle
 
+    def __repr__(self) -> str:
+        return f"State of {', '.join(self.mod)} after step {self.step}"
+
     def replaced(self, **changes: Any) -> State:
         """The snapshot with these fields changed: a fast ``dataclasses.replace``."""
         made = object.__new__(State)

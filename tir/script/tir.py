@@ -29,7 +29,8 @@ from .parser import macro as macro
 from .parser import prim_func as prim_func
 from .tir_expr import *  # noqa: F403
 from .tir_expr import DataType, Let, Range
-from .values import as_buffer_load, attributes, dtype_of, to_expr
+from .tir_operators import operator_function as _operator_function
+from .values import attributes, dtype_of, to_expr
 
 # ---------------------------------------------------------------- buffers
 
@@ -432,62 +433,10 @@ class meta_var(_f.Meta):
 # ---------------------------------------------------------------- everything else
 
 
-def _operator(name: str) -> Callable[..., Expr]:
-    """The function ``T.<name>`` of an operator of the table."""
-    entry = _op.OPS[name]
-
-    def build(*args: Any, dtype: Any = None, **options: Any) -> Expr:
-        if dtype is None and args and _is_type(args[0], entry, len(args)):
-            dtype, args = args[0], args[1:]
-        if name == "tvm_struct_get" and dtype is None and len(args) == 4:
-            dtype, args = args[3], args[:3]
-        if dtype is None and name in _TYPED_BY:
-            dtype = _TYPED_BY[name](args)
-        given = None if dtype is None else dtype_of(dtype)
-        values = [to_expr(a) if entry.effect == "pure" else as_buffer_load(a) for a in args]
-        if entry.effect == "pure" and name in _FLOAT:
-            return _op.math_call(name, *values)
-        if name in _BINARY_BITS and len({v.dtype for v in values}) > 1:
-            return _e.bit_op(name, *args)  # which matches their types
-        call = _op.call(name, *values, dtype=given)
-        return (
-            call.replace(annotations=attributes(options["annotations"], f"T.{name}"))
-            if "annotations" in options
-            else call
-        )
-
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"The operator ``{name}``."
-    return build
-
-
-# operators whose result type follows from their arguments
-_TYPED_BY: dict[str, Callable[[Any], Any]] = {
-    "tvm_warp_activemask": lambda args: "uint32",
-    **{f"tvm_warp_shuffle{how}": lambda args: to_expr(args[1]).dtype for how in ("", "_up", "_down", "_xor")},
-}
-
-_BINARY_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")  # as `&`, `|`, `^`, `<<`, `>>`
-_FLOAT = {*_op.FLOAT_UNARY, *_op.FLOAT_BINARY}
-
-
-def _is_type(value: Any, entry: _op.Op, count: int) -> builtins.bool:
-    """Whether the first argument of an operator is its result type rather than an operand."""
-    if isinstance(value, DataType):
-        return True
-    if not isinstance(value, str) or count == entry.arity or (entry.result != "given" and entry.arity is None):
-        return False
-    try:
-        _DType(value)
-    except ValueError:
-        return False
-    return value != ""
-
-
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         if name in _op.OPS:
-            return _operator(name)
+            return _operator_function(name)
         try:
             return DataType(name)
         except ValueError:

@@ -268,7 +268,7 @@ StringImm = _e.StringImm
 
 def _exact(kind: Any) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any) -> Expr:
-        return kind(*_e._match(_num(a), _num(b), kind.__name__))
+        return kind(*_e.matched(_num(a), _num(b), kind.__name__))
 
     build.__name__ = build.__qualname__ = kind.__name__
     build.__doc__ = f"The node ``{kind.__name__}``, operands in one dtype, not folded."
@@ -303,7 +303,7 @@ def Cast(dtype: Any, value: Any) -> Expr:
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     """``condition ? true_value : false_value``; both sides are evaluated."""
-    a, b = _e._match(_num(true_value), _num(false_value), "Select")
+    a, b = _e.matched(_num(true_value), _num(false_value), "Select")
     return _e.Select(_e.as_bool(to_expr(condition)), a, b)
 
 
@@ -361,7 +361,7 @@ div = _binary(_e.div, "div")
 
 def ceildiv(a: Any, b: Any) -> Expr:
     """(a + b - 1) // b"""
-    x, y = _e._match(_num(a), _num(b), "ceildiv")
+    x, y = _e.matched(_num(a), _num(b), "ceildiv")
     return _e.floordiv(x + y - 1, y)
 
 
@@ -386,7 +386,7 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any,
     a, b = _num(true_value), _num(false_value)
     if dtype is not None:
         a, b = _e.as_expr(a, dtype_of(dtype)), _e.as_expr(b, dtype_of(dtype))
-    a, b = _e._match(a, b, "if_then_else")
+    a, b = _e.matched(a, b, "if_then_else")
     if dtype is not None and a.dtype != dtype_of(dtype):
         raise TypeError(f"T.if_then_else is said to be {dtype_of(dtype)}, but its values are {a.dtype}")
     return _op.call("if_then_else", _e.as_bool(to_expr(condition)), a, b, dtype=a.dtype)

@@ -19,12 +19,22 @@ class Reducer:
     Called with an expression, or a tuple of them, and ``axis=``, it makes the reduction; called with values alone it
     combines them: ``te.max(x, 0.0)``. ``where`` says which elements take part; ``init`` is what it starts from in the
     place of the identity, and may read tensors at outer axes. A tuple of expressions gives a tuple of results.
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> k = te.reduce_axis((0, 8), "k")
+    >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=A[i, k] > 0.0), "total").shape
+    (4,)
+    >>> te.compute((4, 8), lambda i, j: te.max(A[i, j], 0.0), "relu").op.body[0]
+    T.max(A[i, j], 0.0)
     """
 
-    def __init__(self, combine: Callable[..., Any], identity: Callable[..., Any], name: str):
+    def __init__(self, combine: Callable[..., Any], identity: Callable[..., Any], name: str, doc: str = ""):
         self.combine = combine
         self.identity = identity
         self.__name__ = name
+        if doc:
+            self.__doc__ = doc
 
     def __repr__(self) -> str:
         return f"te.{self.__name__}"
@@ -145,11 +155,23 @@ def _greatest(dtype: DType) -> Expr:
     return const(dtype.max_value, dtype)
 
 
-def _of(kind: Any) -> Callable[[Any, Any], Expr]:
-    return lambda x, y: arithmetic(kind, x, y)
+def _built_in(kind: Any, identity: Callable[[DType], Expr], name: str, what: str, empty: str) -> Reducer:
+    doc = f"""The {what} of an expression over ``axis``, one that ``te.reduce_axis`` makes or several; {empty} over nothing.
+
+    Without an axis, of the values given: ``te.{name}(x, y)``. ``where`` is the condition under which an element takes part,
+    ``init`` what the reduction starts from in the place of {empty}. A tuple of expressions gives a tuple of results.
+    Raises ``TensorExpressionError`` for an axis that is none to reduce over.
+
+    >>> from tir import te
+    >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), "k")
+    >>> B = te.compute((4,), lambda i: te.{name}(A[i, k], axis=k), "B")
+    >>> B.shape, B.dtype
+    ((4,), 'float32')
+    """
+    return Reducer(lambda x, y: arithmetic(kind, x, y), identity, name, doc)
 
 
-sum = Reducer(_of(Add), lambda dtype: const(0, dtype), "sum")
-prod = Reducer(_of(Mul), lambda dtype: const(1, dtype), "prod")
-max = Reducer(_of(Max), _least, "max")
-min = Reducer(_of(Min), _greatest, "min")
+sum = _built_in(Add, lambda dtype: const(0, dtype), "sum", "sum", "0")
+prod = _built_in(Mul, lambda dtype: const(1, dtype), "prod", "product", "1")
+max = _built_in(Max, _least, "max", "largest value", "the least value of the type")
+min = _built_in(Min, _greatest, "min", "smallest value", "the greatest value of the type")

@@ -84,6 +84,11 @@ class Result:
 
     ``measured`` is false where nothing could be run (no GPU), and the order is the model's guess. ``interrupted``: it was
     ended from the keyboard; the same call with the same database goes on.
+
+    >>> import tir
+    >>> result = tir.tune(tir.library.elementwise.scale_add(64), "cuda", trials=2, verbose=False)
+    >>> result.interrupted, len(result.trials) > 0, type(result.best).__name__
+    (False, True, 'Schedule')
     """
 
     def __init__(

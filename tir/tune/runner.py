@@ -53,6 +53,10 @@ class Measurement:
     ``status``: ``ok``; ``censored`` (so much slower than the best that it was timed only once or twice);
     ``wrong`` (another result than the unscheduled program's), ``crashed``, ``timeout``, ``build`` (it could not be
     built) or ``refused`` (its schedule could not be made): ``error`` says more. ``load`` is the system's load average.
+
+    >>> from tir.tune import Measurement
+    >>> Measurement(0, "ok", 0.002, times=(0.002, 0.003)).ok, Measurement(1, "timeout").seconds
+    (True, inf)
     """
 
     number: int
@@ -117,6 +121,10 @@ class LocalRunner:
     times the best known time, and at least ``timeout``. ``memory`` limits each process, in bytes (by default the
     machine's memory; a GPU's programs have none). ``rounds`` is the most times a candidate is timed, ``seconds`` about
     how long.
+
+    >>> import tir
+    >>> runner = tir.tune.LocalRunner(timeout=1.0, rounds=3)
+    >>> runner.close()  # ends its child processes; tir.tune(…, runner=runner) uses it
     """
 
     def __init__(

@@ -32,7 +32,13 @@ ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as oft
 @dataclass(frozen=True)
 class Env:
     """What a schedule is for: the ``target``, the rates and sizes of its caches, the number of threads, and the number of
-    operations from which on they are started."""
+    operations from which on they are started.
+
+    >>> import tir
+    >>> env = tir.tune.Env.of("llvm -num-cores=2")
+    >>> env.threads, env.target.kind, env.lanes(32) >= 1
+    (2, 'llvm', True)
+    """
 
     target: Target
     machine: Machine

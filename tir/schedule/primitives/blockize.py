@@ -52,15 +52,20 @@ def _check_blockize(
     extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
     iterators of extent one.
 
-    Before → after, for ``sch.blockize("ii")``::
+    Before, and after ``sch.blockize("ii")``::
 
-        for io, ii in T.grid(4, 8):              for io in range(4):
-            with T.block("B"):                       with T.block("B_o"):
-                vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
-                    32, io * 8 + ii)                     for ii in range(8):
-                B[vi] = A[vi]                                with T.block("B"):
-                                                                 vi = T.axis.spatial(8, ii)
-                                                                 B[vio * 8 + vi] = A[vio * 8 + vi]
+        for io, ii in T.grid(4, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(32, io * 8 + ii)
+                B[vi] = A[vi] * 2.0
+
+        for io in range(4):
+            with T.block("B_o"):
+                vi_o = T.axis.spatial(4, io)
+                for ii in range(8):
+                    with T.block("B"):
+                        vi_i = T.axis.spatial(8, ii)
+                        B[vi_o * 8 + vi_i] = A[vi_o * 8 + vi_i] * 2.0
 
     Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
     into an outer and an inner part.

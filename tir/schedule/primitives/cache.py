@@ -64,12 +64,22 @@ def plan_cache_read(
     scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
     scope, or after the block that writes the buffer, in the innermost loop around both.
 
-    Before → after, for ``sch.cache_read("B", 0, "local")``::
+    Before, and after ``sch.cache_read("B", 0, "local")``::
 
-        for i in range(8):                       for ax0 in range(8):
-            B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
-                                                 for i in range(8):
-                                                     B[i] = A_local[i] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+
+        A_local = T.alloc_buffer((8,), "float32", scope="local")
+        for ax0 in range(8):
+            with T.block("A_local"):
+                v0 = T.axis.spatial(8, ax0)
+                A_local[v0] = A[v0]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A_local[vi] * 2.0
 
     Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
     """
@@ -237,12 +247,22 @@ def plan_cache_write(
     loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
     ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
-    Before → after, for ``sch.cache_write("B", 0, "local")``::
+    Before, and after ``sch.cache_write("B", 0, "local")``::
 
-        for i in range(8):                       for i in range(8):
-            B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
-                                                 for ax0 in range(8):
-                                                     B[ax0] = B_local[ax0]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+
+        B_local = T.alloc_buffer((8,), "float32", scope="local")
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B_local[vi] = A[vi] * 2.0
+        for ax0 in range(8):
+            with T.block("B_local"):
+                v0 = T.axis.spatial(8, ax0)
+                B[v0] = B_local[v0]
 
     Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
     """

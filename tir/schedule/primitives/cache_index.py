@@ -39,6 +39,8 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
 
+        index_var_0 = T.alloc_buffer((8, 8), "int32")
+        index_var_1 = T.alloc_buffer((8,), "int32")
         for ax0, ax1 in T.grid(8, 8):
             with T.block("index_0"):
                 v0, v1 = T.axis.remap("SS", [ax0, ax1])

@@ -57,13 +57,28 @@ def plan_compute_at(
     of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
     block below ``loop`` are called ``ax0``, ``ax1`` …
 
-    Before → after, for ``sch.compute_at("B", "i")``::
+    Before, and after ``sch.compute_at("H", "B.i")``::
 
-        for i, j in T.grid(8, 8):                for i in range(8):
-            B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
-        for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
-            C[i, j] = B[i, j] + 1.0                  for j in range(8):
-                                                         C[i, j] = B[i, j] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for ax0 in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
 
     A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
     ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
@@ -94,13 +109,28 @@ def plan_reverse_compute_at(
     ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
     last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
-    Before → after, for ``sch.reverse_compute_at("C", "i")``::
+    Before, and after ``sch.reverse_compute_at("B", "H.i")``::
 
-        for i, j in T.grid(8, 8):                for i in range(8):
-            B[i, j] = A[i, j] * 2.0                  for j in range(8):
-        for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
-            C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
-                                                         C[i, ax0] = B[i, ax0] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for j in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for ax0 in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    B[vi, vj] = H[vi, vj] + 1.0
 
     Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
     """
@@ -118,13 +148,28 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
 
     It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
-    Before → after, for ``sch.compute_root("B")``::
+    Before, and after ``sch.compute_root("H")``::
 
-        for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
-            for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
-                B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
-            for j in range(8):                       C[i, j] = B[i, j] + 1.0
-                C[i, j] = B[i, j] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for ax0 in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [ax0, ax1])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
 
     Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
     """

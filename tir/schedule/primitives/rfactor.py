@@ -41,12 +41,28 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
     end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
-    Before → after, for ``sch.rfactor("ki", 0)``::
+    Before, and after ``sch.rfactor("k", 0)``::
 
-        for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
-            C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
-                                                 for ki in range(8):
-                                                     C[()] += C_rf[ki]
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+        C_rf = T.alloc_buffer((8, 4), "float32")
+        for i, k in T.grid(4, 8):
+            with T.block("C_rf"):
+                vk, vi = T.axis.remap("SS", [k, i])
+                with T.init():
+                    C_rf[vk, vi] = T.float32(0)
+                C_rf[vk, vi] = C_rf[vk, vi] + A[vi, vk]
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vk, vi = T.axis.remap("RS", [k, i])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + C_rf[vk, vi]
 
     A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
     Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from

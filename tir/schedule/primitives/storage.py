@@ -75,9 +75,27 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
     """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
-    Before → after, for ``sch.set_scope("B", 0, "shared")``::
+    Before, and after ``sch.set_scope("H", 0, "shared")``::
 
-        B = T.alloc_buffer((8,))                 B = T.alloc_buffer((8,), scope="shared")
+        H = T.alloc_buffer((8,), "float32")
+        for i in range(8):
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
+
+        H = T.alloc_buffer((8,), "float32", scope="shared")
+        for i in range(8):
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
 
     Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
     """

@@ -48,6 +48,7 @@ def _check_read_at(
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
 
+        A_shared = T.alloc_buffer((9, 16), "float32", scope="shared")
         for i in range(8):
             with T.block("A_shared"):
                 v0 = T.axis.spatial(8, i)
@@ -110,6 +111,7 @@ def _check_write_at(
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = A[vi, vj] + 1.0
 
+        C_local = T.alloc_buffer((8, 16), "float32", scope="local")
         for i in range(8):
             for j in range(16):
                 with T.block("C"):
