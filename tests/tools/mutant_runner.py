@@ -148,6 +148,7 @@ class _Runner:
             if time.monotonic() > self.end:
                 break
             self.record(mutant, *self.judged(live, mutant, items))
+        gc.unfreeze()
         return True
 
     def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
