@@ -229,7 +229,7 @@ def test_boxes_agree_with_sets(low, guard, row, shown):
     assert row != "v" or question.answer_by(Tier.ITERATOR_MAP).is_proved == shown
 
 
-FILLED = """
+SHARED_TILE = """
 @T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 4, 4), "float32")):
     S = T.alloc_buffer((8, 4), "float32", scope="shared")
@@ -241,24 +241,26 @@ def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 4, 4), "float32")):
                     vb, vt, vi = T.axis.remap("SSS", [b, t, i])
                     C[vb, vt, vi] = S[vb, vi]
 """
-FILL = """for k in range(4):
+SAME_FILL = """for k in range(4):
                 with T.block("S"):
                     vb, vk = T.axis.remap("SS", [b, k])
                     S[vb, vk] = VALUE"""
-FILL_OF_EACH = FILL.replace('vb, vk = T.axis.remap("SS", [b, k])', 'vb, vk, vt = T.axis.remap("SSS", [b, k, t])')
+FILL_OF_EACH_THREAD = SAME_FILL.replace(
+    'vb, vk = T.axis.remap("SS", [b, k])', 'vb, vk, vt = T.axis.remap("SSS", [b, k, t])'
+)
 
 
 @pytest.mark.parametrize(
     ("store", "redundant"),
     [
-        (FILL.replace("VALUE", "A[vb, vk]"), True),
-        (FILL_OF_EACH.replace("VALUE", "A[vb, vk] + T.cast(vt, 'float32')"), False),
-        (FILL.replace("VALUE", "A[vb, vk] + S[0, 0]"), False),
+        (SAME_FILL.replace("VALUE", "A[vb, vk]"), True),
+        (FILL_OF_EACH_THREAD.replace("VALUE", "A[vb, vk] + T.cast(vt, 'float32')"), False),
+        (SAME_FILL.replace("VALUE", "A[vb, vk] + S[0, 0]"), False),
         ("for k in range(4):\n                S[b, k] = A[b, k]", False),  # of a bare store nothing is said
-        (FILL.replace("VALUE", "A[vb, vk]") + "\n            C[b, t, 0] = 1.0", True),
+        (SAME_FILL.replace("VALUE", "A[vb, vk]") + "\n            C[b, t, 0] = 1.0", True),
     ],
 )
 def test_threads_that_all_write_the_same(store, redundant):
-    func = schedule(FILLED.replace("STORE", store)).mod["main"]
+    func = schedule(SHARED_TILE.replace("STORE", store)).mod["main"]
     loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
     assert is_redundant_write(loop, func.body.block.alloc_buffers[0]) == redundant
