@@ -33,13 +33,14 @@ class Range(Node):
     extent: Expr
 
     def __post_init__(self) -> None:
-        given: tuple[Any, Any] = self.min, self.extent
-        if not all(isinstance(value, Expr) for value in given):
+        low: Any = self.min
+        extent: Any = self.extent
+        if not isinstance(low, Expr) or not isinstance(extent, Expr):
             raise TypeError(
                 f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "
                 f"Range.of({self.min!r}, {self.extent!r}) makes the range between two numbers, without the second"
             )
-        first, size = self.min.dtype, self.extent.dtype
+        first, size = low.dtype, extent.dtype
         if first is not size and first.is_int and size.is_int and first.lanes == size.lanes:
             wide = max(first, size, key=lambda dtype: dtype.bits)
             set_field(self, "min", cast(wide, self.min))
@@ -58,9 +59,14 @@ class Range(Node):
         >>> Range.of(2, 10).ends()
         (2, 9)
         """
-        if not isinstance(self.min, IntImm) or not isinstance(self.extent, IntImm) or self.extent.value <= 0:
-            return None
-        return self.min.value, self.min.value + self.extent.value - 1
+        return ends_of(self.min, self.extent)
+
+
+def ends_of(low: Expr, extent: Expr) -> tuple[int, int] | None:
+    """The ends of the range of so many integers from ``low`` on, as :meth:`Range.ends` has them."""
+    if type(low) is not IntImm or type(extent) is not IntImm or extent.value <= 0:
+        return None
+    return low.value, low.value + extent.value - 1
 
 
 @node

@@ -54,6 +54,9 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     >>> const(0, "int8").dtype
     'int8'
     """
+    if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
+        if dtype.min_value <= value <= dtype.max_value:
+            return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item") and not isinstance(value, (int, float)):
@@ -73,6 +76,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         if not value.is_integer():
             raise TypeError(f"constant {value!r} is not an integer, but the dtype asked for is {want}")
         value = int(value)
+    if not isinstance(value, int):
+        raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
@@ -123,12 +128,13 @@ def matched(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
 
     ``what`` has them as operands, for errors: a class of nodes, or some words.
     """
-    if not isinstance(a, Expr) and not isinstance(b, Expr):
-        a = as_expr(a)
-    if not isinstance(a, Expr):
-        b = as_expr(b)
+    if isinstance(a, Expr):
+        if not isinstance(b, Expr):
+            b = _number_like(b, a, what)
+    elif isinstance(b, Expr):
         a = _number_like(a, b, what)
-    elif not isinstance(b, Expr):
+    else:
+        a = as_expr(a)
         b = _number_like(b, a, what)
     if a.dtype is b.dtype and a.dtype is not VOID:
         return a, b

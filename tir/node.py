@@ -98,6 +98,9 @@ class Node:
         raise NotImplementedError  # made by `node` for each class
 
 
+_set_memos: Any = vars(Node)["_memos"].__set__
+
+
 class Memo(Generic[T]):
     """What was computed once for a node, kept while the node lives.
 
@@ -119,7 +122,7 @@ class Memo(Generic[T]):
     def __setitem__(self, node: Node, value: T) -> None:
         memos = getattr(node, "_memos", None)
         if memos is None:
-            set_field(node, "_memos", {self: value})
+            _set_memos(node, {self: value})
         else:
             memos[self] = value
 

@@ -167,6 +167,8 @@ def math_call(name: str, *args: Any) -> Call:
 
 def is_pure(e: Expr) -> bool:
     """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
+    if type(e) in LEAVES:
+        return True
     found = _PURE.get(e)
     if found is None:
         found = _PURE[e] = _has_no_effects(e)

@@ -52,7 +52,7 @@ from ..expr import (
     trunc_div,
 )
 from ..op import OPS, is_pure
-from ..visit import substitute, walk
+from ..visit import nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear
 from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
@@ -444,7 +444,7 @@ class Simplifier:
             if e.var.dtype.is_int or e.var.dtype is BOOL:
                 self.ctx.bind(e.var, value)
             body = self.visit(e.body)
-        if is_pure(value) and not any(n is e.var for n in walk(body)):
+        if is_pure(value) and not any(n is e.var for n in nodes_of(body)):
             return body
         return e if value is e.value and body is e.body else Let(e.var, value, body)
 

@@ -81,11 +81,11 @@ class State:
 
     @property
     def func(self) -> PrimFunc:
-        return self.mod[self.func_name]
+        return self.mod.functions[self.func_name]
 
     @property
     def index(self) -> Index:
-        return index_of(self.func)
+        return index_of(self.mod.functions[self.func_name])
 
     def place(self, stmt: Stmt) -> Place:
         """The place of ``stmt`` (a node of the current program)."""

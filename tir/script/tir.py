@@ -1,9 +1,9 @@
 """The namespace ``T`` of the dialect: ``from tir.script import tir as T``.
 
 Every name is a real Python object. Constructs that open a scope or make a statement return a description that the
-parser builds from (see :mod:`tir.script.frames`); expressions (:mod:`tir.script.tir_expr`) are built at once. Names
-that are not here are looked up in the operator table (``T.exp``, ``T.ptx_mma`` …) and among the data types
-(``T.float16x8``).
+parser builds from (see :mod:`tir.script.frames`); expressions (:mod:`tir.script.tir_expr`, and calls in
+:mod:`tir.script.tir_calls`) are built at once. Names that are not here are looked up in the operator table (``T.exp``,
+``T.ptx_mma`` …) and among the data types (``T.float16x8``).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
 from .parser import macro as macro
 from .parser import prim_func as prim_func
+from .tir_calls import *  # noqa: F403
 from .tir_expr import *  # noqa: F403
 from .tir_expr import DataType, Let, Range
 from .tir_operators import operator_function as _operator_function

@@ -1,4 +1,4 @@
-"""The part of ``T`` that builds expressions at once: types, constants, arithmetic, calls, reductions."""
+"""The part of ``T`` that builds expressions at once: types, constants, arithmetic, reductions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from ..buffer import Range as _Range
 from ..dtype import HANDLE as _HANDLE
 from ..dtype import DType as _DType
 from ..expr import Expr
-from . import frames as _f
-from .values import as_buffer_load, dtype_of, to_expr
+from .values import dtype_of, to_expr
 from .values import range_of as _range_of
 
 PrimExpr = Expr
@@ -60,22 +59,12 @@ __all__ = [
     "Sub",
     "Var",
     "abs",
-    "address_of",
     "all",
     "any",
-    "assume",
     "bfloat16",
     "bool",
     "boolean",
     "broadcast",
-    "call_cpacked",
-    "call_extern",
-    "call_global",
-    "call_intrin",
-    "call_llvm_intrin",
-    "call_llvm_pure_intrin",
-    "call_packed",
-    "call_pure_extern",
     "cast",
     "ceildiv",
     "clip",
@@ -83,7 +72,6 @@ __all__ = [
     "div",
     "e4m3_float8",
     "e5m2_float8",
-    "evaluate",
     "float16",
     "float32",
     "float64",
@@ -110,10 +98,8 @@ __all__ = [
     "int4",
     "int64",
     "int8",
-    "isnullptr",
     "iter_var",
     "likely",
-    "llvm_lookup_intrinsic_id",
     "max",
     "max_value",
     "min",
@@ -125,12 +111,8 @@ __all__ = [
     "reduce",
     "reduce_all",
     "reinterpret",
-    "ret",
     "truncdiv",
     "truncmod",
-    "tvm_access_ptr",
-    "tvm_tuple",
-    "type_annotation",
     "uint16",
     "uint32",
     "uint4",
@@ -427,136 +409,6 @@ def any(*conditions: Any) -> Expr:
     for condition in conditions:
         result = _e.logical_or(result, condition)
     return result
-
-
-# ---------------------------------------------------------------- calls
-
-
-def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:
-    """A call whose operator takes a name first: ``f("int32", "name", x)`` or ``f("name", x, dtype="int32")``."""
-    if dtype is None:
-        if not args or not isinstance(args[0], (str, DataType)):
-            raise TypeError(f'T.{op} takes the result type first: T.{op}("int32", "name", ...)')
-        dtype, args = args[0], args[1:]
-    return _op.call(op, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
-
-
-def call_extern(*args: Any, dtype: Any = None) -> Expr:
-    """Call the C function by name: ``T.call_extern("float32", "sinf", x)``."""
-    return _named_call("call_extern", args, dtype)
-
-
-def call_pure_extern(*args: Any, dtype: Any = None) -> Expr:
-    return _named_call("call_pure_extern", args, dtype)
-
-
-def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
-    """Call an LLVM intrinsic by name: ``T.call_llvm_intrin("float32x4", "llvm.fma.v4f32", a, b, c)``."""
-    return _named_call("call_llvm_intrin", _without_signature(args), dtype)
-
-
-class _Numbered(str):
-    """The name of an intrinsic in a program written for systems that number them."""
-
-
-def llvm_lookup_intrinsic_id(name: str) -> str:
-    """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them; the
-    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed."""
-    return _Numbered(name)
-
-
-def _without_signature(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    for n, arg in enumerate(args[:-1]):
-        follows = args[n + 1]
-        if isinstance(arg, _Numbered) and isinstance(follows, _e.IntImm) and follows.dtype == "uint32":
-            return (*args[: n + 1], *args[n + 2 :])
-    return args
-
-
-def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
-    return _named_call("call_llvm_pure_intrin", _without_signature(args), dtype)
-
-
-def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same)."""
-    name = name.removeprefix("tir.")
-    return _op.call(name, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
-
-
-def call_packed(*args: Any, dtype: Any = "int32") -> Expr:
-    """Call a registered host function by name; a buffer among its arguments is passed as an array."""
-    return _op.call("call_packed", *map(_packed_array, args), dtype=dtype_of(dtype))
-
-
-def _packed_array(value: Any) -> Any:
-    """A buffer as the call that describes it as an array; anything else as it is."""
-    if not isinstance(value, _Buffer):
-        return value
-    shape = _op.call("tvm_stack_make_shape", *value.shape)
-    strides = _op.call("tvm_stack_make_shape", *value.strides) if value.strides else _e.const(0)
-    offset = _e.const(0) if value.elem_offset is None else value.elem_offset
-    return _op.call(
-        "tvm_stack_make_array", value.data, shape, strides, len(value.shape), _e.const(0, value.dtype), offset
-    )
-
-
-def call_cpacked(*args: Any, dtype: Any = "int32") -> Expr:
-    return _op.call("call_cpacked", *args, dtype=dtype_of(dtype))
-
-
-def call_global(name: str, *args: Any, dtype: Any = "void") -> Expr:
-    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this)."""
-    return _op.call("call_global", _e.StringImm(name), *args, dtype=dtype_of(dtype))
-
-
-def address_of(place: Any, dtype: Any = "handle") -> Expr:
-    """The address of a buffer element: ``T.address_of(A[i])``."""
-    if dtype_of(dtype) != "handle":
-        raise TypeError(f"T.address_of gives a handle, not a {dtype_of(dtype)}")
-    place = as_buffer_load(place)
-    if isinstance(place, _Buffer):
-        place = _e.BufferLoad(place, tuple(_e.const(0, s.dtype) for s in place.shape))
-    if not isinstance(place, _e.BufferLoad):
-        what = (
-            f"; `{place!r}` is a value, which has no address: store it in a buffer" if isinstance(place, Expr) else ""
-        )
-        raise TypeError(f"T.address_of takes a buffer element, as in T.address_of(A[i]){what}")
-    return _op.call("address_of", place, dtype="handle")
-
-
-def type_annotation(dtype: Any) -> Expr:
-    return _op.call("type_annotation", dtype=dtype_of(dtype))
-
-
-def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = "handle") -> Expr:
-    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both)."""
-    if isinstance(ptype, (str, DataType)):
-        ptype = type_annotation(ptype)
-    return _op.call("tvm_access_ptr", ptype, data, offset, extent, rw_mask, dtype="handle")
-
-
-def isnullptr(pointer: Any) -> Expr:
-    return _op.call("isnullptr", pointer, dtype="bool")
-
-
-def tvm_tuple(*items: Any) -> Expr:
-    return _op.call("tvm_tuple", *items, dtype="handle")
-
-
-def ret(value: Any) -> Expr:
-    """Leave the function with ``value``."""
-    e = to_expr(value)
-    return _op.call("ret", e, dtype=e.dtype)
-
-
-def assume(condition: Any) -> Expr:
-    """What the caller promises to hold, as a statement: ``T.assume(A[i] > 0)``."""
-    return _op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool")
-
-
-def evaluate(value: Any) -> _f.Evaluated:
-    """An expression as a statement, for its effect."""
-    return _f.Evaluated(value)
 
 
 # ---------------------------------------------------------------- reductions

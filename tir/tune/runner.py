@@ -17,6 +17,8 @@ from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
 from .reference import in_order
 
+ATTEMPTS = 3  # at running the unscheduled program in a process that ends
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -232,8 +234,21 @@ class LocalRunner:
 
     def _ready(self) -> Child:
         """The child that runs candidates, with the task loaded. Raises ``ChildFailed`` or ``CandidateFailed`` if the
-        unscheduled program cannot be run."""
-        child, problem = self._children[0], self._problem
+        unscheduled program cannot be run; a child that ends meanwhile may have been killed by somebody else, so that others
+        try again."""
+        failed = 0
+        while True:
+            try:
+                return self._with_task(self._children[0])
+            except ChildFailed as error:
+                self._replace(0)
+                failed += 1
+                if error.status == "timeout" or failed == ATTEMPTS:
+                    raise
+
+    def _with_task(self, child: Child) -> Child:
+        """``child`` with the task loaded."""
+        problem = self._problem
         assert problem is not None
         if child.task is not problem:
             about = {
@@ -244,11 +259,7 @@ class LocalRunner:
                 "serial": problem.threads == 1,
                 "cold": problem.cold,
             }
-            try:
-                made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
-            except ChildFailed:
-                self._replace(0)
-                raise
+            made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
             self._reference_seconds = made["seconds"]
             child.task = problem
             child.loaded.clear()

@@ -22,12 +22,12 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_reorder, reorder
+from .reorder import plan_reorder, reorder
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:
         return (
             isinstance(item, Expr)
             and is_index(item.dtype)
-            and not any(isinstance(n, (BufferLoad, Call)) for n in walk(item))
+            and not any(isinstance(n, (BufferLoad, Call)) for n in nodes_of(item))
         )
 
     def visit(item: Any) -> Any:

@@ -30,7 +30,7 @@ from ...errors import ScheduleError, require
 from ...expr import TRUE, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
-from ...visit import substitute, uses_var, walk
+from ...visit import contains, substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
@@ -345,7 +345,7 @@ def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> lis
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
     """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
     a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
-    if any(isinstance(n, BlockRealize) for n in walk(block.body)):
+    if contains(block.body, BlockRealize):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
     if not stores:

@@ -19,7 +19,7 @@ from ...expr import (
 )
 from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
-from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ...visit import accesses, nodes_of, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
@@ -173,7 +173,7 @@ def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> Non
     require(is_pure(store.value), "the value that block {0} stores has an effect", block, nodes=[block.node])
     data = store.buffer.data
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
-    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in walk(body))
+    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in nodes_of(body))
     require(
         not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block, nodes=[block.node]
     )

@@ -21,7 +21,7 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import nest
 from ..invariants import Keeps
 from ..legality import require_injective, require_same_meaning
@@ -252,7 +252,7 @@ def _allocating(state: State, buffer: Buffer) -> BlockRef:
 
 
 def _stores(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in walk(stmt))
+    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in nodes_of(stmt))
 
 
 def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var], padding: Expr, assume: bool) -> Stmt:

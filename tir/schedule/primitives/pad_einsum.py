@@ -46,7 +46,7 @@ from ...stmt import (
     Stmt,
     seq,
 )
-from ...visit import accesses, rewrite, uses_var, walk
+from ...visit import accesses, nodes_of, rewrite, uses_var, walk
 from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block
@@ -179,7 +179,7 @@ def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
 def _reads_more(block: BlockRef, groups: Mapping[tuple[Buffer, Any], Sequence[tuple[Any, Range]]]) -> bool:
     """Whether a copy may read an element that the block does not: the block uses part of the copy only, it reads under
     a guard, or it has stored to the element itself."""
-    guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
+    guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in nodes_of(block.block.body))
     partial = not all(_uses_all(axes, buffer.shape) for (buffer, _), axes in groups.items())
     return partial or guarded or any(reads_own_writes(block.block, buffer) for buffer, _ in groups)
 

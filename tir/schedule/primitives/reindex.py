@@ -17,7 +17,7 @@ from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
-from ...visit import accesses, substitute, uses_var, walk
+from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
 from ..legality import require_independent, require_injective, require_not_steering
@@ -210,7 +210,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
-        not any(isinstance(n, BlockRealize) for n in walk(block.block.body)),
+        not contains(block.block.body, BlockRealize),
         "block {0} has blocks inside; only a block that loads and stores itself has one place",
         block,
     )
@@ -234,7 +234,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             legal="cache_read or cache_write, which copy the buffer at its own indices",
         )
     own = {i.var for i in block.block.iter_vars}
-    inner = {n.loop_var for n in walk(block.block.body) if hasattr(n, "loop_var")}
+    inner = {n.loop_var for n in nodes_of(block.block.body) if hasattr(n, "loop_var")}
     require(
         not any(uses_var(e, inner - own) for e in found[0]),
         "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time",
@@ -301,7 +301,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         for part in (index >= 0, index < extent)
         if not analyzer.can_prove(part)
     ]
-    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in walk(e))
+    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in nodes_of(e))
     require(
         not (data and parts) or (runs_whole_domain(block) and not _has_condition(block.block)),
         "block {0} reads buffer {1} only where a condition holds, and the place depends on data: "
@@ -353,7 +353,7 @@ def _stage_read(
 ) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
-    sources = {buffer, *(n.buffer for e in staged.indices for n in walk(e) if isinstance(n, BufferLoad))}
+    sources = {buffer, *(n.buffer for e in staged.indices for n in nodes_of(e) if isinstance(n, BufferLoad))}
     require(
         unsafe or not any(r.buffer in sources for r in block.block.writes),
         "block {0} writes buffer {1} as well; a copy made before would miss that",
@@ -456,7 +456,7 @@ def _ends_in(block: BlockRef, host: BlockRef | LoopRef) -> bool:
 def _skips_store(block: Block, buffer: Buffer) -> bool:
     """Whether a store to ``buffer`` is under a condition."""
     return any(
-        isinstance(n, IfThenElse) and any(isinstance(s, BufferStore) and s.buffer is buffer for s in walk(n))
+        isinstance(n, IfThenElse) and any(isinstance(s, BufferStore) and s.buffer is buffer for s in nodes_of(n))
         for n in walk(block.body)
     )
 

@@ -18,7 +18,7 @@ from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
-from ...visit import accesses, substitute, uses_var, walk
+from ...visit import accesses, nodes_of, substitute, uses_var, walk
 from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -140,7 +140,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
 def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) -> None:
     """Require that ``conditions``, which the partial results and their combination both ask, have one answer in all of
     the block's loops."""
-    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in walk(e) if isinstance(n, BufferLoad)}
+    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
     writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
     require(
         not writers,
@@ -328,7 +328,7 @@ def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequ
 def _starts(reduction: Reduction) -> Sequence[Expr]:
     """The initial values of partial results."""
     init = reduction.init
-    if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in walk(v)):
+    if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in nodes_of(v)):
         return init
     return reduction.identity
 

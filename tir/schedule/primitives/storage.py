@@ -362,16 +362,17 @@ def swap_buffers(
     made = set(swapped.values())
 
     def visit(node: Any) -> Any:
-        if isinstance(node, BufferLoad) and node.buffer in made:
-            return load(node)
-        if isinstance(node, BufferStore) and node.buffer in made:
-            return node.replace(value=stored(node.value))
-        if isinstance(node, Buffer):
+        kind = type(node)
+        if kind is BufferLoad:
+            return load(node) if node.buffer in made else None
+        if kind is BufferStore:
+            return node.replace(value=stored(node.value)) if node.buffer in made else None
+        if kind is Buffer:
             return swapped.get(node)
-        return pointers.get(node) if isinstance(node, Var) else None
+        return pointers.get(node) if kind is Var else None
 
     def names_one(node: Any) -> bool:
-        return not isinstance(node, For) or not pointers.keys().isdisjoint(named(node))
+        return type(node) is not For or not pointers.keys().isdisjoint(named(node))
 
     buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
     return func.replace(body=rewrite(func.body, visit, enter=names_one), buffer_map=buffer_map)

@@ -20,7 +20,8 @@ from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
-from .compute_at import accessed_box, position_under
+from ._domains import accessed_box
+from .compute_at import position_under
 
 
 def _check_read_at(
