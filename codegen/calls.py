@@ -34,7 +34,13 @@ def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
 
 
 class Function(ABC):
-    """A function of a module. ``func`` has its signature, ``name`` is its name in the module."""
+    """A function of a module. ``func`` has its signature, ``name`` is its name in the module.
+
+    >>> import tir
+    >>> function = tir.build(tir.library.elementwise.scale_add(2), "interpreter")["main"]
+    >>> function, sorted(function.outputs())
+    (<function scale_add(A, B)>, [1])
+    """
 
     name: str
     func: PrimFunc
@@ -72,7 +78,12 @@ class Function(ABC):
 
 
 class HostFunction(Function):
-    """A function that ``run`` runs, given its arguments in order."""
+    """A function that ``run`` runs, given its arguments in order.
+
+    >>> import tir
+    >>> type(tir.build(tir.library.elementwise.scale_add(2), "interpreter")["main"]).__name__
+    'HostFunction'
+    """
 
     def __init__(self, name: str, func: PrimFunc, run: Callable[..., Any]):
         self.name, self.func, self._run = name, func, run

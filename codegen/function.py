@@ -82,7 +82,14 @@ class Plan:
 
 
 class NativeFunction(Function):
-    """A compiled function. Calling it runs it; see :class:`codegen.module.Module` for the arguments."""
+    """A compiled function. Calling it runs it; see :class:`codegen.module.Module` for the arguments.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> function = tir.build(tir.library.elementwise.scale_add(2), "llvm")["main"]
+    >>> type(function).__name__, function.new(np.array([1, 2], "float32"))
+    ('NativeFunction', array([4., 7.], dtype=float32))
+    """
 
     def __init__(self, name: str, about: tuple[PrimFunc, frozenset[int]], runtime: Runtime):
         self.name = name

@@ -20,10 +20,28 @@ from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimise
 
+__all__ = [
+    "Function",
+    "HostFunction",
+    "InterpreterModule",
+    "LLVMModule",
+    "LoadedModule",
+    "Module",
+    "NativeFunction",
+    "Timing",
+    "load",
+]
+
 
 @dataclass(frozen=True, repr=False)
 class Timing:
-    """Seconds of one call: ``results`` has one mean per repeat."""
+    """Seconds of one call: ``results`` has one mean per repeat.
+
+    >>> from codegen.module import Timing
+    >>> timing = Timing((0.002, 0.004, 0.003))
+    >>> timing, timing.median
+    (3 ms (min 2, 3 repeats), 0.003)
+    """
 
     results: tuple[float, ...]
 
@@ -82,6 +100,14 @@ class Module:
     Arguments are given in parameter order or by name (``mod(a, b, C=c)``): arrays for buffers (NumPy, anything with
     DLPack, NumPy's array interface or the buffer protocol, on the CPU; written in place), numbers for scalars. Raises
     ``RunError`` naming the argument that does not fit. ``mod.new(a, b)`` makes the arrays that are written.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> mod = tir.build(tir.library.elementwise.scale_add(2), "interpreter")
+    >>> a, b = np.array([1, 2], "float32"), np.zeros(2, "float32")
+    >>> mod(a, b)
+    >>> b, mod.new(a), list(mod)
+    (array([4., 7.], dtype=float32), array([4., 7.], dtype=float32), ['main'])
     """
 
     def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function]):
@@ -204,7 +230,12 @@ class Module:
 
 
 class InterpreterModule(Module):
-    """Functions run by the reference executor."""
+    """Functions run by the reference executor.
+
+    >>> import tir
+    >>> type(tir.build(tir.library.elementwise.scale_add(2), "interpreter")).__name__
+    'InterpreterModule'
+    """
 
     def __init__(self, source: IRModule, target: Any):
         from tir.interp import run
@@ -216,7 +247,14 @@ class InterpreterModule(Module):
 
 
 class LLVMModule(Module):
-    """Functions compiled to machine code."""
+    """Functions compiled to machine code.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> mod = tir.build(tir.library.elementwise.scale_add(2), "llvm")
+    >>> type(mod).__name__, mod.new(np.array([1, 2], "float32")), "ret" in mod.source("asm")
+    ('LLVMModule', array([4., 7.], dtype=float32), True)
+    """
 
     source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
     code_kind = "llvm"
@@ -276,7 +314,15 @@ class LLVMModule(Module):
 
 
 class LoadedModule(Module):
-    """Functions of a file that ``Module.save`` wrote; ``ir`` has their signatures only."""
+    """Functions of a file that ``Module.save`` wrote; ``ir`` has their signatures only.
+
+    >>> import tempfile
+    >>> import tir
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tir.build(tir.library.elementwise.scale_add(2)).save(f"{folder}/kernels.o")
+    ...     type(tir.load(f"{folder}/kernels.o")).__name__
+    'LoadedModule'
+    """
 
     def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function], path: Path):
         super().__init__(source, target, functions)
@@ -288,7 +334,16 @@ class LoadedModule(Module):
 
 def load(path: str | Path) -> Module:
     """A module saved with ``mod.save``. Raises ``BuildError`` if the file is not one, ``RunError`` if it needs CPU
-    features that this machine lacks."""
+    features that this machine lacks.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tir
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tir.build(tir.library.elementwise.scale_add(2)).save(f"{folder}/kernels.o")
+    ...     tir.load(f"{folder}/kernels.o").new(np.array([1, 2], "float32"))
+    array([4., 7.], dtype=float32)
+    """
     from tir.script import parse
     from tir.target import Target
 

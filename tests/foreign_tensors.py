@@ -1,4 +1,4 @@
-"""Tensors as other libraries have them: capsules of DLPack with elements of any type."""
+"""Tensors as other libraries have them, capsules of DLPack with elements of any type, and a program that copies them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 
 import numpy as np
 
+import tir
 from tir.interp.dlpack import _DLTensor
+from tir.script import parse
+
+COPY = """
+@T.prim_func
+def copy(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "{0}")
+    B = T.match_buffer(b, (n,), "{0}")
+    for i in range(n):
+        B[i] = A[i]
+"""
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 NEW = ctypes.pythonapi.PyCapsule_New
@@ -41,3 +53,8 @@ class Foreign:
         tensor.shape, tensor.strides = self.shape, self.strides
         self.managed.append((managed, self.shape, self.strides))  # whoever has the capsule may read it at its end
         return NEW(ctypes.addressof(managed), b"dltensor", None)
+
+
+def copy_program(dtype: str) -> tir.PrimFunc:
+    """Copies a vector of ``dtype``, of any length."""
+    return parse(COPY.format(dtype))

@@ -23,19 +23,24 @@ class Range(Node):
     """The integers min, min + 1, …, min + extent - 1; the narrower of the two takes the other's dtype.
 
     Raises ``TypeError`` for numbers, which may be meant as first and last: :meth:`of` takes these.
+
+    >>> import tir
+    >>> tir.Range(tir.IntImm(2), tir.IntImm(3)), tir.Range.of(2, 5).extent
+    (T.Range(2, 5), 3)
     """
 
     min: Expr
     extent: Expr
 
     def __post_init__(self) -> None:
-        given: tuple[Any, Any] = self.min, self.extent
-        if not all(isinstance(value, Expr) for value in given):
+        low: Any = self.min
+        extent: Any = self.extent
+        if not isinstance(low, Expr) or not isinstance(extent, Expr):
             raise TypeError(
                 f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "
                 f"Range.of({self.min!r}, {self.extent!r}) makes the range between two numbers, without the second"
             )
-        first, size = self.min.dtype, self.extent.dtype
+        first, size = low.dtype, extent.dtype
         if first is not size and first.is_int and size.is_int and first.lanes == size.lanes:
             wide = max(first, size, key=lambda dtype: dtype.bits)
             set_field(self, "min", cast(wide, self.min))
@@ -54,9 +59,14 @@ class Range(Node):
         >>> Range.of(2, 10).ends()
         (2, 9)
         """
-        if not isinstance(self.min, IntImm) or not isinstance(self.extent, IntImm) or self.extent.value <= 0:
-            return None
-        return self.min.value, self.min.value + self.extent.value - 1
+        return ends_of(self.min, self.extent)
+
+
+def ends_of(low: Expr, extent: Expr) -> tuple[int, int] | None:
+    """The ends of the range of so many integers from ``low`` on, as :meth:`Range.ends` has them."""
+    if type(low) is not IntImm or type(extent) is not IntImm or extent.value <= 0:
+        return None
+    return low.value, low.value + extent.value - 1
 
 
 @node
@@ -67,6 +77,11 @@ class Buffer(Node):
     row-major. ``elem_offset`` counts elements from ``data``; ``data_alignment`` is in bytes (0: the type's own),
     ``offset_factor`` the divisor of ``elem_offset``. ``axis_separators`` split the axes into the groups that
     flattening makes one physical axis each.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A", scope="shared")
+    >>> A.name, A.shape, A.dtype, A.scope, A[0, 1]
+    ('A', (4, 8), 'float32', 'shared', A[0, 1])
     """
 
     name: str
@@ -178,7 +193,13 @@ def index_expr(value: Any) -> Expr:
 
 @node
 class BufferRegion(Node):
-    """A box of a buffer: one Range per axis."""
+    """A box of a buffer: one Range per axis.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A")
+    >>> tir.BufferRegion(A, (tir.Range.of(0, 4), tir.Range.of(2, 3)))
+    A[0:4, 2]
+    """
 
     buffer: Buffer
     region: tuple[Range, ...]
@@ -189,7 +210,15 @@ class BufferRegion(Node):
 
 @node
 class MatchBufferRegion(Node):
-    """Inside a block, ``buffer`` names the region ``source`` of another buffer."""
+    """Inside a block, ``buffer`` names the region ``source`` of another buffer.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((4, 8), "float32", "A")
+    >>> row = tir.decl_buffer((8,), "float32", "row")
+    >>> view = tir.MatchBufferRegion(row, tir.BufferRegion(A, (tir.Range.of(2, 3), tir.Range.of(0, 8))))
+    >>> view.buffer.name, view.source
+    ('row', A[2, 0:8])
+    """
 
     buffer: Buffer
     source: BufferRegion
@@ -200,7 +229,13 @@ ITER_TYPES = ("spatial", "reduce", "scan", "opaque", "thread")
 
 @node
 class IterVar(Node):
-    """An iterator of a block (or a thread axis): its variable, domain and kind (one of ``ITER_TYPES``)."""
+    """An iterator of a block (or a thread axis): its variable, domain and kind (one of ``ITER_TYPES``).
+
+    >>> import tir
+    >>> k = tir.IterVar(tir.Range.of(0, 8), tir.Var("vk"), "reduce")
+    >>> k.var, k.dom.extent, k.iter_type
+    (vk, 8, 'reduce')
+    """
 
     dom: Range | None
     var: Var

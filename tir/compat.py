@@ -74,17 +74,32 @@ class NDArray(np.ndarray):
 
 
 def cpu(index: int = 0) -> Device:
-    """The CPU, where programs written for TVM say on which device they are."""
+    """The CPU, where programs written for TVM say on which device they are.
+
+    >>> import tir
+    >>> tir.cpu(0), tir.cpu().exist
+    (cpu:0, True)
+    """
     return Device("cpu", index)
 
 
 def cuda(index: int = 0) -> Device:
-    """GPU number ``index``, where programs written for TVM say on which device they are."""
+    """GPU number ``index``, where programs written for TVM say on which device they are.
+
+    >>> import tir
+    >>> tir.cuda(1)
+    cuda:1
+    """
     return Device("cuda", index)
 
 
 def device(kind: str, index: int = 0) -> Device:
-    """``device("cuda", 1)``, ``device("cuda:1")`` or ``device("llvm")``. Raises ``ValueError`` for another kind."""
+    """``device("cuda", 1)``, ``device("cuda:1")`` or ``device("llvm")``. Raises ``ValueError`` for another kind.
+
+    >>> import tir
+    >>> tir.device("cuda:1"), tir.device("cpu", 0)
+    (cuda:1, cpu:0)
+    """
     name, _, number = kind.partition(":")
     name = {"llvm": "cpu", "gpu": "cuda"}.get(name, name)
     if name not in ("cpu", "cuda"):
@@ -116,7 +131,13 @@ def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> A
 
 
 def compile(mod: PrimFunc | IRModule, target: Any = "llvm") -> Any:
-    """``tir.build`` under its newer name."""
+    """``tir.build`` under its newer name.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> tir.compile(tir.library.elementwise.scale_add(2), "interpreter").new(np.array([1, 2], "float32"))
+    array([4., 7.], dtype=float32)
+    """
     from codegen.build import build
 
     return build(mod, target)

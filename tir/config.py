@@ -71,6 +71,14 @@ def cache_folder() -> Path | None:
 _overrides: list[dict[str, Any]] = []
 
 
+def explains() -> bool:
+    """The knob ``explain`` alone, which is asked for in every step."""
+    for changes in reversed(_overrides):
+        if "explain" in changes:
+            return changes["explain"]
+    return _flag("TIR_EXPLAIN")
+
+
 def current() -> Config:
     """The knobs in force: the environment's, with the overrides of enclosing ``with`` blocks."""
     config = _from_environment()

@@ -16,7 +16,15 @@ Legal = str | Sequence[str] | Callable[[], str | Sequence[str]]  # what would be
 
 
 class TirError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    >>> import tir
+    >>> try:
+    ...     tir.script.parse("not a program")
+    ... except tir.TirError as error:
+    ...     print(type(error).__name__)
+    ParseError
+    """
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the lines of the user's own code that led here, and the message."""
@@ -35,17 +43,46 @@ class TirError(Exception):
 
 
 class ParseError(TirError):
-    """A program text that is not in the dialect; ``diagnostics`` lists every fault found."""
+    """A program text that is not in the dialect; ``diagnostics`` lists every fault found.
+
+    >>> import tir
+    >>> try:
+    ...     tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     A[0] = C[0]
+    ... ''')
+    ... except tir.ParseError as error:
+    ...     print(len(error.diagnostics), "in line", error.diagnostics[0].span.line)
+    1 in line 4
+    """
 
     diagnostics: Sequence[Any] = ()
 
 
 class WellFormedError(TirError):
-    """A program that breaks a rule of the IR."""
+    """A program that breaks a rule of the IR.
+
+    >>> import tir
+    >>> A, i = tir.decl_buffer((8,), "float32", "A"), tir.Var("i")
+    >>> func = tir.PrimFunc((A.data,), tir.BufferStore(A, tir.FloatImm(1.0, "float32"), (i,)), buffer_map={A.data: A})
+    >>> try:
+    ...     tir.analysis.wellformed.verify(func)
+    ... except tir.WellFormedError as error:
+    ...     print(str(error).splitlines()[1].strip())
+    variable `i` is not defined here
+    """
 
 
 class BuildError(TirError):
-    """A program that cannot be lowered or compiled."""
+    """A program that cannot be lowered or compiled.
+
+    >>> import tir
+    >>> tir.build(tir.library.rows.row_sum(4, 8), "llvm -mcpu=none")
+    Traceback (most recent call last):
+        ...
+    tir.errors.BuildError: LLVM knows no processor 'none'; did you mean nocona?
+    """
 
 
 class TensorExpressionError(TirError):
@@ -74,7 +111,16 @@ class TensorExpressionError(TirError):
 
 
 class RunError(TirError, RuntimeError):
-    """A fault while a program runs, or arguments it cannot run with."""
+    """A fault while a program runs, or arguments it cannot run with.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> total = tir.build(tir.library.rows.row_sum(4, 8), "interpreter")
+    >>> total(np.zeros((4, 9), "float32"), np.zeros(4, "float32"))
+    Traceback (most recent call last):
+        ...
+    tir.errors.RunError: argument 1 `A` of row_sum: expected shape (4, 8), got (4, 9)
+    """
 
 
 class ScheduleError(TirError):
@@ -83,6 +129,14 @@ class ScheduleError(TirError):
     ``request`` is the call as the user wrote it, ``rule`` one sentence, ``witness`` lines of proof, ``func`` and
     ``nodes`` the place, ``legal`` what would be accepted. The first three and the last are strings or lists of them;
     ``legal`` may be a function that finds them, called when the text is first shown.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> try:
+    ...     sch.parallel("j")
+    ... except tir.ScheduleError as error:
+    ...     print(error.request, "|", error.witness[0], "|", error.legal)
+    parallel("j") | j=0 and j=1 both write B[0] | reorder and mark a spatial loop (i), or rfactor this one
     """
 
     def __init__(

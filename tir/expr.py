@@ -54,6 +54,9 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     >>> const(0, "int8").dtype
     'int8'
     """
+    if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
+        if dtype.min_value <= value <= dtype.max_value:
+            return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item") and not isinstance(value, (int, float)):
@@ -73,6 +76,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         if not value.is_integer():
             raise TypeError(f"constant {value!r} is not an integer, but the dtype asked for is {want}")
         value = int(value)
+    if not isinstance(value, int):
+        raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
@@ -118,17 +123,18 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     raise TypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
 
 
-def _match(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
+def matched(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
     """Both operands in one dtype: a Python number takes the other's where it fits; a narrower integer widens.
 
     ``what`` has them as operands, for errors: a class of nodes, or some words.
     """
-    if not isinstance(a, Expr) and not isinstance(b, Expr):
-        a = as_expr(a)
-    if not isinstance(a, Expr):
-        b = as_expr(b)
+    if isinstance(a, Expr):
+        if not isinstance(b, Expr):
+            b = _number_like(b, a, what)
+    elif isinstance(b, Expr):
         a = _number_like(a, b, what)
-    elif not isinstance(b, Expr):
+    else:
+        a = as_expr(a)
         b = _number_like(b, a, what)
     if a.dtype is b.dtype and a.dtype is not VOID:
         return a, b
@@ -149,7 +155,7 @@ def _number_like(value: Any, other: Expr, what: Any) -> Expr:
     dtype = other.dtype
     if type(value) is not int:
         if hasattr(value, "var") and isinstance(value.var, Var):
-            return _match(value.var, other, what)[0]
+            return matched(value.var, other, what)[0]
         value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and dtype.is_int:
         raise TypeError(f"{_title(what)} mixes {dtype} with the float {value!r}; cast one side explicitly")
@@ -224,7 +230,7 @@ _FOLDED: dict[Any, Any] = {
 
 def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` with dtypes matched, constants folded, and x+0, x*1, x//1 and the like dropped for integers."""
-    x, y = _match(a, b, kind)
+    x, y = matched(a, b, kind)
     dtype = x.dtype
     if dtype.is_handle:
         raise TypeError(f"{_title(kind)} does not take {dtype} operands")
@@ -284,8 +290,13 @@ def mul(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr:
-    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
-    x, y = _match(a, b, "`/`")
+    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv.
+
+    >>> import tir
+    >>> tir.div(tir.Var("x", "float32"), 2.0)
+    x / 2.0
+    """
+    x, y = matched(a, b, "`/`")
     if not x.dtype.is_float:
         raise TypeError(
             f"`/` of two integers ({x.dtype}) is ambiguous: use `//` (rounds down) or T.truncdiv (rounds toward zero)"
@@ -294,38 +305,68 @@ def div(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
-    """``a / b`` rounded toward zero, as in C."""
+    """``a / b`` rounded toward zero, as in C.
+
+    >>> import tir
+    >>> tir.truncdiv(-7, 2)
+    -3
+    """
     return arithmetic(Div, a, b)
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
-    """What ``truncdiv`` leaves, with the sign of ``a``."""
+    """What ``truncdiv`` leaves, with the sign of ``a``.
+
+    >>> import tir
+    >>> tir.truncmod(-7, 2)
+    -1
+    """
     return arithmetic(Mod, a, b)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
-    """``a // b``: rounded down, as in Python."""
-    x, y = _match(a, b, "`//`")
+    """``a // b``: rounded down, as in Python.
+
+    >>> import tir
+    >>> tir.floordiv(-7, 2)
+    -4
+    """
+    x, y = matched(a, b, "`//`")
     if x.dtype.is_float:
         return Call("floor", (Div(x, y),), x.dtype)
     return arithmetic(FloorDiv, x, y)
 
 
 def floormod(a: ExprLike, b: ExprLike) -> Expr:
-    """``a % b``: with the sign of ``b``, as in Python."""
-    x, y = _match(a, b, "`%`")
+    """``a % b``: with the sign of ``b``, as in Python.
+
+    >>> import tir
+    >>> tir.floormod(-7, 2)
+    1
+    """
+    x, y = matched(a, b, "`%`")
     if x.dtype.is_float:
         return Sub(x, Mul(y, Call("floor", (Div(x, y),), x.dtype)))
     return arithmetic(FloorMod, x, y)
 
 
 def min_(a: ExprLike, b: ExprLike) -> Expr:
-    """The smaller of two values."""
+    """The smaller of two values.
+
+    >>> import tir
+    >>> tir.min(3, 5)
+    3
+    """
     return arithmetic(Min, a, b)
 
 
 def max_(a: ExprLike, b: ExprLike) -> Expr:
-    """The larger of two values."""
+    """The larger of two values.
+
+    >>> import tir
+    >>> tir.max(3, 5)
+    5
+    """
     return arithmetic(Max, a, b)
 
 
@@ -353,7 +394,7 @@ _COMPARED: dict[Any, Any] = {
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     """``kind(a, b)`` for a comparison, folded on constants."""
-    x, y = _match(a, b, kind)
+    x, y = matched(a, b, kind)
     if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
         p, q = x.value, y.value
         return IntImm(int(_COMPARED[kind](p, q)), BOOL)
@@ -379,7 +420,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
         return y if x.value else x
     if isinstance(y, IntImm) and (y.value or not _calls(x)):
         return x if y.value else y
-    return And(*_match(x, y, "`and`"))
+    return And(*matched(x, y, "`and`"))
 
 
 def logical_or(a: ExprLike, b: ExprLike) -> Expr:
@@ -389,7 +430,7 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
         return x if x.value else y
     if isinstance(y, IntImm) and not (y.value and _calls(x)):
         return y if y.value else x
-    return Or(*_match(x, y, "`or`"))
+    return Or(*matched(x, y, "`or`"))
 
 
 def logical_not(a: ExprLike) -> Expr:
@@ -417,7 +458,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
-    x, y = _match(a, b, f"`{op}`")
+    x, y = matched(a, b, f"`{op}`")
     if x.dtype.is_bool and y.dtype.is_bool and not op.startswith("shift"):
         if op == "bitwise_and":
             return logical_and(x, y)
@@ -443,7 +484,12 @@ def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def cast(dtype: str, value: ExprLike) -> Expr:
-    """``value`` as ``dtype``; constants that fit are converted now."""
+    """``value`` as ``dtype``; constants that fit are converted now.
+
+    >>> import tir
+    >>> tir.cast("float32", tir.const(3))
+    T.float32(3)
+    """
     want = dtype if type(dtype) is DType else DType(dtype)
     x = as_expr(value)
     if x.dtype is want:

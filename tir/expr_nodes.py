@@ -9,7 +9,13 @@ from .node import EMPTY, Node, node
 
 
 class Expr(Node):
-    """Base of expressions. Every expression has a ``dtype``."""
+    """Base of expressions. Every expression has a ``dtype``.
+
+    >>> from tir import Var
+    >>> i = Var("i")
+    >>> (i * 4 + 1).dtype, i * 4 + 1
+    ('int32', i * 4 + 1)
+    """
 
     __slots__ = ()
     dtype: DType
@@ -59,6 +65,12 @@ class Expr(Node):
             "use T.if_then_else(cond, a, b), T.Select, or an `if` statement inside the prim_func"
         )
 
+    def __float__(self) -> float:
+        raise TypeError(
+            f"the value of `{self!r}` is not known while the program is being built, so a function of Python's numbers cannot "
+            "take it; T.exp, T.sqrt … and te.exp, te.sqrt … take expressions"
+        )
+
 
 ExprLike: TypeAlias = Expr | int | float | bool
 
@@ -69,6 +81,10 @@ class Var(Expr):
 
     For a pointer ``pointer_dtype`` and ``scope`` describe the pointee, if known. Variables are distinguished by
     identity: two variables called ``i`` are different.
+
+    >>> from tir import Var
+    >>> Var("n", "int64"), Var("n").dtype, Var("A", "handle", "float32", "global").pointer_dtype
+    (n, 'int32', 'float32')
     """
 
     name: str
@@ -82,12 +98,15 @@ class Var(Expr):
             self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
         ) -> None: ...
 
-    computed = {"dtype": "dtype if type(dtype) is DType else DType(dtype)"}
-
 
 @node
 class IntImm(Expr):
-    """An integer or bool constant."""
+    """An integer or bool constant.
+
+    >>> from tir import IntImm
+    >>> IntImm(3), IntImm(3, "int64"), IntImm(1, "bool")
+    (3, T.int64(3), True)
+    """
 
     value: int
     dtype: DType = INT32
@@ -104,7 +123,12 @@ class IntImm(Expr):
 
 @node
 class FloatImm(Expr):
-    """A floating constant; value may be inf, nan or -0.0."""
+    """A floating constant; value may be inf, nan or -0.0.
+
+    >>> from tir import FloatImm
+    >>> FloatImm(0.5, "float32"), FloatImm(float("inf"), "float64")
+    (T.float32(0.5), T.float64("inf"))
+    """
 
     value: float
     dtype: DType
@@ -115,12 +139,25 @@ class FloatImm(Expr):
 
 @node
 class StringImm(Expr):
+    """A string constant, an argument of calls.
+
+    >>> from tir import StringImm
+    >>> StringImm("my_function").value
+    'my_function'
+    """
+
     value: str
     dtype: DType = HANDLE
 
 
 class BinaryOp(Expr):
-    """Base of two-operand nodes ``a``, ``b``; arithmetic ones have the operands' dtype."""
+    """Base of nodes of two operands, ``a`` and ``b``.
+
+    >>> from tir import Add, BinaryOp, Var
+    >>> node = Add(Var("i"), Var("j"))
+    >>> isinstance(node, BinaryOp), node.a, node.b
+    (True, i, j)
+    """
 
     __slots__ = ()
     a: Expr
@@ -128,18 +165,40 @@ class BinaryOp(Expr):
 
 
 class Arithmetic(BinaryOp):
+    """Base of two-operand nodes whose dtype is that of their operands.
+
+    >>> from tir import Arithmetic, Max, Var
+    >>> isinstance(Max(Var("x", "float16"), Var("y", "float16")), Arithmetic)
+    True
+    """
+
     __slots__ = ()
     computed = {"dtype": "a.dtype"}
 
 
 class Comparison(BinaryOp):
+    """Base of two-operand nodes that are a bool (a bool in each lane, for vectors).
+
+    >>> from tir import LT, Comparison, Var
+    >>> node = LT(Var("x", "float16"), Var("y", "float16"))
+    >>> isinstance(node, Comparison), node.dtype
+    (True, 'bool')
+    """
+
     __slots__ = ()
     computed = {"dtype": "BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)"}
 
 
-def _binary(name: str, base: type, doc: str) -> Any:
-    """One binary node class; all have the same shape."""
+def _binary(name: str, base: type, what: str, shown: str, dtype: str = "int32") -> Any:
+    """One binary node class; all have the same shape. ``shown`` is the text of it with operands i and j of ``dtype``."""
     from dataclasses import field
+
+    doc = f"""{what}.
+
+    >>> from tir import Var, {name}
+    >>> {name}(Var("i", "{dtype}"), Var("j", "{dtype}"))
+    {shown}
+    """
 
     namespace = {
         "__module__": __name__,
@@ -151,28 +210,51 @@ def _binary(name: str, base: type, doc: str) -> Any:
     return node(type(name, (base,), namespace))
 
 
-Add = _binary("Add", Arithmetic, "a + b")
-Sub = _binary("Sub", Arithmetic, "a - b")
-Mul = _binary("Mul", Arithmetic, "a * b")
-Div = _binary("Div", Arithmetic, "a / b for floats; division rounding toward zero for integers")
-Mod = _binary("Mod", Arithmetic, "remainder of Div: sign of a")
-FloorDiv = _binary("FloorDiv", Arithmetic, "a // b, rounding toward minus infinity")
-FloorMod = _binary("FloorMod", Arithmetic, "a % b, sign of b")
-Min = _binary("Min", Arithmetic, "min(a, b)")
-Max = _binary("Max", Arithmetic, "max(a, b)")
-EQ = _binary("EQ", Comparison, "a == b")
-NE = _binary("NE", Comparison, "a != b")
-LT = _binary("LT", Comparison, "a < b")
-LE = _binary("LE", Comparison, "a <= b")
-GT = _binary("GT", Comparison, "a > b")
-GE = _binary("GE", Comparison, "a >= b")
-And = _binary("And", Comparison, "a and b")
-Or = _binary("Or", Comparison, "a or b")
+Add = _binary("Add", Arithmetic, "The sum ``a + b``; its dtype is that of both operands", "i + j")
+Sub = _binary("Sub", Arithmetic, "The difference ``a - b``; its dtype is that of both operands", "i - j")
+Mul = _binary("Mul", Arithmetic, "The product ``a * b``; its dtype is that of both operands", "i * j")
+Div = _binary(
+    "Div", Arithmetic, "The quotient ``a / b`` of floats; of integers rounded toward zero, as in C", "T.truncdiv(i, j)"
+)
+Mod = _binary("Mod", Arithmetic, "The remainder of ``Div``, with the sign of ``a``, as ``%`` in C", "T.truncmod(i, j)")
+FloorDiv = _binary(
+    "FloorDiv", Arithmetic, "The quotient ``a // b``, rounded toward minus infinity, as in Python", "i // j"
+)
+FloorMod = _binary(
+    "FloorMod", Arithmetic, "The remainder ``a % b`` of ``FloorDiv``, with the sign of ``b``, as in Python", "i % j"
+)
+Min = _binary("Min", Arithmetic, "The smaller of ``a`` and ``b``", "T.min(i, j)")
+Max = _binary("Max", Arithmetic, "The larger of ``a`` and ``b``", "T.max(i, j)")
+EQ = _binary("EQ", Comparison, "Whether ``a == b``, a bool", "i == j")
+NE = _binary("NE", Comparison, "Whether ``a != b``, a bool", "i != j")
+LT = _binary("LT", Comparison, "Whether ``a < b``, a bool", "i < j")
+LE = _binary("LE", Comparison, "Whether ``a <= b``, a bool", "i <= j")
+GT = _binary("GT", Comparison, "Whether ``a > b``, a bool", "i > j")
+GE = _binary("GE", Comparison, "Whether ``a >= b``, a bool", "i >= j")
+And = _binary(
+    "And",
+    Comparison,
+    "Whether both bools hold; the second is not evaluated where the first does not",
+    "i and j",
+    "bool",
+)
+Or = _binary(
+    "Or",
+    Comparison,
+    "Whether one of two bools holds; the second is not evaluated where the first does",
+    "i or j",
+    "bool",
+)
 
 
 @node
 class Not(Expr):
-    """not a"""
+    """Whether a bool does not hold.
+
+    >>> from tir import Not, Var
+    >>> Not(Var("c", "bool"))
+    not c
+    """
 
     a: Expr
 
@@ -183,7 +265,12 @@ class Not(Expr):
 
 @node
 class Select(Expr):
-    """condition ? true_value : false_value, both sides evaluated."""
+    """The one or the other value, as ``condition`` says; both are evaluated (``T.if_then_else`` evaluates one).
+
+    >>> from tir import Select, Var
+    >>> Select(Var("i") < 4, Var("x", "float32"), Var("y", "float32"))
+    T.Select(i < 4, x, y)
+    """
 
     condition: Expr
     true_value: Expr
@@ -196,7 +283,12 @@ class Select(Expr):
 
 @node
 class Cast(Expr):
-    """``value`` converted to ``dtype``."""
+    """``value`` converted to ``dtype``.
+
+    >>> from tir import Cast, Var
+    >>> Cast("float32", Var("i"))
+    T.Cast("float32", i)
+    """
 
     dtype: DType
     value: Expr
@@ -204,7 +296,13 @@ class Cast(Expr):
 
 @node
 class Ramp(Expr):
-    """The vector base, base + stride, …, base + (lanes-1) * stride."""
+    """The vector of ``lanes`` integers ``base``, ``base + stride``, … ``base + (lanes - 1) * stride``.
+
+    >>> from tir import IntImm, Ramp, Var
+    >>> ramp = Ramp(Var("i"), IntImm(2), 4)
+    >>> ramp, ramp.dtype
+    (T.Ramp(i, 2, 4), 'int32x4')
+    """
 
     base: Expr
     stride: Expr
@@ -217,7 +315,13 @@ class Ramp(Expr):
 
 @node
 class Broadcast(Expr):
-    """``value`` in every one of ``lanes`` lanes."""
+    """``value`` in every one of ``lanes`` lanes.
+
+    >>> from tir import Broadcast, FloatImm
+    >>> vector = Broadcast(FloatImm(1.0, "float32"), 4)
+    >>> vector, vector.dtype
+    (T.Broadcast(T.float32(1), 4), 'float32x4')
+    """
 
     value: Expr
     lanes: int
@@ -229,7 +333,12 @@ class Broadcast(Expr):
 
 @node
 class Shuffle(Expr):
-    """Lanes picked by ``indices`` from the concatenation of ``vectors``."""
+    """Lanes picked by ``indices`` from the concatenation of ``vectors``.
+
+    >>> from tir import Broadcast, IntImm, Ramp, Shuffle
+    >>> Shuffle((Ramp(IntImm(0), IntImm(1), 4),), (IntImm(3), IntImm(0)))
+    T.Shuffle([T.Ramp(0, 1, 4)], [3, 0])
+    """
 
     vectors: tuple[Expr, ...]
     indices: tuple[Expr, ...]
@@ -241,7 +350,13 @@ class Shuffle(Expr):
 
 @node
 class Let(Expr):
-    """``body`` with ``var`` bound to ``value``."""
+    """``body`` with ``var`` bound to ``value``.
+
+    >>> from tir import IntImm, Let, Var
+    >>> x = Var("x")
+    >>> Let(x, IntImm(3), x * x)
+    T.Let(x * x, where={x: 3})
+    """
 
     var: Var
     value: Expr
@@ -258,6 +373,10 @@ class Call(Expr):
 
     ``address_of`` takes a ``BufferLoad``. Operators that take a buffer region or a type get them as ``BufferRegion``
     and ``StringImm``.
+
+    >>> from tir import Call, Var
+    >>> Call("exp", (Var("x", "float32"),), "float32")
+    T.exp(x)
     """
 
     op: str
@@ -273,7 +392,14 @@ class Call(Expr):
 
 @node
 class BufferLoad(Expr):
-    """``buffer[indices]``; a Ramp as last index makes it a vector load."""
+    """``buffer[indices]``; a Ramp as last index makes it a vector load.
+
+    >>> from tir import BufferLoad, Var, decl_buffer
+    >>> A = decl_buffer((4, 8), "float32", "A")
+    >>> load = BufferLoad(A, (Var("i"), Var("j")))
+    >>> load, load.dtype
+    (A[i, j], 'float32')
+    """
 
     buffer: Any
     indices: tuple[Expr, ...]
@@ -287,7 +413,13 @@ class BufferLoad(Expr):
 
 @node
 class CommReducer(Node):
-    """A commutative reducer: ``result`` over the parameters ``lhs`` and ``rhs``, with its ``identity`` elements."""
+    """A commutative reducer: ``result`` over the parameters ``lhs`` and ``rhs``, with its ``identity`` elements.
+
+    >>> from tir import CommReducer, FloatImm, Var
+    >>> x, y = Var("x", "float32"), Var("y", "float32")
+    >>> CommReducer((x,), (y,), (x + y,), (FloatImm(0.0, "float32"),))
+    T.comm_reducer(lambda x, y: x + y, [T.float32(0)])
+    """
 
     lhs: tuple[Var, ...]
     rhs: tuple[Var, ...]
@@ -297,7 +429,14 @@ class CommReducer(Node):
 
 @node
 class Reduce(Expr):
-    """Component ``value_index`` of reducing ``source`` over ``axis`` (IterVars) where ``condition``."""
+    """Component ``value_index`` of reducing ``source`` over ``axis`` (IterVars) where ``condition``.
+
+    >>> from tir import te
+    >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), "k")
+    >>> node = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), "B").op.body[0]
+    >>> type(node).__name__, node.source, [axis.var for axis in node.axis], node.value_index
+    ('Reduce', (A[i, k],), [k], 0)
+    """
 
     combiner: CommReducer
     source: tuple[Expr, ...]

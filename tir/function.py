@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from .buffer import Buffer
 from .dtype import VOID, DType
@@ -40,6 +40,11 @@ class PrimFunc(Printable):
 
     ``params`` are variables; a handle parameter with an entry in ``buffer_map`` stands for that buffer.
     ``attrs["global_symbol"]`` is its name.
+
+    >>> import tir
+    >>> func = tir.library.rows.row_sum(4, 8)
+    >>> func.name, [p.name for p in func.params], [b.shape for b in func.buffer_map.values()]
+    ('row_sum', ['A_handle', 'B_handle'], [(4, 8), (4,)])
     """
 
     params: tuple[Var, ...]
@@ -50,7 +55,14 @@ class PrimFunc(Printable):
 
     @property
     def name(self) -> str:
+        """The name under which it is called, ``attrs["global_symbol"]``."""
         return self.attrs.get("global_symbol", "main")
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """A program is no function of Python: raises ``TypeError``, which says how it is run."""
+        raise TypeError(
+            f"{self.name} is a program, not a function of Python: tir.build({self.name})(…) compiles and runs it"
+        )
 
     @property
     def root(self) -> Block | None:
@@ -96,7 +108,13 @@ def answered_by_program(function: Callable[..., Any]) -> Any:
 
 @node
 class IRModule(Printable):
-    """Functions by name, in order."""
+    """Functions by name, in order.
+
+    >>> import tir
+    >>> mod = tir.IRModule({"sums": tir.library.rows.row_sum(4, 8)})
+    >>> list(mod), mod["sums"].name
+    (['sums'], 'row_sum')
+    """
 
     functions: Any = EMPTY
     attrs: Any = EMPTY
@@ -115,6 +133,9 @@ class IRModule(Printable):
             return IRModule(frozendict(func_or_mod))
         made = "; tir.script.parse makes one of its text" if isinstance(func_or_mod, str) else ""
         made = "; decorate it with @T.prim_func" if callable(func_or_mod) else made
+        made = (
+            "; its program is the attribute `mod`" if isinstance(getattr(func_or_mod, "mod", None), IRModule) else made
+        )
         raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}{made}")
 
     @staticmethod

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
+from .dtype import DType
 from .render import short_text
 
 if TYPE_CHECKING:
@@ -64,7 +65,13 @@ class Span:
 
 
 class Node:
-    """Base of every IR node; ``fields`` names its constructor fields in order (without ``span``)."""
+    """Base of every IR node; ``fields`` names its constructor fields in order (without ``span``).
+
+    >>> import tir
+    >>> node = tir.Add(tir.Var("i"), tir.IntImm(1))
+    >>> node.fields, node.replace(b=tir.IntImm(2))
+    (('a', 'b'), i + 2)
+    """
 
     __slots__ = ("__weakref__", "_memos")
     fields: tuple[str, ...] = ()
@@ -91,6 +98,9 @@ class Node:
         raise NotImplementedError  # made by `node` for each class
 
 
+_set_memos: Any = vars(Node)["_memos"].__set__
+
+
 class Memo(Generic[T]):
     """What was computed once for a node, kept while the node lives.
 
@@ -112,7 +122,7 @@ class Memo(Generic[T]):
     def __setitem__(self, node: Node, value: T) -> None:
         memos = getattr(node, "_memos", None)
         if memos is None:
-            set_field(node, "_memos", {self: value})
+            _set_memos(node, {self: value})
         else:
             memos[self] = value
 
@@ -230,7 +240,7 @@ def _names_of(made: Any, fields: Any) -> dict[str, Any]:
     """What their sources use: how each field is set although nodes are immutable, and the defaults."""
     setters = {f"_set_{f.name}": getattr(made, f.name).__set__ for f in fields}
     defaults = {f"_default_{f.name}": _default(f) for f in fields if _default(f) is not dataclasses.MISSING}
-    helpers = {"_cls": made, "_Node": Node, "_EMPTY": EMPTY, "_KEPT": object(), "_members": _members}
+    helpers = {"_cls": made, "_Node": Node, "_DType": DType, "_EMPTY": EMPTY, "_KEPT": object(), "_members": _members}
     return {**helpers, "_map_nodes": _map_nodes, "_map_value": _map_value, **setters, **defaults}
 
 
@@ -247,8 +257,17 @@ def _init_source(made: Any, fields: Any) -> str:
     if named:
         parameters.insert(len(parameters) - named, "*")
     lines = [f"def __init__(self, {', '.join(parameters)}):"]
-    lines += [f"    _set_{f.name}(self, {made.computed.get(f.name, f.name)})" for f in fields]
+    lines += [f"    _set_{f.name}(self, {made.computed.get(f.name) or _as_declared(f)})" for f in fields]
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
+
+
+def _as_declared(f: Any) -> str:
+    """The value of a parameter of ``__init__`` as its field has it: for a data type, its name will do."""
+    kind = _type_name(f.type)
+    if not kind.startswith("DType"):
+        return f.name
+    kept = f"type({f.name}) is _DType" + (f" or {f.name} is None" if kind.endswith("None") else "")
+    return f"{f.name} if {kept} else _DType({f.name})"
 
 
 def _replace_source(fields: Any) -> str:

@@ -1,18 +1,19 @@
-"""Named operators: one table, each with its effect, result type and NumPy meaning.
+"""Named operators: each with its effect, result type and NumPy meaning, from the table in :mod:`tir.op_table`.
 
 The code generators keep their own spelling tables keyed by these names. ``register`` adds an operator from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .dtype import VOID, DType
 from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
 from .node import Memo
+from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
 from .visit import LEAVES
 
 
@@ -51,6 +52,9 @@ class Op:
     by position, what is done to the memory behind a pointer argument (see :class:`Pointer`); where it says nothing, any
     element may be read and written. ``takes``: "integers" (and bools), "floats", "numbers" (both, no bools), or
     "" for operands of any type.
+
+    The rest is for readers: the names of the ``parameters``, a sentence on what the operator computes, and an example, as
+    lines after ``>>>`` with what they show (see :mod:`tir.op_table`).
     """
 
     name: str
@@ -60,6 +64,9 @@ class Op:
     numpy: Callable[..., Any] | None = None
     pointers: tuple[tuple[int, Pointer], ...] = ()
     takes: str = ""
+    parameters: tuple[str, ...] = field(default=(), compare=False)
+    about: str = field(default="", compare=False)
+    example: str = field(default="", compare=False)
 
     def pointer(self, position: int) -> Pointer:
         """What is done to the memory behind the pointer at ``position``."""
@@ -82,6 +89,9 @@ def register(
     numpy: Any = None,
     pointers: Mapping[int, Pointer | str] | None = None,
     takes: str = "",
+    parameters: Sequence[str] = (),
+    about: str = "",
+    example: str = "",
 ) -> Op:
     """Add an operator; raises ``ValueError`` when the name is taken by a different one. For the rest see :class:`Op`;
     of a pointer the mode is enough.
@@ -90,7 +100,7 @@ def register(
     'opaque'
     """
     behind = tuple((at, Pointer(p) if isinstance(p, str) else p) for at, p in (pointers or {}).items())
-    op = Op(name, arity, effect, result, numpy, behind, takes)
+    op = Op(name, arity, effect, result, numpy, behind, takes, tuple(parameters), about, example)
     old = OPS.get(name)
     if old is not None and old != op:
         raise ValueError(f"operator {name!r} is already registered as {old}")
@@ -157,6 +167,8 @@ def math_call(name: str, *args: Any) -> Call:
 
 def is_pure(e: Expr) -> bool:
     """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
+    if type(e) in LEAVES:
+        return True
     found = _PURE.get(e)
     if found is None:
         found = _PURE[e] = _has_no_effects(e)
@@ -197,39 +209,8 @@ def string_arg(value: Any) -> str:
     return value.value if isinstance(value, StringImm) else str(value)
 
 
-FLOAT_UNARY = [
-    "exp",
-    "exp2",
-    "exp10",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "expm1",
-    "sqrt",
-    "rsqrt",
-    "sigmoid",
-    "erf",
-    "erfc",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "nearbyint",
-]
-FLOAT_BINARY = ["pow", "atan2", "fmod", "hypot", "copysign", "nextafter"]
+FLOAT_UNARY = [row.name for row in rows(FLOAT_FUNCTIONS) if row.arity == 1]
+FLOAT_BINARY = [row.name for row in rows(FLOAT_FUNCTIONS) if row.arity == 2]
 
 
 def _numpy_meanings() -> dict[str, Callable[..., Any]]:
@@ -320,39 +301,6 @@ class _LazyNumpy:
         return _LazyNumpy._table[self.name](*args)
 
 
-def _fill() -> None:
-    for name in FLOAT_UNARY:
-        register(name, 1, effect="pure", result="same", numpy=_LazyNumpy(name), takes="floats")
-    for name in FLOAT_BINARY:
-        register(name, 2, effect="pure", result="same", numpy=_LazyNumpy(name), takes="floats")
-    for name, arity, result, takes in (
-        ("fabs", 1, "same", "floats"),
-        ("abs", 1, "same", "numbers"),
-        ("fma", 3, "same", "floats"),
-        ("isnan", 1, "bool", ""),
-        ("isinf", 1, "bool", ""),
-        ("isfinite", 1, "bool", ""),
-        ("likely", 1, "same", ""),
-        ("ldexp", 2, "same", ""),
-        ("popcount", 1, "same", "integers"),
-        ("clz", 1, "int32", "integers"),
-        ("bitwise_and", 2, "same", "integers"),
-        ("bitwise_or", 2, "same", "integers"),
-        ("bitwise_xor", 2, "same", "integers"),
-        ("bitwise_not", 1, "same", "integers"),
-        ("shift_left", 2, "same", "integers"),
-        ("shift_right", 2, "same", "integers"),
-    ):
-        register(name, arity, effect="pure", result=result, numpy=_LazyNumpy(name), takes=takes)
-    for text in _GIVEN.strip().splitlines():
-        effect, _, names = text.partition(":")
-        for entry in names.split():
-            name, _, result = entry.partition("=")
-            name, _, arity = name.partition("/")
-            pointers = _POINTERS.get(name)
-            register(name, int(arity) if arity else None, effect=effect, result=result or "given", pointers=pointers)
-
-
 # what operators do with the pointers that they are given, by position
 _TILE = (1, 2, 3)  # the sizes m, n, k of wmma operators
 _POINTERS: dict[str, dict[int, Pointer | str]] = {
@@ -372,27 +320,23 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
     "mma_fill": {1: Pointer("w", offset=2)},
 }
 
-# name/arity=result; without an arity any number of arguments, without a result the call names its type.
-_GIVEN = """
-pure: if_then_else/3 reinterpret/1 large_uint_imm/2 q_multiply_shift/4=same
-pure: q_multiply_shift_per_axis/7=same shift_right_rounding=same
-pure: call_pure_extern call_llvm_pure_intrin call_spirv_pure_glsl450 vectorlow/1 vectorhigh/1 vectorcombine/2
-pure: undef/0 isnullptr/1 type_annotation/0 dp4a/3 get_active_lane_mask
-read: address_of/1 tvm_access_ptr tvm_struct_get
-pure: tvm_thread_invariant/1 tvm_warp_activemask/0 tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_warp_shuffle_xor tvm_tuple
-opaque: call_extern call_packed call_cpacked call_llvm_intrin call_global tvm_call_packed tvm_call_cpacked
-opaque: tvm_call_packed_lowered tvm_call_cpacked_lowered tvm_call_trace_packed tvm_check_return tvm_struct_set
-opaque: tvm_stack_alloca=handle tvm_stack_make_shape=handle tvm_stack_make_array=handle tvm_context_id tvm_throw_last_error ret
-opaque: thread_return continue_loop break_loop assume/1 prefetch tvm_storage_sync tvm_global_barrier_kinit
-opaque: tvm_thread_allreduce tvm_load_matrix_sync tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync
-opaque: amx_tile_zero/2 amx_tile_load/4 amx_tile_stream/4 amx_tile_store/4 amx_tile_dot/7
-opaque: ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_cp_async_bulk ptx_commit_group ptx_wait_group
-opaque: ptx_cp_async_barrier ptx_init_barrier_thread_count ptx_arrive_barrier ptx_arrive_barrier_expect_tx
-opaque: ptx_wait_barrier create_barriers mma_store mma_fill mma_store_legacy mma_fill_legacy ptx_ldg32
-opaque: simdgroup_load simdgroup_store simdgroup_multiply_accumulate make_filled_simdgroup_matrix
-opaque: texture2d_load texture2d_store dma_copy dma_wait dma_start_group dma_end_group nd_mem_alloc_with_scope
-opaque: start_profile_intrinsic end_profile_intrinsic anylist_getitem anylist_resetitem anylist_setitem_call_packed
-opaque: anylist_setitem_call_cpacked vectorload vectorstore atomic_add lookup_param print
-"""
 
-_fill()
+def _fill(table: str, meaning: Callable[[str], Callable[..., Any] | None]) -> None:
+    for row in rows(table):
+        register(
+            row.name,
+            row.arity,
+            effect=row.effect,
+            result=row.result,
+            numpy=meaning(row.name),
+            pointers=_POINTERS.get(row.name),
+            takes=row.takes,
+            parameters=row.parameters,
+            about=row.about,
+            example=row.example,
+        )
+
+
+_fill(FLOAT_FUNCTIONS, _LazyNumpy)
+_fill(WITH_NUMPY, _LazyNumpy)
+_fill(WITHOUT_NUMPY, lambda name: None)

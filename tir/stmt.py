@@ -27,14 +27,25 @@ THREAD_AXES = (
 
 @node
 class Stmt(Node):
-    """Base of statements; ``span`` is the place in the user's source, where there is one."""
+    """Base of statements; ``span`` is the place in the user's source, where there is one.
+
+    >>> import tir
+    >>> isinstance(tir.Evaluate(tir.IntImm(0)), tir.Stmt), tir.Evaluate(tir.IntImm(0)).span
+    (True, None)
+    """
 
     span: Span | None = dataclasses.field(default=None, kw_only=True, compare=False)
 
 
 @node
 class BufferStore(Stmt):
-    """buffer[indices] = value; a Ramp as last index makes it a vector store."""
+    """``buffer[indices] = value``; a Ramp as last index makes it a vector store.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> tir.BufferStore(A, tir.FloatImm(1.0, "float32"), (tir.Var("i"),))
+    A[i] = T.float32(1)
+    """
 
     buffer: Buffer
     value: Expr
@@ -47,7 +58,14 @@ class For(Stmt):
     thread_binding; ``thread`` is the thread axis (``"blockIdx.x"``, ``"vthread"`` …) of the last kind, else empty.
 
     The annotation ``private`` lists buffers, allocated around the loop and used in it only, of which each iteration has
-    a copy of its own: uninitialised when it starts, and gone when it ends."""
+    a copy of its own: uninitialised when it starts, and gone when it ends.
+
+    >>> import tir
+    >>> A, i = tir.decl_buffer((8,), "float32", "A"), tir.Var("i")
+    >>> tir.For(i, tir.IntImm(0), tir.IntImm(8), "parallel", tir.BufferStore(A, tir.FloatImm(1.0, "float32"), (i,)))
+    for i in T.parallel(8):
+        A[i] = T.float32(1)
+    """
 
     loop_var: Var
     min: Expr
@@ -70,12 +88,31 @@ class For(Stmt):
 
 @node
 class While(Stmt):
+    """``body`` run again and again, as long as ``condition`` holds before it.
+
+    >>> import tir
+    >>> n = tir.decl_buffer((1,), "int32", "n")
+    >>> zero = tir.IntImm(0)
+    >>> tir.While(n[0] > 0, tir.BufferStore(n, n[0] - 1, (zero,)))
+    while n[0] > 0:
+        n[0] = n[0] - 1
+    """
+
     condition: Expr
     body: Stmt
 
 
 @node
 class IfThenElse(Stmt):
+    """``then_case`` where ``condition`` holds, otherwise ``else_case``, if there is one.
+
+    >>> import tir
+    >>> A, i = tir.decl_buffer((8,), "float32", "A"), tir.Var("i")
+    >>> tir.IfThenElse(i < 4, tir.BufferStore(A, tir.FloatImm(1.0, "float32"), (i,)))
+    if i < 4:
+        A[i] = T.float32(1)
+    """
+
     condition: Expr
     then_case: Stmt
     else_case: Stmt | None = None
@@ -83,14 +120,28 @@ class IfThenElse(Stmt):
 
 @node
 class SeqStmt(Stmt):
-    """Two or more statements in order, never nested: build it with :func:`seq`."""
+    """Two or more statements in order, never nested: build it with :func:`seq`.
+
+    >>> import tir
+    >>> A, zero, one = tir.decl_buffer((2,), "int32", "A"), tir.IntImm(0), tir.IntImm(1)
+    >>> tir.SeqStmt((tir.BufferStore(A, zero, (zero,)), tir.BufferStore(A, one, (one,))))
+    A[0] = 0
+    A[1] = 1
+    """
 
     stmts: tuple[Stmt, ...]
 
 
 @node
 class LetStmt(Stmt):
-    """``body`` with ``var`` bound to ``value``."""
+    """``body`` with ``var`` bound to ``value``.
+
+    >>> import tir
+    >>> A, x = tir.decl_buffer((8,), "int32", "A"), tir.Var("x")
+    >>> tir.LetStmt(x, tir.Var("i") * 2, tir.BufferStore(A, x, (x,)))
+    x: T.int32 = i * 2
+    A[x] = x
+    """
 
     var: Var
     value: Expr
@@ -99,7 +150,12 @@ class LetStmt(Stmt):
 
 @node
 class AssertStmt(Stmt):
-    """Stop with ``message`` unless ``condition`` holds. A leaf: what follows it is the next statement."""
+    """Stop with ``message`` unless ``condition`` holds. A leaf: what follows it is the next statement.
+
+    >>> import tir
+    >>> tir.AssertStmt(tir.Var("n") > 0, tir.StringImm("n is positive"))
+    assert n > 0, "n is positive"
+    """
 
     condition: Expr
     message: Expr
@@ -107,7 +163,12 @@ class AssertStmt(Stmt):
 
 @node
 class Evaluate(Stmt):
-    """An expression for its effect."""
+    """An expression for its effect.
+
+    >>> import tir
+    >>> tir.Evaluate(tir.call_packed("notify", tir.IntImm(1)))
+    T.call_packed("notify", 1)
+    """
 
     value: Expr
 
@@ -117,6 +178,11 @@ class AttrStmt(Stmt):
     """``body`` under the fact ``attr_key`` = ``value`` about ``node`` (an IterVar, Buffer, Var, number or string).
 
     ``thread_extent`` on an IterVar launches a thread axis.
+
+    >>> import tir
+    >>> tir.AttrStmt(tir.IntImm(0), "pragma_note", tir.IntImm(1), tir.Evaluate(tir.call_packed("notify")))
+    T.attr(T.int32(0), "pragma_note", 1)
+    T.call_packed("notify")
     """
 
     node: Any
@@ -127,7 +193,15 @@ class AttrStmt(Stmt):
 
 @node
 class Allocate(Stmt):
-    """``body`` with ``buffer_var`` pointing to ``extents`` elements of ``dtype`` (storage scope: ``buffer_var.scope``)."""
+    """``body`` with ``buffer_var`` pointing to ``extents`` elements of ``dtype`` (storage scope: ``buffer_var.scope``).
+
+    >>> import tir
+    >>> pointer = tir.Var("H", "handle", "float32", "global")
+    >>> nothing = tir.Evaluate(tir.call_packed("notify"))
+    >>> tir.Allocate(pointer, "float32", (tir.IntImm(8),), tir.IntImm(1, "bool"), nothing)
+    H = T.allocate([8], "float32", "global")
+    T.call_packed("notify")
+    """
 
     buffer_var: Var
     dtype: DType
@@ -139,7 +213,16 @@ class Allocate(Stmt):
 
 @node
 class AllocateConst(Stmt):
-    """``body`` with ``buffer_var`` pointing to constant ``data`` (a NumPy array, row-major)."""
+    """``body`` with ``buffer_var`` pointing to constant ``data`` (a NumPy array, row-major).
+
+    >>> import numpy as np
+    >>> import tir
+    >>> pointer = tir.Var("H", "handle", "float32", "global")
+    >>> nothing = tir.Evaluate(tir.call_packed("notify"))
+    >>> tir.AllocateConst(pointer, "float32", (tir.IntImm(2),), np.array([1, 2], "float32"), nothing)
+    H = T.allocate_const([1.0, 2.0], "float32", [2])
+    T.call_packed("notify")
+    """
 
     buffer_var: Var
     dtype: DType
@@ -151,7 +234,17 @@ class AllocateConst(Stmt):
 
 @node
 class DeclBuffer(Stmt):
-    """``body`` in which ``buffer`` is a view of memory that its ``data`` pointer already names."""
+    """``body`` in which ``buffer`` is a view of memory that its ``data`` pointer already names.
+
+    >>> import tir
+    >>> pointer = tir.Var("A", "handle", "float32", "global")
+    >>> view = tir.decl_buffer((2, 4), "float32", "view", data=pointer)
+    >>> zero = tir.IntImm(0)
+    >>> tir.DeclBuffer(view, tir.BufferStore(view, tir.FloatImm(1.0, "float32"), (zero, zero)))
+    A = T.handle("float32")
+    view = T.decl_buffer((2, 4), "float32", data=A)
+    view[0, 0] = T.float32(1)
+    """
 
     buffer: Buffer
     body: Stmt
@@ -159,7 +252,15 @@ class DeclBuffer(Stmt):
 
 @node
 class BufferRealize(Stmt):
-    """``body`` with the box ``bounds`` of ``buffer`` in memory, where ``condition``."""
+    """``body`` with the box ``bounds`` of ``buffer`` in memory, where ``condition``.
+
+    >>> import tir
+    >>> A, zero = tir.decl_buffer((8,), "float32", "A"), tir.IntImm(0)
+    >>> store = tir.BufferStore(A, tir.FloatImm(1.0, "float32"), (zero,))
+    >>> tir.BufferRealize(A, (tir.Range.of(0, 8),), tir.IntImm(1, "bool"), store)
+    T.realize(A[0:8], "global")
+    A[0] = T.float32(1)
+    """
 
     buffer: Buffer
     bounds: tuple[Any, ...]
@@ -172,6 +273,11 @@ class Block(Stmt):
     """A unit of computation: iterators, the regions it reads and writes, ``init`` run at the first reduction step.
 
     Names are unique in a function.
+
+    >>> import tir
+    >>> block = tir.Schedule(tir.library.rows.row_sum(4, 8)).get("total")
+    >>> block.name, [i.iter_type for i in block.iter_vars], block.reads[0], block.init
+    ('total', ['spatial', 'reduce'], A[vi, vj], B[vi] = T.float32(0))
     """
 
     iter_vars: tuple[IterVar, ...]
@@ -191,7 +297,13 @@ class Block(Stmt):
 
 @node
 class BlockRealize(Stmt):
-    """``block`` run with its iterators bound to ``iter_values``, where ``predicate`` holds."""
+    """``block`` run with its iterators bound to ``iter_values``, where ``predicate`` holds.
+
+    >>> import tir
+    >>> realize = tir.library.rows.row_sum(4, 8).body.block.body.body.body
+    >>> type(realize).__name__, realize.block.name, list(realize.iter_values), realize.predicate
+    ('BlockRealize', 'total', [i, j], True)
+    """
 
     iter_values: tuple[Expr, ...]
     predicate: Expr

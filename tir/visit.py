@@ -6,7 +6,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
@@ -26,11 +26,25 @@ def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Nod
     while stack:
         item = stack.pop()
         yield item
-        if type(item) in LEAVES or (enter is not None and not enter(item)):
-            continue
-        children = item.children()
-        children.reverse()
-        stack += children
+        if type(item) not in LEAVES and (enter is None or enter(item)):
+            children = item.children()
+            children.reverse()
+            stack += children
+
+
+def nodes_of(root: Any) -> list[Any]:
+    """Every node under ``root``, itself included: as :func:`walk`, but by levels, and faster.
+
+    >>> from tir import Var
+    >>> x, y = Var("x"), Var("y")
+    >>> [type(node).__name__ for node in nodes_of(x + y * 2)]
+    ['Add', 'Var', 'Mul', 'Var', 'IntImm']
+    """
+    found = [root]
+    for item in found:  # which grows
+        if type(item) not in LEAVES:
+            found += item.children()
+    return found
 
 
 def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None) -> N:
@@ -90,21 +104,22 @@ def free_vars(root: Any) -> list[Var]:
     bound: set[Var] = set()
     used: dict[Var, None] = {}
     seen: set[Buffer] = set()
-    item: Any
-    leaf: Any
-    for item in walk(root):
-        kind = cast("type[Any]", type(item))
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        kind: Any = type(item)
         if kind is Var:
-            used.setdefault(item)
+            used[item] = None
         elif kind is Buffer:
             if item not in seen:
                 seen.add(item)
-                for child in item.children():
-                    for leaf in walk(child):
-                        if type(leaf) is Var:
-                            used.setdefault(leaf)
-        elif kind in _BOUND:
-            bound.update(_BOUND[kind](item))
+                used.update([(leaf, None) for child in item.children() for leaf in walk(child) if type(leaf) is Var])
+        elif kind not in LEAVES:
+            if kind in _BOUND:
+                bound.update(_BOUND[kind](item))
+            children = item.children()
+            children.reverse()
+            stack += children
     return [v for v in used if v not in bound]
 
 
@@ -129,13 +144,14 @@ def accesses(root: Any) -> Iterator[BufferLoad | BufferStore]:
 
 def contains(root: Any, kind: type) -> bool:
     """Whether a node of class ``kind`` (itself, not a subclass) is under ``root``, or is it."""
-    stack = [root]
-    while stack:
-        item = stack.pop()
+    if type(root) in LEAVES:
+        return type(root) is kind
+    found = [root]
+    for item in found:
         if type(item) is kind:
             return True
         if type(item) not in LEAVES:
-            stack += item.children()
+            found += item.children()
     return False
 
 
@@ -154,12 +170,11 @@ def uses_var(root: Any, variables: Any) -> bool:
         wanted = variables if type(variables) in _HASHED else set(variables)
         if type(root) is Var:
             return root in wanted
-    stack = [root]
-    while stack:
-        item = stack.pop()
+    found = [root]
+    for item in found:
         if type(item) is Var:
             if item in wanted:
                 return True
         elif type(item) not in LEAVES:
-            stack += item.children()
+            found += item.children()
     return False

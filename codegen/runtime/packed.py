@@ -23,6 +23,19 @@ def register_func(name: str, function: Callable[..., Any] | None = None, overrid
     It receives numbers, strings, NumPy arrays for buffers, and for pointers addresses (ints); from the reference executor
     arrays of one dimension. Raises ``ValueError`` when the name is taken and
     ``override`` is false.
+
+    >>> import numpy as np
+    >>> import tir
+    >>> @tir.register_func("example.fill")
+    ... def fill(array, value):
+    ...     array[:] = value
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((3,), "float32")):
+    ...     T.evaluate(T.call_packed("example.fill", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(3), 0, 1, T.float32(0), 0), 7))
+    ... ''')
+    >>> tir.build(f, "interpreter").new()
+    array([7., 7., 7.], dtype=float32)
     """
     if function is None:
         return lambda fn: register_func(name, fn, override)

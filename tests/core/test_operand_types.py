@@ -73,3 +73,20 @@ def test_operands_of_two_types_take_the_wider(target, value, dtype, result, expe
     a, c = np.array([1, 2, 3, -1]).astype(dtype), np.zeros(4, result)
     tir.build(program(value, dtype, result), target)(a, a, c)
     assert c.tolist() == expected
+
+
+def test_nodes_made_by_hand_take_the_name_of_a_type():
+    pointer = tir.Var("A", "handle", "float32", "global")
+    nothing, yes = tir.Evaluate(tir.IntImm(0)), tir.IntImm(1, "bool")
+    made = [
+        tir.IntImm(3, "int64").dtype,
+        tir.FloatImm(0.5, "float16").dtype,
+        tir.Cast("float32x4", tir.Var("i")).dtype,
+        tir.Call("exp", (tir.Var("x", "float32"),), "float32").dtype,
+        tir.Allocate(pointer, "float32", (tir.IntImm(8),), yes, nothing).dtype,
+        tir.PrimFunc((), nothing, "int32").ret_type,
+        pointer.pointer_dtype,
+    ]
+    assert [type(dtype) for dtype in made] == [tir.DType] * len(made)
+    with pytest.raises(ValueError, match="unknown data type 'flot32'.*did you mean"):
+        tir.FloatImm(0.5, "flot32")

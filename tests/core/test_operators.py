@@ -83,6 +83,18 @@ def test_what_is_listed_as_lacking_is():
     assert not set(CUDA.ops) & set(NO_MEANING)
 
 
+def test_docstrings_say_where_operators_run():
+    said = {name: entry.about for name, entry in op.OPS.items()}
+    refused = {name for name, about in said.items() if "refused by ``tir.build``" in about}
+    assert len(refused) > 30 and not refused & (TABLES[CPU] | set(CUDA.ops) | TABLES[EXECUTOR])
+    kernels = {name for name, about in said.items() if "CUDA, and the simulator." in about}
+    assert len(kernels) > 10 and kernels <= set(CUDA.ops) & TABLES[SIMULATOR] and not kernels & TABLES[CPU]
+    cuda = {name for name, about in said.items() if "CUDA kernels have it." in about}
+    assert cuda and cuda <= set(CUDA.ops) and not cuda & (TABLES[CPU] | TABLES[SIMULATOR])
+    host = {name for name, about in said.items() if "Code for CPUs has it." in about}
+    assert host and host <= TABLES[CPU] and not host & set(CUDA.ops)
+
+
 def test_powers_of_minus_infinity_are_those_of_c():
     import numpy as np
 

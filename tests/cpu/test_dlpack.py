@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foreign_tensors import Foreign
+from foreign_tensors import Foreign, copy_program
 
 import tir
 from tir.errors import RunError
 from tir.script import parse
 
-COPY = """
-@T.prim_func
-def copy(a: T.handle, b: T.handle):
-    n = T.int32()
-    A = T.match_buffer(a, (n,), "{0}")
-    B = T.match_buffer(b, (n,), "{0}")
-    for i in range(n):
-        B[i] = A[i]
-"""
 KINDS = [("bfloat16", 4, "uint16"), ("float8_e4m3fn", 10, "uint8"), ("float8_e5m2", 12, "uint8")]
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 @pytest.mark.parametrize(("dtype", "code", "held"), KINDS)
 def test_small_floats_are_read_in_place(target, dtype, code, held):
-    module = tir.build(parse(COPY.format(dtype)), target)
+    module = tir.build(copy_program(dtype), target)
     a, b = np.arange(1, 9).astype(held), np.zeros(8, held)
     for _ in range(3):
         module(Foreign(a, code), Foreign(b, code))
@@ -37,21 +28,21 @@ def test_small_floats_are_read_in_place(target, dtype, code, held):
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 def test_elements_of_another_type_are_refused_by_name_each_time(target):
-    module = tir.build(parse(COPY.format("bfloat16")), target)
+    module = tir.build(copy_program("bfloat16"), target)
     a, b = np.ones(8, "uint16"), np.zeros(8, "uint16")
     module(a, b)
     module(a, b)
     for _ in range(2):
         with pytest.raises(RunError, match="argument 1 `A` of .*: expected dtype bfloat16, got float8_e4m3fn"):
             module(Foreign(a, 10), b)
-    bits = tir.build(parse(COPY.format("uint16")), target)
+    bits = tir.build(copy_program("uint16"), target)
     with pytest.raises(RunError, match="expected dtype uint16, got bfloat16"):
         bits(Foreign(a, 4), b)
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 def test_what_cannot_be_read_is_refused_by_name(target):
-    module = tir.build(parse(COPY.format("float32")), target)
+    module = tir.build(copy_program("float32"), target)
     a, b = np.ones(8, "float32"), np.zeros(8, "float32")
     with pytest.raises(RunError, match="argument 1 `A` of .*device of DLPack type 2; expected one in host memory"):
         module(Foreign(a, 2, device=2), b)
@@ -67,7 +58,7 @@ def test_what_cannot_be_read_is_refused_by_name(target):
 
 
 def test_overlapping_tensors_are_found():
-    module = tir.build(parse(COPY.format("bfloat16")))
+    module = tir.build(copy_program("bfloat16"))
     a = np.arange(12, dtype="uint16")
     with pytest.raises(RunError, match="overlaps"):
         module(Foreign(a[:8], 4), Foreign(a[4:], 4))
@@ -84,7 +75,7 @@ def test_an_array_keeps_the_capsule():
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 def test_what_must_not_be_written_is_not(target):
     """Also where it is seen through DLPack: the flag is in the capsules of NumPy 2.1 and later."""
-    module = tir.build(parse(COPY.format("float32")), target)
+    module = tir.build(copy_program("float32"), target)
     fixed = np.frombuffer(bytes(32), "float32")
 
     class Other:
@@ -103,7 +94,7 @@ def test_what_must_not_be_written_is_not(target):
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 def test_capsules_that_cannot_say_that_they_are_read_only_are_written(target):
-    module = tir.build(parse(COPY.format("float32")), target)
+    module = tir.build(copy_program("float32"), target)
     a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     module(Foreign(a, 2), Foreign(b, 2))
     np.testing.assert_array_equal(a, b)
@@ -111,7 +102,7 @@ def test_capsules_that_cannot_say_that_they_are_read_only_are_written(target):
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm"])
 def test_devices_and_elements_that_no_array_has_are_named(target):
-    module = tir.build(parse(COPY.format("float32")), target)
+    module = tir.build(copy_program("float32"), target)
 
     class Meta(Foreign):
         def __dlpack_device__(self):

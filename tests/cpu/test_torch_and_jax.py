@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foreign_tensors import copy_program
 
 import tir
 from tir.errors import RunError
 from tir.script import parse
 
-COPY = """
-@T.prim_func
-def copy(a: T.handle, b: T.handle):
-    n = T.int32()
-    A = T.match_buffer(a, (n,), "{0}")
-    B = T.match_buffer(b, (n,), "{0}")
-    for i in range(n):
-        B[i] = A[i]
-"""
 ENGINES = ("interpreter", "llvm")
 SMALL = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 OTHERS = ("float16", "float32", "float64", "int8", "uint16", "int64", "bool")
@@ -28,7 +20,7 @@ def torch():
 
 
 def copy(engine: str, dtype: str = "float32"):
-    return tir.build(parse(COPY.format(dtype)), engine)
+    return tir.build(copy_program(dtype), engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -13,6 +13,7 @@ import types
 from xml.etree import ElementTree
 
 import pytest
+from site_modules import site_module
 
 ROOT = pathlib.Path(__file__).parents[2]
 INDEX = ROOT / "docs/README.md"
@@ -87,7 +88,7 @@ def test_code_blocks_run(page, capsys, registries, monkeypatch):
 )
 def test_figures_of_pages_are_drawn(page, registries, monkeypatch):
     """Each ``<!-- shows: … -->`` becomes one block of HTML that a browser can read, as the site has it."""
-    figures = _site("figures")
+    figures = site_module("figures")
     text = page.read_text(encoding="utf-8")
     made = figures.with_figures(page.name, text)
     assert "<!-- shows:" not in made
@@ -103,7 +104,7 @@ def test_figures_of_pages_are_drawn(page, registries, monkeypatch):
 def test_every_primitive_has_a_drawing():
     from tir.schedule.docs import ours
 
-    drawings = _site("drawings")
+    drawings = site_module("drawings")
     without = []
     for name in ours():
         drawn = drawings.drawing(name)
@@ -118,19 +119,11 @@ def test_every_primitive_has_a_drawing():
 NO_NEST = {"annotate", "unannotate", "reorder_block_iter_var", "unsafe_set_dtype", "sample_compute_location"}
 
 
-def _site(name: str):
-    """A module of docs/site."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / f"docs/site/{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("module", _modules())
-def test_docstring_examples(module):
+def test_docstring_examples(module, monkeypatch):
+    monkeypatch.setattr(
+        "linecache.checkcache", lambda filename=None: None
+    )  # doctest asks for each example if any file changed
     result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
 

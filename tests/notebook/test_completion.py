@@ -80,6 +80,14 @@ def test_what_follows_a_dot():
     assert all(hasattr(T, name) for name in dir(T))
 
 
+@pytest.mark.parametrize("name", ["te", "testing", "arith", "transform", "target", "schedule", "script", "tune"])
+def test_packages_offer_nothing_that_they_import(name):
+    package = getattr(tir, name)
+    offered = [n for n in dir(package) if not n.startswith("_")]
+    assert {"Any", "annotations", "importlib", "Callable", "dataclass", "pkgutil"}.isdisjoint(offered)
+    assert all(hasattr(package, n) for n in offered) and set(getattr(package, "__all__", ())) <= set(offered)
+
+
 @pytest.mark.parametrize("package", [tir.library, tir.intrin])
 def test_packages_list_their_modules(package):
     there = {m.name for m in pkgutil.iter_modules(package.__path__)}

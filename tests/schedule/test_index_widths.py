@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.prim_checks import same, schedule
+from tir.testing.oracle import assert_roundtrip
 
 REDUCTION = """
 @T.prim_func
@@ -87,4 +88,24 @@ def main(A: T.Buffer((T.int64(16),), "int32"), C: T.Buffer((16,), "int32")):
             C[v] = B[v] + B[v + 1] + B[v - 2]
 """)
     step(sch)
+    same(sch)
+
+
+@pytest.mark.parametrize("row", ["i % 2", "(i & 1)"])
+def test_a_layout_that_mixes_the_axes_bitwise(row):
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, T.int64(4)), "float32"), C: T.Buffer((4, T.int64(4)), "float32")):
+    B = T.alloc_buffer((4, T.int64(4)), "float32")
+    for i, j in T.grid(4, T.int64(4)):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(4, T.int64(4)):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+""")
+    sch.transform_layout("B", "B", eval(f"lambda i, j: [i, j ^ {row}]"))
+    assert_roundtrip(sch.mod)
     same(sch)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import pytest
 from prim_checks import refused, same, schedule
 
 import tir
-from tir.schedule.primitive import PRIMITIVES
 from tir.schedule.trace import Trace
 from tir.script import parse
 
@@ -60,41 +58,6 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((12, 16), "float32")):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + T.float32(1)
 """
-
-FLOATS = 'A: T.Buffer({0}, "float32"), C: T.Buffer((8, 16), "float32")'
-EXAMPLES = {
-    "read_at": (FLOATS.format((9, 16)), ['A_shared = T.alloc_buffer((9, 16), scope="shared")']),
-    "write_at": (FLOATS.format((8, 16)), ['C_local = T.alloc_buffer((8, 16), scope="local")']),
-    "cache_index": (
-        'A: T.Buffer((4, 4), "float32"), B: T.Buffer((8, 8), "float32")',
-        ['index_var_0 = T.alloc_buffer((8, 8), "int32")', 'index_var_1 = T.alloc_buffer((8,), "int32")'],
-    ),
-    "rolling_buffer": ('A: T.Buffer((10, 8), "float32"), C: T.Buffer((8, 8), "float32")', []),
-    "pad_einsum": (
-        ", ".join(f'{n}: T.Buffer({s}, "float32")' for n, s in (("A", (6, 6)), ("B", (6, 8)), ("C", (6, 8)))),
-        [f"{name} = T.alloc_buffer((8, 8))" for name in ("A_pad", "B_pad", "C_pad")],
-    ),
-}
-
-
-def loose(text: str) -> str:
-    """A program without the regions that its blocks declare, its comparisons all of one spelling."""
-    kept = [line for line in text.splitlines() if "T.reads(" not in line and "T.writes(" not in line]
-    return re.sub(r"(\d+) <= (\w+)", r"\2 >= \1", "\n".join(kept))
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_docstring_examples(name):
-    found = re.search(r"Before, and after ``sch\.(.+?)``::\n\n(.*)", PRIMITIVES[name].doc, re.S)
-    assert found
-    before, after = re.split(r"\n\n(?=    \S)", found.group(2))
-    params, allocations = EXAMPLES[name]
-    head = f"@T.prim_func\ndef main({params}):\n"
-    sch = schedule(head + before)
-    eval(f"sch.{found.group(1)}", {"sch": sch})
-    expected = parse(head + "".join(f"    {line}\n" for line in allocations) + after)
-    assert loose(sch.mod["main"].script()) == loose(expected.script())
-    same(sch)
 
 
 def test_read_at_a_tile_of_a_matmul():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 import pytest
@@ -257,60 +256,6 @@ def f(A: T.Buffer((8,), "float32")):
     with pytest.raises(tir.ScheduleError, match="the program after it fails"):
         sch.parallel("i", unsafe=True)
     assert sch.mod["main"] is carried
-
-
-SHAPES = {"split": (100,), "fuse": (4, 8), "reorder": (4, 8), "loop_partition": (128,), "tensorize": (8, 4)}
-SHAPES |= dict.fromkeys(["auto_inline", "storage_align", "set_axis_separator", "unsafe_set_dtype"], (4, 8))
-ZERO = """
-@T.prim_func
-def zero(Y: T.Buffer((4,), "float32", offset_factor=1)):
-    with T.block("root"):
-        T.reads()
-        T.writes(Y[0:4])
-        BODY
-"""
-ZERO_DESC = """for i in range(4):
-            with T.block("zero"):
-                vi = T.axis.spatial(4, i)
-                Y[vi] = T.float32(0)"""
-FAMILY = [
-    "split",
-    "fuse",
-    "reorder",
-    "parallel",
-    "vectorize",
-    "unroll",
-    "bind",
-    "add_unit_loop",
-    "merge",
-    "loop_partition",
-    "annotate",
-    "unannotate",
-    "auto_inline",
-    "storage_align",
-    "set_axis_separator",
-    "unsafe_set_dtype",
-    "tensorize",
-]
-
-
-@pytest.mark.parametrize("name", FAMILY)
-def test_docstring_examples(name, monkeypatch):
-    zero = [parse(ZERO.replace("BODY", body)) for body in (ZERO_DESC, "Y[0:4] = T.broadcast(T.float32(0), 4)")]
-    monkeypatch.setitem(tir.TensorIntrin._registry, "zero_4", tir.TensorIntrin(*zero, "zero_4"))
-    doc = PRIMITIVES[name].doc
-    found = re.search(r"Before, and after ``sch\.(.+?)``::\n\n(.*)", doc, re.S)
-    assert found, doc
-    pieces = re.split(r"\n\n(?=    \S)", found.group(2).split("\n\nReturns")[0])
-    before, after = (_function(piece, SHAPES.get(name, (4,))) for piece in pieces)
-    sch = tir.Schedule(before)
-    eval(f"sch.{found.group(1)}", {"sch": sch})
-    tir.assert_structural_equal(sch.mod["main"], after)
-
-
-def _function(body: str, shape: tuple[int, ...]) -> tir.PrimFunc:
-    params = ", ".join(f'{b}: T.Buffer({shape}, "float32")' for b in "ABC")
-    return parse(f"@T.prim_func\ndef main({params}):\n{body}\n")
 
 
 def test_diff_shows_as_lines():

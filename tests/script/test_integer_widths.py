@@ -8,12 +8,14 @@ import pytest
 
 import tir
 from tir.errors import TirError
-from tir.expr import BinaryOp, Select
+from tir.expr import BinaryOp, Call, Select
 from tir.script import parse
 from tir.testing.oracle import assert_roundtrip
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.transform.pipeline import cpu_pipeline
 from tir.visit import walk
+
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 
 
 def assert_operands_agree(mod: tir.IRModule) -> None:
@@ -22,6 +24,8 @@ def assert_operands_agree(mod: tir.IRModule) -> None:
         for node in walk(func.body):
             if isinstance(node, BinaryOp):
                 assert node.a.dtype is node.b.dtype, f"`{node!r}` has a {node.a.dtype} and a {node.b.dtype}"
+            elif isinstance(node, Call) and node.op in BITWISE:
+                assert node.args[0].dtype is node.args[1].dtype is node.dtype, repr(node)
             elif isinstance(node, Select):
                 assert node.true_value.dtype is node.false_value.dtype, repr(node)
 
@@ -58,6 +62,8 @@ class Writer:
             f"{a} * 2 + T.Cast('int64', {b})",
             f"T.Cast('int32', {a}) + {b}",
             f"({a} + {b}) // 2",
+            f"({a} ^ {b}) & 3",
+            f"({a} << 1 | {b}) >> T.int64(1)",
             f"m + {a}",
             f"T.if_then_else({a} < n, {a}, T.int64(0))",
             f"T.Select({a} < {b}, {b}, {a} + 1)",

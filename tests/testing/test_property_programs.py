@@ -47,7 +47,7 @@ def test_loop_schedules_keep_the_meaning(data):
     assert_structural_equal(sch.trace.replay(func).mod, sch.mod)
 
 
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("first", range(0, 60, 30))
 def test_seeded_schedules(first):
     report = Report()
     for seed in range(first, first + 30):
@@ -55,10 +55,10 @@ def test_seeded_schedules(first):
     assert report.accepted.total() > report.refused.total() / 2
 
 
-@pytest.mark.parametrize("first", range(10_000, 10_090, 30))
+@pytest.mark.parametrize("first", range(10_000, 10_040, 20))
 def test_seeded_schedules_of_every_family(first):
     report = Report()
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 20):
         run_example(seed, report, 6, [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES], llvm=seed % 15 == 0)
 
 
@@ -77,10 +77,10 @@ def test_every_lowered_stage_means_the_same(seed):
 
 def test_every_family_under_every_primitive():
     """What ``make fuzz`` does at length."""
-    count = 2 * len(fuzz.EVERY)
+    count = len(fuzz.EVERY)
     report = fuzz.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=fuzz.EVERY)
     assert not report.failures
-    assert set(report.families) == set(fuzz.EVERY) and report.accepted.total() > 150
+    assert set(report.families) == set(fuzz.EVERY) and report.accepted.total() > 75
 
 
 def test_every_class_of_programs_is_drawn():

@@ -26,7 +26,7 @@ def flat_program(seed: int):
     return func, tir.lower(sch.mod, upto="flatten_buffer")
 
 
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.parametrize("first", range(0, 150, 50))
 def test_passes_in_any_order_keep_the_meaning(first):
     changed = 0
     for seed in range(first, first + 50):

@@ -18,8 +18,10 @@ from tir.function import IRModule
 from tir.library import elementwise
 from tir.schedule import Trace
 from tir.stmt import For
+from tir.target import Target
 from tir.tune.drawing import RuleSource
 from tir.tune.learner import Nearest
+from tir.tune.naming import Naming
 from tir.tune.ranking import samplings
 from tir.tune.runner import Measurement
 from tir.tune.space import space_of
@@ -119,3 +121,11 @@ def test_the_same_seed_gives_the_same_trials_of_the_rules_in_any_process(tmp_pat
     done = subprocess.run([sys.executable, "-c", code, str(db)], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == listed(None)
+
+
+def test_a_trace_of_no_use_is_none_and_logged(caplog):
+    naming = Naming(tir.IRModule.of(tir.library.rows.row_sum(4, 8)))
+    with caplog.at_level("INFO", logger="tir.tune"):
+        assert naming.schedule([["no such primitive"]], Target.of("llvm")) is None
+    (record,) = caplog.records
+    assert record.getMessage().startswith("a stored trace is of no use to main: ")

@@ -77,6 +77,10 @@ class Relaxer:
         """The hull of ``e``; None if it depends on data or cannot be analysed."""
         if not is_index(e.dtype):
             return self._atom(e)
+        if type(e) is IntImm:
+            return Hull(Linear(), e.value, e.value)
+        if type(e) is Var:
+            return self._atom(e)
         form = linear(e)
         base, lo, hi = Linear(), form.const, form.const
         for term_key, (factors, coefficient) in form.terms.items():
@@ -147,7 +151,7 @@ class Relaxer:
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, int):
+    if type(value) is int:
         return value
     if isinstance(value, IntImm):
         return value.value
@@ -268,7 +272,14 @@ def _hulls(effect: Effect, buffer: Buffer) -> Hulls:
     relaxer = Relaxer({var: (low, extent) for var, low, extent in effect.loops})
     if effect.indices is None:
         return [_spanned(relaxer, Range(const(0, size.dtype), size)) for size in buffer.shape]
-    return [None if box is None else _spanned(relaxer, box) for box in map(as_range, effect.indices)]
+    return [_of_index(relaxer, index) for index in effect.indices]
+
+
+def _of_index(relaxer: Relaxer, index: Any) -> Hull | None:
+    if isinstance(index, Expr) and index.dtype.lanes == 1:
+        return relaxer.hull(index)
+    box = as_range(index)
+    return None if box is None else _spanned(relaxer, box)
 
 
 def _spanned(relaxer: Relaxer, box: Range) -> Hull | None:

@@ -9,7 +9,7 @@ from ..errors import BuildError
 from ..expr import BufferLoad, IntImm, Var
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, Stmt
-from ..visit import walk
+from ..visit import nodes_of, walk
 from .effects import PREFETCH, Effect, effects
 
 Bounds = dict[Var, tuple[int, int]]
@@ -64,6 +64,6 @@ def _refuse(func: PrimFunc, effect: Effect, axis: int, value: int, size: int, at
     where = ", ".join(f"{v.name}={x}" for v, x in at.items())
     which = f"index {axis} is {value}" + (f" at ({where})" if where else "")
     head = f"{func.name}: `{text}` is out of bounds: {which}, and `{effect.buffer.name}` has {size} there"
-    around = (s for s in walk(func.body) if isinstance(s, Stmt) and s.span and any(n is node for n in walk(s)))
+    around = (s for s in walk(func.body) if isinstance(s, Stmt) and s.span and any(n is node for n in nodes_of(s)))
     line = [f"  {s.span.filename}:{s.span.line}" for s in around][-1:]
     raise BuildError("\n".join([head, *line, to_lines(func, underline=(node,))]))

@@ -23,6 +23,7 @@ from ..stmt import (
     Block,
     BlockRealize,
     BufferRealize,
+    BufferStore,
     DeclBuffer,
     For,
     IfThenElse,
@@ -103,6 +104,8 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             if s.block.init is not None:
                 _shape(s.block.init, found)
             s = s.block.body
+        elif kind is BufferStore:
+            return found
         elif kind is SeqStmt and is_long(s.stmts):
             found.append(s)
             return found
@@ -115,27 +118,35 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             s = below[-1]
 
 
-class Inside:
-    """Those of the loops and realizes of blocks in a statement, itself included, that are to be ``kept``: parents first,
-    in program order."""
+def _known_shape(stmt: Any) -> list[Any]:
+    """The shape of a statement, computed once for each; not to be changed."""
+    known = _SHAPES.get(stmt)
+    if known is None:
+        known = _SHAPES[stmt] = _shape(stmt, [])
+    return known
 
-    def __init__(self, kept: Callable[[Any], bool] | None = None):
+
+_SHAPES: Memo[list[Any]] = Memo()
+
+
+class Inside:
+    """Those of the loops and realizes of blocks in a statement, itself included, that are ``kept`` of a list of them:
+    parents first, in program order."""
+
+    def __init__(self, kept: Callable[[list[Any]], list[Any]]):
         self._kept = kept
         self._known: Memo[tuple[Any, ...]] = Memo()
 
     def __call__(self, stmt: Any) -> tuple[Any, ...]:
         kept = self._kept
-        shape = _shape(stmt, [])
+        shape = _known_shape(stmt)
         if SeqStmt in map(type, shape):
-            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else self._one(s) for s in shape))
-        return tuple(shape) if kept is None else tuple([s for s in shape if kept(s)])
+            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else kept([s]) for s in shape))
+        return tuple(kept(shape))
 
     def of_all(self, stmts: Iterable[Any]) -> tuple[Any, ...]:
         """Those in statements that follow each other."""
         return tuple(chain.from_iterable(map(self, stmts)))
-
-    def _one(self, s: Any) -> tuple[Any, ...]:
-        return (s,) if self._kept is None or self._kept(s) else ()
 
     def _of_long(self, seq: SeqStmt) -> tuple[Any, ...]:
         known = self._known.get(seq)
@@ -158,9 +169,11 @@ class Inside:
         return known[:at] + new + known[at + len(gone) :]
 
 
-contents = Inside()
-marked = Inside(lambda s: type(s) is For and (s.kind != SERIAL or bool(s.annotations)))
-with_memory = Inside(lambda s: type(s) is BlockRealize and bool(s.block.alloc_buffers or s.block.match_buffers))
+contents = Inside(lambda found: found)
+marked = Inside(lambda found: [s for s in found if type(s) is For and (s.kind != SERIAL or s.annotations)])
+with_memory = Inside(
+    lambda found: [s for s in found if type(s) is BlockRealize and (s.block.alloc_buffers or s.block.match_buffers)]
+)
 
 
 def has_blocks(stmt: Any) -> bool:
@@ -190,17 +203,21 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
         trail.append(s)
         if s is node:
             return True
-        if type(s) is For:
+        kind = type(s)
+        if kind is For:
             s = s.body
-            continue
-        below = sub_statements(s)
-        if len(below) != 1:
-            break
-        s = below[0]
+        elif kind is BlockRealize:
+            s = s.block
+        else:
+            below = sub_statements(s)
+            if len(below) != 1:
+                break
+            s = below[0]
     if is_long(below) and anchor is not None:
         below = (_holders(s)[anchor],) if anchor in _holders(s) else ()
-    if any(_descend(member, node, anchor, trail) for member in below):
-        return True
+    for member in below:
+        if _descend(member, node, anchor, trail):
+            return True
     del trail[start:]
     return False
 
@@ -261,6 +278,10 @@ def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None
     while True:
         if old is new:
             return
+        if type(old) is For and type(new) is For:
+            removed[old] = added[new] = None
+            old, new = old.body, new.body
+            continue
         if type(old) in _COLLECTED:
             removed[old] = None
         if type(new) in _COLLECTED:

@@ -7,23 +7,68 @@ every iteration loads what its inner loops load. Conditions count as true, so ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ..arith.regions import Box, relax, union
-from ..buffer import Buffer
-from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var
+from ..arith import Analyzer
+from ..arith.linear import Linear, is_index, linear
+from ..arith.regions import Box, relax
+from ..buffer import Buffer, Range
+from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
 from ..node import Memo
 from ..op import effect_of
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
-from ..visit import substitute
+from ..visit import substitute, walk
 from .effects import effects
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
 LINE = 64  # bytes of a cache line
-_Access = tuple[Buffer, Box]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Elements ``first`` to ``first + width - 1`` of an axis; loops outside of it are in ``first``."""
+
+    first: Linear
+    width: int
+
+    @staticmethod
+    def of(axis: Range) -> _Span | None:
+        """The span that a range is; None, for all of the axis, if its extent is not constant."""
+        known = isinstance(axis.extent, IntImm) and is_index(axis.min.dtype)
+        return _Span(linear(axis.min), axis.extent.value) if known else None
+
+    def over(self, loops: Mapping[Var, Range], ends: Mapping[Var, tuple[int, int] | None]) -> _Span | None:
+        """The elements in all iterations of loops that have these ``ends``."""
+        moving, rest = self.first.split(ends)
+        if moving.is_const:
+            return self
+        reach = moving.interval(ends)
+        if reach is None:
+            dtype = next(iter(loops)).dtype
+            box = relax([Range(self.first.build(dtype), const(self.width, dtype))], loops)
+            return None if box is None else _Span.of(box[0])
+        rest.const += reach[0]
+        return _Span(rest, self.width + reach[1] - reach[0])
+
+    def hull(self, other: _Span) -> _Span | None:
+        """The elements of both and between them; None if it is not known how far they are apart."""
+        gap = other.first.minus(self.first)
+        if not gap.is_const:
+            return None
+        begin, end = min(0, gap.const), max(self.width, gap.const + other.width)
+        return _Span(other.first if begin else self.first, end - begin)
+
+
+_Box = tuple["_Span | None", ...]  # None: all of an axis
+_Access = tuple[Buffer, _Box]
+
+
+def _union(a: _Box, b: _Box) -> _Box:
+    return tuple(None if x is None or y is None else x.hull(y) for x, y in zip(a, b))
 
 
 def footprint(program: Any, machine: Machine | None = None, target: Any = None) -> Footprint:
@@ -103,7 +148,6 @@ class _Node:
     children: list[_Node] = field(default_factory=list)
     accesses: list[_Access] = field(default_factory=list)  # directly in it
     work: int = 0  # operations directly in it, of one iteration
-    memo: dict[int, dict[Buffer, Box]] = field(default_factory=dict)
 
     @property
     def extent(self) -> int:
@@ -124,32 +168,40 @@ class _Node:
         own = sum(buffer.dtype.bytes * _volume(box, buffer) for buffer, box in self.accesses)
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
-    def boxes(self) -> dict[Buffer, Box]:
+    @cached_property
+    def boxes(self) -> dict[Buffer, _Box]:
         """The smallest box of each buffer, over all iterations."""
-        return self._boxes_inside(max(len(self.around) - 1, 0))
+        return _united(self._over_loops(max(len(self.around) - 1, 0)))
 
-    def boxes_of_one_iteration(self) -> dict[Buffer, Box]:
+    @cached_property
+    def boxes_of_one_iteration(self) -> dict[Buffer, _Box]:
         """The smallest box of each buffer in any one iteration."""
-        return self._boxes_inside(len(self.around))
+        return _united([*self.accesses, *(access for child in self.children for access in child.boxes.items())])
 
-    def _boxes_inside(self, depth: int) -> dict[Buffer, Box]:
-        """The smallest box of each buffer over all iterations of the loops inside of the outermost ``depth``."""
-        if depth not in self.memo:
-            found: dict[Buffer, list[Box]] = {}
-            for buffer, box in self._parts(depth):
-                found.setdefault(buffer, []).append(box)
-            self.memo[depth] = {b: boxes[0] if len(boxes) == 1 else union(boxes) for b, boxes in found.items()}
-        return self.memo[depth]
+    @cached_property
+    def lines(self) -> int:
+        """Bytes of the cache lines that all iterations touch."""
+        return _lines(self.boxes)
 
-    def _parts(self, depth: int) -> Iterator[_Access]:
-        if depth == len(self.around):
-            yield from self.accesses
-            for child in self.children:
-                yield from child.boxes().items()
-            return
+    @cached_property
+    def lines_of_one_iteration(self) -> int:
+        """Bytes of the cache lines that any one iteration touches."""
+        return _lines(self.boxes_of_one_iteration)
+
+    def _over_loops(self, depth: int) -> Iterator[_Access]:
+        """The accesses in it, over all iterations of the loops inside of the outermost ``depth``."""
         for node, (buffer, box) in self.below():
             loops = {f.loop_var: f.domain for f in node.around[depth:]}
-            yield buffer, relax(box, loops) or buffer.full_region().region
+            ends = {var: domain.ends() for var, domain in loops.items()}
+            yield buffer, tuple(span and span.over(loops, ends) for span in box)
+
+
+def _united(accesses: Iterable[_Access]) -> dict[Buffer, _Box]:
+    """The smallest box of each buffer that contains all of its ``accesses``."""
+    found: dict[Buffer, _Box] = {}
+    for buffer, box in accesses:
+        found[buffer] = _union(found[buffer], box) if buffer in found else box
+    return found
 
 
 def _length(loop: For) -> int:
@@ -188,8 +240,17 @@ def _add_accesses(body: Stmt, root: _Node) -> None:
     rows = {var for path in nodes for var in path}
     for effect in effects(body).located():
         if effect.first is None:
-            around = tuple(v for v, _, _ in effect.loops if v in rows)
-            nodes[around].accesses.append((effect.buffer, effect.box() or effect.buffer.full_region().region))
+            node = nodes[tuple(v for v, _, _ in effect.loops if v in rows)]
+            box = effect.box() or effect.buffer.full_region().region
+            node.accesses.append((effect.buffer, tuple(map(_Span.of, _simplified(box, node.around)))))
+
+
+def _simplified(box: Box, loops: Sequence[For]) -> Box:
+    """A box whose indices are sums of loops where they can be: those of packed panels divide what loops make of whole panels."""
+    if all(type(n) in (Add, Mul, Sub, IntImm, Var) for axis in box for n in walk(axis.min)):
+        return box
+    known = Analyzer({loop.loop_var: loop.domain for loop in loops})
+    return tuple(Range(known.simplify(axis.min), axis.extent) for axis in box)
 
 
 def _by_loops(node: _Node) -> dict[tuple[Var, ...], _Node]:
@@ -208,25 +269,24 @@ def _operations(e: Any) -> int:
     return e.dtype.lanes if counted else 0
 
 
-def _extents(box: Box, buffer: Buffer) -> list[tuple[int, int]]:
+def _extents(box: _Box, buffer: Buffer) -> list[tuple[int, int]]:
     """(extent, size) of each axis; the entire axis if the extent is unknown."""
     made = []
     for have, size in zip(box, buffer.shape):
         if not isinstance(size, IntImm):
             raise ValueError(f"buffer {buffer.name} has the size {size!r}: footprints need constant sizes")
-        extent = have.extent.value if isinstance(have.extent, IntImm) else size.value
-        made.append((min(extent, size.value), size.value))
+        made.append((min(have.width, size.value) if have else size.value, size.value))
     return made
 
 
-def _volume(box: Box, buffer: Buffer) -> int:
+def _volume(box: _Box, buffer: Buffer) -> int:
     count = 1
     for extent, _ in _extents(box, buffer):
         count *= extent
     return count
 
 
-def _in_lines(box: Box, buffer: Buffer) -> int:
+def _in_lines(box: _Box, buffer: Buffer) -> int:
     """Bytes of the cache lines that hold the box: contiguous axes are rounded up to lines."""
     together, apart, whole = 1, 1, True
     for extent, size in reversed(_extents(box, buffer)):
@@ -238,26 +298,26 @@ def _in_lines(box: Box, buffer: Buffer) -> int:
     return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
 
 
-def _lines(boxes: Mapping[Buffer, Box]) -> int:
+def _lines(boxes: Mapping[Buffer, _Box]) -> int:
     return sum(_in_lines(box, buffer) for buffer, box in boxes.items())
 
 
 def _moved(node: _Node, size: int) -> int:
     """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
-    if _lines(node.boxes_of_one_iteration()) <= size or not node.children:
-        return _lines(node.boxes())
+    if node.lines_of_one_iteration <= size or not node.children:
+        return node.lines
     own = dict(node.accesses)
     return node.extent * (_lines(own) + sum(_moved(child, size) for child in node.children))
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
     if node.around:
-        boxes = node.boxes()
+        boxes = node.boxes
         touched: dict[str, int] = {}
         for buffer, box in boxes.items():
             size = _volume(box, buffer) * buffer.dtype.bytes
             touched[buffer.name] = touched.get(buffer.name, 0) + size
-        lines = _lines(boxes)
+        lines = node.lines
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(
             node.name,

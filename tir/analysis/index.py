@@ -44,14 +44,22 @@ class Place:
         found: list[LoopRef] = []
         place = self.parent
         while place is not None and type(place.node) is not Block:
-            if isinstance(place, LoopRef):
+            if type(place) is LoopRef:
                 found.append(place)
             place = place.parent
-        return found[::-1]
+        found.reverse()
+        return found
 
     def all_loops(self) -> list[LoopRef]:
         """Loops above, outermost first, through enclosing blocks up to the root of the function."""
-        return [p for p in self.ancestors() if isinstance(p, LoopRef)][::-1]
+        found: list[LoopRef] = []
+        place = self.parent
+        while place is not None:
+            if type(place) is LoopRef:
+                found.append(place)
+            place = place.parent
+        found.reverse()
+        return found
 
     def analyzer(self) -> Analyzer:
         """An analyzer that knows the ranges of all loops above, and of this one if it is a loop."""
@@ -93,7 +101,7 @@ class BlockRef(Place):
         """The blocks just inside, in program order."""
         found: list[BlockRef] | None = getattr(self, "_children", None)
         if found is None:
-            found = self._children = self.index.blocks_below(self.index.place_below(self, self.node.block))
+            found = self._children = self.index.blocks_below(self.index.place_down(self, (self.node.block,)))
         return found
 
     @property
@@ -160,7 +168,7 @@ class Index:
         self._func = ref(func)
         self._places: dict[Any, Place] = {}
         self._tables: tuple[dict[Var, For], dict[str, BlockRealize]] | None = None
-        self.root: Place = self._made(func.body, None, None)
+        self.root = self._places[func.body] = _PLACES.get(type(func.body), Place)(func.body, None, None, self)
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
@@ -233,20 +241,19 @@ class Index:
 
     def _reach(self, node: Any) -> None:
         """Make the place of ``node`` and those above it."""
-        place = self.root
-        for below in path_to(place.node, node)[1:]:
-            place = self.place_below(place, below)
+        self.place_down(self.root, path_to(self.root.node, node)[1:])
 
-    def place_below(self, place: Place, node: Any) -> Place:
-        """The place of ``node``, which is directly inside the statement of ``place``."""
-        found = self._places.get(node)
-        if found is not None and found.parent is place:
-            return found
-        return self._made(node, place, place if type(place) is BlockRef else place.scope)
-
-    def _made(self, node: Any, parent: Place | None, scope: BlockRef | None) -> Place:
-        found = self._places[node] = _PLACES.get(type(node), Place)(node, parent, scope, self)
-        return found
+    def place_down(self, place: Place, path: Iterable[Any]) -> Place:
+        """The place of the last node of ``path``, each of which is directly inside of the one before it, and the first
+        in the statement of ``place``."""
+        places = self._places
+        for node in path:
+            found = places.get(node)
+            if found is None or found.parent is not place:
+                scope = place if type(place) is BlockRef else place.scope
+                found = places[node] = _PLACES.get(type(node), Place)(node, place, scope, self)
+            place = found
+        return place
 
     def below(self, place: Place) -> Iterator[Place]:
         """``place`` and every place under it, parents first."""
@@ -254,7 +261,7 @@ class Index:
         while stack:
             item = stack.pop()
             yield item
-            stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
+            stack += [self.place_down(item, (c,)) for c in reversed(sub_statements(item.node))]
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
@@ -265,8 +272,14 @@ class Index:
             item = stack.pop()
             if type(item) is BlockRef:
                 found.append(item)
-            else:
-                stack += [self.place_below(item, c) for c in reversed(sub_statements(item.node))]
+                continue
+            path: list[Any] = []
+            below = sub_statements(item.node)
+            while len(below) == 1 and type(below[0]) is not BlockRealize:
+                path.append(below[0])
+                below = sub_statements(below[0])
+            item = self.place_down(item, path)
+            stack += [self.place_down(item, (c,)) for c in reversed(below)]
         return found
 
     def loops_named(self, name: str) -> list[LoopRef]:

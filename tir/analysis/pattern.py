@@ -14,7 +14,7 @@ from ..arith.linear import key
 from ..expr import BufferLoad, Expr, is_const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore
-from ..visit import walk
+from ..visit import contains, walk
 from .dependence.domains import Injective
 from .effects import effects
 from .reductions import Reduction
@@ -71,7 +71,7 @@ def _blocks(func: PrimFunc) -> list[Block] | None:
     while stack:
         item = stack.pop()
         if isinstance(item, BlockRealize):
-            if any(isinstance(inner, Block) for inner in walk(item.block.body)):
+            if contains(item.block.body, Block):
                 return None
             found.append(item.block)
         elif isinstance(item, BufferStore):

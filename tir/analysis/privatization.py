@@ -24,10 +24,10 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import EMPTY, Memo
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
-from ..visit import free_vars, uses_var, walk
+from ..visit import contains, free_vars, nodes_of, uses_var, walk
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
-from .structure import has_load, is_steered_by_memory, path_to
+from .structure import has_load, is_steered_by_memory, path_to, vars_in
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -153,7 +153,7 @@ THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
 
 def views_under(root: Any) -> dict[Var, BufferRegion]:
     """The region behind each pointer that a block under ``root`` gets by ``match_buffer``."""
-    return {m.buffer.data: m.source for n in walk(root) if isinstance(n, Block) for m in n.match_buffers}
+    return {m.buffer.data: m.source for n in nodes_of(root) if type(n) is Block for m in n.match_buffers}
 
 
 def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:
@@ -172,7 +172,7 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     stack: list[Any] = [loop]
     while stack:
         item = stack.pop()
-        if isinstance(item, BlockRealize) and not any(isinstance(n, BlockRealize) for n in walk(item.block.body)):
+        if isinstance(item, BlockRealize) and not contains(item.block.body, BlockRealize):
             stores = [n for n in walk(item.block) if isinstance(n, BufferStore)]
             if any(n.buffer.data is buffer.data for n in stores):
                 if is_steered_by_memory(item):
@@ -199,8 +199,8 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
     loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
     if any(_pointer_behind(views, b.data) in made or b.scope.startswith(THREADS_OWN) for b in loads):
         return False
-    inside = {n.loop_var for n in walk(loop) if isinstance(n, For)}
-    inside |= {n.var for n in walk(loop) if isinstance(n, IterVar)} - spatial
+    inside = {n.loop_var for n in nodes_of(loop) if isinstance(n, For)}
+    inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - spatial
     for pointer, source in views_under(loop).items():  # outermost first; they show what iterators around the block say
         if uses_var(source, inside) or source.buffer.data in inside:
             inside.add(pointer)
@@ -249,14 +249,14 @@ class _Access:
 
     def _find_filled(self, analyzer: Analyzer) -> Filled | None:
         box = self.box(analyzer)
-        if box is None or any(isinstance(n, BufferLoad) for n in walk(self.condition)):
+        if box is None or has_load(self.condition):
             return None  # what it loads may have changed by the time of the read
         if any(has_load(e) for r in self.loops.values() for e in (r.min, r.extent)):
             return None  # how often it runs, if at all, is up to data
-        moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in _vars(i))}
-        inner = {v: self.loops[v] for i in moving.values() for v in _vars(i) if v in self.loops}
+        moving = {n: i for n, i in enumerate(self.indices or ()) if any(v in self.loops for v in vars_in(i))}
+        inner = {v: self.loops[v] for i in moving.values() for v in vars_in(i) if v in self.loops}
         guards = [c for c in conjuncts(self.condition) if uses_var(c, list(self.loops))]
-        if any(v in self.loops and v not in inner for c in guards for v in _vars(c)):
+        if any(v in self.loops and v not in inner for c in guards for v in vars_in(c)):
             return None  # it leaves out iterations, and with them perhaps elements
         if moving:
             from ..arith.itermap import detect_iter_map
@@ -276,16 +276,12 @@ class _Access:
         return box, frozenset(key(c) for c in conjuncts(self.condition) if all(c is not g for g in guards))
 
     def _unswizzled(self, analyzer: Analyzer) -> Unswizzled | None:
-        if not any(isinstance(n, Call) for i in self.indices or () for n in walk(i)):
+        if not any(isinstance(n, Call) for i in self.indices or () for n in nodes_of(i)):
             return None
         with analyzer.scope():
             for var, dom in self.loops.items():
                 analyzer.bind(var, dom)
             return unswizzled(self.indices or (), analyzer)
-
-
-def _vars(e: Any) -> set[Var]:
-    return {n for n in walk(e) if isinstance(n, Var)}
 
 
 def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[_Access]:

@@ -40,7 +40,7 @@ from ..node import Memo
 from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
-from ..visit import rewrite, substitute, walk
+from ..visit import nodes_of, rewrite, substitute
 from .selections import associativity_counterexample, choice_parts, is_independent_of_order
 
 # ---------------------------------------------------------------- operations
@@ -183,7 +183,7 @@ def _stores(s: Any, lets: dict[Var, Expr], guards: tuple[Expr, ...], loops: tupl
         made: list[_Found] = []
         for part in s.stmts:
             changed = {f.store.buffer for f in made}
-            if changed and any(isinstance(n, BufferLoad) and n.buffer in changed for n in walk(part)):
+            if changed and any(isinstance(n, BufferLoad) and n.buffer in changed for n in nodes_of(part)):
                 return None  # it would read a result that the store before it has changed
             found = _stores(part, lets, guards, loops)
             if found is None:
@@ -353,7 +353,7 @@ def _update(node: Any, found: _Found, made: set[Var], memory: Callable[[Buffer],
     store, value = found.store, found.store.value
 
     def reads_results(*items: Any) -> bool:
-        return any(isinstance(n, BufferLoad) and memory(n.buffer) in made for item in items for n in walk(item))
+        return any(isinstance(n, BufferLoad) and memory(n.buffer) in made for item in items for n in nodes_of(item))
 
     guards, inner = list(found.guards), value
     while (parts := choice_parts(inner)) is not None and any(_is_load_of(p, store) for p in parts[1:]):
@@ -375,7 +375,7 @@ def _update(node: Any, found: _Found, made: set[Var], memory: Callable[[Buffer],
 def _not_combined(node: Any, store: BufferStore) -> _Refused:
     """Why the value of ``store`` is not an old result combined with new values."""
     value = store.value
-    if isinstance(value, Cast) and any(_is_load_of(n, store) for n in walk(value)):
+    if isinstance(value, Cast) and any(_is_load_of(n, store) for n in nodes_of(value)):
         return _refused(
             "block {0}: `{1}` converts the result to {2} after each update, so terms grouped in another way may give "
             "another value",
@@ -420,7 +420,7 @@ def _require_selection(reduction: Reduction) -> None:
     comm = reduction.comm
     own = {*comm.lhs, *comm.rhs}
     for result, update in zip(comm.result, reduction.updates):
-        if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in walk(result)):
+        if any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n not in own) for n in nodes_of(result)):
             raise _not_combined(node, update.store)
     fault = associativity_counterexample(comm)
     if fault is not None:

@@ -38,7 +38,7 @@ from ..expr import (
     Var,
 )
 from ..render import short_text
-from ..visit import walk
+from ..visit import nodes_of, walk
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     EQ: operator.eq,
@@ -87,7 +87,7 @@ class _Selection:
     def of(comm: CommReducer) -> _Selection:
         """What ``comm`` selects, if anything. Raises ``_Undecided`` for a reducer that does more."""
         conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
-        used = {n for c in conditions for n in walk(c) if isinstance(n, Var)}
+        used = {n for c in conditions for n in nodes_of(c) if isinstance(n, Var)}
         numbers = list(range(len(comm.lhs)))
         compared = [k for k in numbers if comm.lhs[k] in used or comm.rhs[k] in used]
         picked = [k for k in numbers if k not in compared and choice_parts(comm.result[k])]
@@ -141,7 +141,7 @@ def associativity_counterexample(comm: CommReducer) -> str | None:
 
 def is_independent_of_order(comm: CommReducer) -> bool:
     """Whether ``comm``, which is associative but for NaN, selects the same in any order: among equal candidates and NaN too."""
-    if any(isinstance(n, (Min, Max)) for r in comm.result for n in walk(r)):
+    if any(isinstance(n, (Min, Max)) for r in comm.result for n in nodes_of(r)):
         return False  # of NaN another than Python's
     try:
         found = _Selection.of(comm)

@@ -13,7 +13,7 @@ from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var
 from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
-from ..visit import walk
+from ..visit import nodes_of
 from .reductions import Reduction
 from .structure import constant, free_in, is_steered_by_memory, vars_in
 
@@ -56,7 +56,8 @@ def _is_simple(block: Block) -> bool:
         return False
     single = {i.var for i in block.iter_vars if i.dom is not None and constant(i.dom.extent) == 1}
     spatial, reduce = set(iterators(block, "spatial")) - single, set(iterators(block, "reduce"))
-    if any(isinstance(item, Call) and impure(item) for s in stores for item in walk(s)):
+    nodes = [item for s in stores for item in nodes_of(s)]
+    if any(impure(item) for item in nodes if type(item) is Call):
         return False
     target: dict[Var, Sequence[Expr]] = {}
     for store in stores:
@@ -67,11 +68,10 @@ def _is_simple(block: Block) -> bool:
     for indices in target.values():
         if any(vars_in(i) & reduce for i in indices) or not _tell_apart(indices, domains):
             return False
-    for store in stores:
-        for item in walk(store):
-            if isinstance(item, BufferLoad) and item.buffer.data in target:
-                if not same_index(item.indices, target[item.buffer.data]):
-                    return False
+    for item in nodes:
+        if type(item) is BufferLoad and item.buffer.data in target:
+            if not same_index(item.indices, target[item.buffer.data]):
+                return False
     return not reduce or isinstance(Reduction.of(block), Reduction)
 
 

@@ -27,7 +27,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
-from ..visit import contains, free_vars, substitute, uses_var, walk
+from ..visit import LEAVES, contains, free_vars, nodes_of, substitute, uses_var, walk
 from .contents import sub_statements
 from .index import BlockRef, LoopRef, Place
 
@@ -53,18 +53,16 @@ def named(stmt: Any) -> frozenset[Any]:
     found = _NAMED.get(stmt)
     if found is None:
         names: set[Any] = set()
-        stack = [stmt]
-        while stack:
-            item = stack.pop()
+        nodes = [stmt]
+        for item in nodes:  # which grows
             kind = type(item)
-            if kind is Var:
+            if kind is Var or kind is Buffer:
                 names.add(item)
-            elif kind is Buffer:
-                names.update((item, item.data))
             elif kind is Block and item is not stmt:
                 names |= named(item)
-            else:
-                stack += item.children()
+            elif kind not in LEAVES:
+                nodes += item.children()
+        names.update([item.data for item in names if type(item) is Buffer])
         found = _NAMED[stmt] = frozenset(names)
     return found
 
@@ -75,9 +73,9 @@ def constant(e: Expr | None) -> int | None:
 
 
 def vars_in(e: Any) -> set[Var]:
-    if isinstance(e, Var):
-        return {e}
-    return set() if isinstance(e, IntImm) else {v for v in walk(e) if isinstance(v, Var)}
+    if type(e) in LEAVES:
+        return {e} if type(e) is Var else set()
+    return {v for v in nodes_of(e) if type(v) is Var}
 
 
 def has_load(e: Expr) -> bool:
@@ -126,12 +124,14 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     function; ``also`` replaces further variables."""
     variables: dict[Var, Any] = dict(also or {})
     buffers: dict[Buffer, Buffer] = {}
+    item: Any
     for item in walk(stmt):
-        if isinstance(item, For):
+        kind = type(item)
+        if kind is For:
             variables.setdefault(item.loop_var, item.loop_var.replace())
-        elif isinstance(item, (LetStmt, Let, IterVar)):
+        elif kind is IterVar or kind is LetStmt or kind is Let:
             variables.setdefault(item.var, item.var.replace())
-        elif isinstance(item, Block):
+        elif kind is Block:
             for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
                 variables[buffer.data] = buffer.data.replace()
                 buffers[buffer] = buffer.replace(data=variables[buffer.data])
@@ -167,9 +167,11 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
     found = _MEMORY.get(stmt)
     if found is None:
-        pointed, buffers = found = _MEMORY[stmt] = set[Var](), dict[Var, Buffer]()
-        item: Any
-        for item in walk(stmt):
+        inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
+        known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
+        pointed, buffers = found = _MEMORY[stmt] = set(known[0]), dict(known[1])
+        parts = (*stmt.iter_values, stmt.predicate) if inside else (stmt,)
+        for item in (item for part in parts for item in nodes_of(part)):
             kind = type(item)
             if kind is Var:
                 pointed.add(item)
@@ -303,8 +305,8 @@ def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
             if reads:
                 return True, stored
         return False, stored
-    loads = any(isinstance(n, BufferLoad) and n.buffer is buffer for n in walk(s))
-    stores = any(isinstance(n, BufferStore) and n.buffer is buffer for n in walk(s))
+    loads = any(isinstance(n, BufferLoad) and n.buffer is buffer for n in nodes_of(s))
+    stores = any(isinstance(n, BufferStore) and n.buffer is buffer for n in nodes_of(s))
     if isinstance(s, LetStmt):
         first, _ = _reads_after(s.value, buffer, stored)
         inside, stored = _reads_after(s.body, buffer, stored)

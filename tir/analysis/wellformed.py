@@ -11,7 +11,7 @@ from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
-from ..node import Memo, Node
+from ..node import Memo, Node, version_before
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
@@ -30,8 +30,9 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
-from .contents import contents, edit_of, is_long
+from .contents import is_long, trimmed
 from .private_clause import clause_problems
+from .wellformed_parts import NoSummary, Summary
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -84,88 +85,9 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
     return (*buffer.shape, *buffer.strides, *offset)
 
 
-class _Summary:
-    """What a well-formed part uses from its context, and defines: it is well-formed wherever these fit."""
-
-    __slots__ = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "blocks", "threads", "plain", "depth")
-
-    def __init__(self, depth: int = 0) -> None:
-        self.uses: set[Var] = set()
-        self.used_in_blocks: set[Var] = set()  # in blocks with iterators, which hide the loops around
-        self.buffers: set[Buffer] = set()
-        self.bound: set[Var] = set()
-        self.allocated: set[Buffer] = set()
-        self.blocks: dict[str, Block] = {}
-        self.threads: set[str] = set()
-        self.plain = True  # only what is listed here matters
-        self.depth = depth
-
-    @staticmethod
-    def of(parts: Collection[_Summary]) -> _Summary | None:
-        """The summary of parts that follow each other, in the same blocks; None if two have a block of one name."""
-        made = _Summary()
-        for name in _SETS:
-            setattr(made, name, set().union(*[getattr(part, name) for part in parts]))
-        for part in parts:
-            made.blocks.update(part.blocks)
-        made.plain = all(part.plain for part in parts)
-        return made if len(made.blocks) == sum(len(part.blocks) for part in parts) else None
-
-    def without(self, members: Iterable[Any]) -> _Summary:
-        """The summary of a sequence without some members; it may still list what those used."""
-        made = _Summary()
-        for name in _SETS:
-            setattr(made, name, getattr(self, name))
-        gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
-        made.blocks = {**self.blocks}
-        for name in gone:
-            made.blocks.pop(name, None)
-        return made
-
-    def close(self) -> None:
-        """Remove what is defined inside the part."""
-        if self.bound:
-            self.uses -= self.bound
-            self.used_in_blocks -= self.bound
-        if self.allocated:
-            self.buffers -= self.allocated
-
-    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
-        self.allocated.update(buffers)
-        self.bound.update(pointers)
-
-    def add(self, part: _Summary, depth: int) -> None:
-        """Add the summary of ``part``, nested in ``depth`` blocks."""
-        if depth == self.depth:
-            self.uses |= part.uses
-        else:
-            self.used_in_blocks |= part.uses
-        self.used_in_blocks |= part.used_in_blocks
-        self.buffers |= part.buffers
-        self.bound |= part.bound
-        self.allocated |= part.allocated
-        self.blocks |= part.blocks
-        self.threads |= part.threads
-        self.plain = self.plain and part.plain
-
-
-class _NoSummary(_Summary):
-    """Of the root, which each step makes anew: nothing is to be known of it."""
-
-    __slots__ = ()
-
-    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
-        pass
-
-    def add(self, part: _Summary, depth: int) -> None:
-        pass
-
-
-_SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
-_SUMMARIES: Memo[_Summary] = Memo()
-_CONSTANT: Memo[tuple[Buffer, ...]] = (
-    Memo()
-)  # by the first, of buffers that are allocated together and of constant sizes
+_SUMMARIES: Memo[Summary] = Memo()
+# by the first and the last of buffers that are allocated together: those of them with constant sizes
+_CONSTANT: Memo[frozenset[Buffer]] = Memo()
 
 
 class _Checker:
@@ -179,7 +101,7 @@ class _Checker:
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
-        self.part = _Summary()
+        self.part = Summary()
         self.depth = 0  # of blocks with iterators
 
     def say(self, node: Any, message: str) -> None:
@@ -202,7 +124,7 @@ class _Checker:
         for buffer in func.buffer_map.values():
             self.buffer_parts(buffer, func)
         if type(func.body) is BlockRealize:
-            self.part = _NoSummary()
+            self.part = NoSummary()
             self.realize(func.body)
         else:
             self.visit(func.body)
@@ -330,7 +252,7 @@ class _Checker:
             self.accept(known)
             return
         outer, problems = self.part, len(self.problems)
-        self.part = made = _Summary(self.depth)
+        self.part = made = Summary(self.depth)
         _VISIT[type(s)](self, s)
         made.close()
         if made.plain and len(self.problems) == problems:
@@ -338,14 +260,14 @@ class _Checker:
         self.part = outer
         outer.add(made, self.depth)
 
-    def accept(self, part: _Summary) -> None:
+    def accept(self, part: Summary) -> None:
         """Take a part, well-formed and fitting, as visited."""
         self.blocks |= part.blocks
         if part.allocated:
             self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
         self.part.add(part, self.depth)
 
-    def fits(self, part: _Summary) -> bool:
+    def fits(self, part: Summary) -> bool:
         """Whether a part that was well-formed elsewhere is well-formed here: its uses are defined, nothing is defined
         twice."""
         defined, hidden = self.defined, self.hidden
@@ -374,17 +296,20 @@ class _Checker:
     def unknown_members(self, s: SeqStmt) -> Collection[Any]:
         """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as
         visited."""
-        change = edit_of(s)
-        before = None if change is None else _SUMMARIES.get(change.old)
-        if change is not None and before is not None and not any(x in s.stmts for x in change.removed):
-            rest = before.without(change.removed)
-            if self.fits(rest):
-                self.accept(rest)
-                return change.added
         if not is_long(s.stmts):
             return s.stmts
+        old = version_before(s)
+        while old is not None and _SUMMARIES.get(old) is None:  # one that a step has made on its way
+            old = version_before(old)
+        before = _SUMMARIES.get(old)
+        if before is not None:
+            _, removed, added = trimmed(old.stmts, s.stmts)
+            rest = before.without(removed)
+            if not any(x in s.stmts for x in removed) and self.fits(rest):
+                self.accept(rest)
+                return added
         found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
-        together = _Summary.of(found.values()) if len(found) > 1 else None
+        together = Summary.of(found.values()) if len(found) > 1 else None
         if together is None or not self.fits(together):
             return s.stmts
         self.accept(together)
@@ -423,15 +348,17 @@ class _Checker:
         if s.min.dtype is not dtype or s.extent.dtype is not dtype:
             part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
             self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
-        launched = bool(s.thread) and not s.thread.startswith("vthread")
+        launched = s.thread and not s.thread.startswith("vthread")
         if launched:
             self.part.threads.add(s.thread)
             self._bound_again(s)
             self.threads.append(s)
         fresh = self.define(s.loop_var, s, "loop variable")
         self.loops.add(s.loop_var)
-        self.visit(s.body)
-        self.undefine(s.loop_var, fresh)
+        body = s.body
+        self.loop(body) if type(body) is For else self.visit(body)
+        if fresh:
+            self.defined.discard(s.loop_var)
         if launched:
             self.threads.pop()
 
@@ -531,11 +458,12 @@ class _Checker:
             for n, buffer in enumerate(buffers):
                 if buffer in self.known or buffer in buffers[:n]:
                     self.say(node, f"buffer `{buffer.name}` is allocated twice")
-        if _CONSTANT.get(buffers[0]) is not buffers:
-            if all(type(size) is IntImm for buffer in buffers for size in _sizes(buffer)):
-                _CONSTANT[buffers[0]] = buffers
-            for buffer in buffers:
-                self.buffer_parts(buffer, node)
+        known = _CONSTANT.get(buffers[0]) or _CONSTANT.get(buffers[-1]) or frozenset[Buffer]()
+        unknown = [buffer for buffer in buffers if buffer not in known]
+        for buffer in unknown:
+            self.buffer_parts(buffer, node)
+        if unknown and all(type(size) is IntImm for buffer in unknown for size in _sizes(buffer)):
+            _CONSTANT[buffers[0]] = _CONSTANT[buffers[-1]] = frozenset(buffers)
         self.known.update(buffers)
         pointers = [buffer.data for buffer in buffers]
         self.defined.update(pointers)

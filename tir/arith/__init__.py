@@ -23,3 +23,7 @@ def simplify(expr: Any, bounds: Mapping[Var, Any] | None = None) -> Expr:
 
 
 __all__ = ["Analyzer", "simplify", "simplify_stmt"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -85,15 +85,15 @@ class Analyzer:
         if isinstance(var, IterVar):
             var = var.var
         self._forget()
+        if isinstance(value, Range) and isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
+            low = value.min.value
+            self._ranges[var] = ((low, low + value.extent.value - 1), None, None)
+            return
         if within is not None and self._may_change(value, within):
             if isinstance(value, Range) and not self._may_change(value.min, within):
                 self.assume(var >= value.min)
             return
         if isinstance(value, Range):
-            if isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
-                low = value.min.value
-                self._ranges[var] = ((low, low + value.extent.value - 1), None, None)
-                return
             least, form = value.min, linear(value.min).add(linear(value.extent))
             form.const -= 1
             most = form.build(var.dtype)

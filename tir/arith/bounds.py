@@ -178,10 +178,11 @@ def bound_of_linear(ctx: Analyzer, form: Linear) -> Interval:
 
 def bound_of(ctx: Analyzer, e: Expr) -> Interval:
     """Inclusive bounds of an integer or bool expression (of all lanes, for vectors)."""
-    if isinstance(e, IntImm):
-        return e.value, e.value
-    if isinstance(e, Var):
-        return ctx.var_bound(e)
+    kind = type(e)
+    if kind is IntImm:
+        return e.value, e.value  # type: ignore[attr-defined]
+    if kind is Var:
+        return ctx.var_bound(e)  # type: ignore[arg-type]
     memo = ctx.bound_memo
     found = memo.get(e)
     if found is None:

@@ -22,7 +22,7 @@ def atom_form(e: Expr) -> Linear:
 
 
 def positive(e: Expr) -> int | None:
-    return e.value if isinstance(e, IntImm) and e.value > 0 else None
+    return e.value if type(e) is IntImm and e.value > 0 else None
 
 
 def _whole(lo: int | None, hi: int | None, c: int) -> int | None:

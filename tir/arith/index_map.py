@@ -9,7 +9,7 @@ from typing import Any
 from ..buffer import Range
 from ..expr import FALSE, Expr, FloorDiv, FloorMod, IntImm, Var, as_expr, const, logical_and, logical_not
 from ..node import Node, node
-from ..visit import substitute, walk
+from ..visit import nodes_of, substitute, walk
 from .analyzer import Analyzer
 from .itermap import IterMap, detect_iter_map, inverse_iter_map
 from .linear import key, linear
@@ -294,7 +294,7 @@ def _factors(indices: Sequence[Expr], var: Var) -> list[Expr]:
 
     def see(e: Expr) -> None:
         for n in walk(e):
-            if isinstance(n, (FloorDiv, FloorMod)) and any(x is var for x in walk(n.a)):
+            if isinstance(n, (FloorDiv, FloorMod)) and any(x is var for x in nodes_of(n.a)):
                 inner = _lower(n.a)
                 factor = n.b if inner is None else Analyzer().simplify(inner * n.b)
                 found.setdefault(key(factor), factor)

@@ -32,7 +32,7 @@ from ..expr import (
     max_,
     min_,
 )
-from ..visit import uses_var, walk
+from ..visit import nodes_of, uses_var
 from .analyzer import Analyzer
 from .linear import Linear, is_index, linear
 
@@ -418,7 +418,7 @@ def _next_digit(parser: _Parser, left: list[Split], size: Expr, name: str) -> Sp
     constants = [p for p in left if isinstance(p.lower, IntImm)]
     if isinstance(size, IntImm) and len(constants) == len(left):
         found = min(left, key=lambda p: p.lower.value)  # type: ignore[attr-defined]
-        if found.lower.value % size.value == 0 and found.lower.value >= size.value:  # type: ignore[attr-defined]
+        if found.lower.value % size.value == 0:  # type: ignore[attr-defined]
             return found
     raise _NotAffine(lambda: f"two indices use the same digits of {name}")
 
@@ -542,7 +542,7 @@ def _divide_one(
     form = linear(ctx.simplify(e))
     low, high = Linear(), Linear(form.const)
     for term_key, (factors, c) in form.terms.items():
-        names = {n for f in factors for n in walk(f) if isinstance(n, Var)}
+        names = {n for f in factors for n in nodes_of(f) if isinstance(n, Var)}
         if names & inside and names & outside:
             raise _NotAffine(lambda: f"`{e!r}`: a term uses inner and outer loops together")
         (low if names & inside else high).add_term(factors, c, term_key)

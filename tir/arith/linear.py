@@ -36,8 +36,6 @@ from ..node import Memo, Node
 from ..op import effect_of
 from ..visit import uses_var
 
-_COMMUTATIVE = (Min, Max)
-
 
 def is_index(dtype: DType) -> bool:
     """Whether integer algebra applies: scalar signed integers wide enough that indices do not wrap."""
@@ -64,21 +62,22 @@ _KEYS: Memo[Hashable] = Memo()
 
 
 def _key(e: Any) -> Hashable:
-    if type(e) in (Add, Sub, Mul) and is_index(e.dtype):
-        return linear(e).key()
-    if isinstance(e, _COMMUTATIVE):
-        return (type(e), frozenset((key(e.a), key(e.b))))
-    if isinstance(e, FloatImm):
+    kind = type(e)
+    if kind in _SUMS or kind is Mul:
+        return linear(e).key() if is_index(e.dtype) else (kind, key(e.a), key(e.b))
+    if kind is Min or kind is Max:
+        return (kind, frozenset((key(e.a), key(e.b))))
+    if kind is FloatImm:
         return (repr(e.value), e.dtype)
-    if isinstance(e, StringImm):
+    if kind is StringImm:
         return e.value
-    if isinstance(e, Call):
+    if kind is Call:
         if effect_of(e) not in ("pure", "read"):
             return id(e)
         return (e.op, e.dtype, tuple(key(a) for a in e.args))
-    if isinstance(e, BufferLoad):
+    if kind is BufferLoad:
         return (BufferLoad, id(e.buffer), tuple(key(i) for i in e.indices))
-    if isinstance(e, Cast):
+    if kind is Cast:
         return (Cast, e.dtype, key(e.value))
     if isinstance(e, (Ramp, Broadcast)):
         return (type(e), e.lanes, *(key(c) for c in e.children()))
@@ -91,9 +90,12 @@ def same(a: Any, b: Any) -> bool:
     """Whether two expressions are the same tree, operand order included."""
     if a is b:
         return True
-    if type(a) is not type(b) or isinstance(a, (Var, Buffer)):
+    kind = type(a)
+    if kind is not type(b) or kind is Var or kind is Buffer:
         return False
-    if isinstance(a, (IntImm, FloatImm)):
+    if kind is IntImm:
+        return a.dtype is b.dtype and a.value == b.value
+    if kind is FloatImm:
         return a.dtype is b.dtype and repr(a.value) == repr(b.value)
     for name in a.fields:
         x, y = getattr(a, name), getattr(b, name)

@@ -8,7 +8,7 @@ from typing import Any
 from ..expr import BufferLoad, Call, Var
 from ..op import effect_of
 from ..stmt import Block, BufferStore, LetStmt
-from ..visit import walk
+from ..visit import LEAVES, nodes_of, walk
 
 
 def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:
@@ -17,10 +17,12 @@ def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:
     ``aliased`` has the pointers of memory that goes by several names around ``within``: a store to one of them may
     change what is read through another. A call with effects may change all memory.
     """
-    nodes = list(walk(e))
-    if any(isinstance(n, Call) and effect_of(n) != "pure" for n in nodes):
+    if type(e) in LEAVES:
+        return False
+    nodes = nodes_of(e)
+    if any(effect_of(n) != "pure" for n in nodes if type(n) is Call):
         return True
-    read = {n.buffer.data for n in nodes if isinstance(n, BufferLoad)}
+    read = {n.buffer.data for n in nodes if type(n) is BufferLoad}
     if not read:
         return False
     several = set(aliased)

@@ -29,7 +29,7 @@ from ..expr import (
     const,
     is_const,
 )
-from ..visit import uses_var, walk
+from ..visit import nodes_of, uses_var, walk
 from .analyzer import Analyzer
 from .divide import div_form, mod_form, positive
 from .linear import Linear, is_index, linear
@@ -233,7 +233,7 @@ class _Relaxer:
 
     def _mixed(self, e: Expr) -> bool:
         """Whether ``e`` also uses variables that are not eliminated."""
-        return any(isinstance(n, Var) and n not in self.loops for n in walk(e)) or any(
+        return any(isinstance(n, Var) and n not in self.loops for n in nodes_of(e)) or any(
             isinstance(n, BufferLoad) for n in walk(e)
         )
 

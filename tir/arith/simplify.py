@@ -45,12 +45,14 @@ from ..expr import (
     Sub,
     Var,
     arithmetic,
+    bit_op,
     cast,
     compare,
+    matched,
     trunc_div,
 )
 from ..op import OPS, is_pure
-from ..visit import substitute, walk
+from ..visit import nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear
 from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
@@ -177,8 +179,8 @@ class Simplifier:
         c = positive(b)
         if c is not None:
             return self._built(div_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = self._by_symbol(a, b)
-        if quotient is not None and (not quotient.is_const or quotient.const):
+        quotient, rest = divide_symbolic(linear(a), b)
+        if not quotient.is_const or quotient.const:
             # (n*q + r) // n = q + r // n
             whole = self._divide(e, rest.build(e.dtype), b)
             return self._built(quotient.add(linear(whole)), e)
@@ -200,8 +202,8 @@ class Simplifier:
         c = positive(b)
         if c is not None:
             return self._built(mod_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = self._by_symbol(a, b)
-        if quotient is not None and (not quotient.is_const or quotient.const):
+        quotient, rest = divide_symbolic(linear(a), b)
+        if not quotient.is_const or quotient.const:
             # (n*q + r) % n = r % n
             return self._modulo(e, rest.build(e.dtype), b)
         if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
@@ -209,12 +211,6 @@ class Simplifier:
         if self._within(a, b):
             return a
         return FloorMod(a, b)
-
-    def _by_symbol(self, a: Expr, b: Expr) -> tuple[Linear | None, Linear]:
-        form = linear(a)
-        if isinstance(b, IntImm) or not self._nonzero(b):
-            return None, form
-        return divide_symbolic(form, b)
 
     def _nonzero(self, b: Expr) -> bool:
         """A divisor is assumed to be nonzero; only a constant zero is refused here."""
@@ -388,7 +384,7 @@ class Simplifier:
             return yes
         if condition is e.condition and yes is e.true_value and no is e.false_value:
             return e
-        return Select(condition, yes, no)
+        return Select(condition, *matched(yes, no, "Select"))
 
     def call(self, e: Any) -> Expr:
         if e.op == "if_then_else":
@@ -401,12 +397,16 @@ class Simplifier:
                 no = self.visit(e.args[2])
             if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
                 return yes
-            new = (condition, yes, no)
-            return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new)
+            new = (condition, *matched(yes, no, e.op))
+            return e if all(x is y for x, y in zip(new, e.args)) else e.replace(args=new, dtype=new[1].dtype)
         made = e.map_children(self.visit)
+        if _operands_differ(made):
+            made = bit_op(e.op, *made.args)
+            if not isinstance(made, Call):
+                return made
         if e.op == "likely" and isinstance(made.args[0], IntImm):
             return made.args[0]
-        if e.op == "bitwise_xor" and is_index(e.dtype):
+        if e.op == "bitwise_xor" and is_index(made.dtype):
             return self.exclusive_or(made)
         if made.args and all(isinstance(a, FloatImm) for a in made.args):
             return _folded(made)
@@ -444,7 +444,7 @@ class Simplifier:
             if e.var.dtype.is_int or e.var.dtype is BOOL:
                 self.ctx.bind(e.var, value)
             body = self.visit(e.body)
-        if is_pure(value) and not any(n is e.var for n in walk(body)):
+        if is_pure(value) and not any(n is e.var for n in nodes_of(body)):
             return body
         return e if value is e.value and body is e.body else Let(e.var, value, body)
 
@@ -492,6 +492,12 @@ def _total(e: Expr) -> bool:
         or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and not (isinstance(n.b, IntImm) and n.b.value))
         for n in walk(e)
     )
+
+
+def _operands_differ(e: Call) -> bool:
+    """Whether ``e`` is a bitwise operator on integers of two types: a variable was replaced by a wider one."""
+    op = OPS.get(e.op)
+    return op is not None and op.takes == "integers" and op.arity == 2 and e.args[0].dtype is not e.args[1].dtype
 
 
 def _folded(e: Call) -> Expr:

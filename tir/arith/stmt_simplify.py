@@ -32,6 +32,19 @@ def simplify_stmt(stmt: Any, analyzer: Analyzer | None = None) -> Any:
 
     Branches that cannot be taken and loops that never run are removed; blocks stay. The same object if nothing
     changed. Pass an ``analyzer`` to add outer assumptions.
+
+    >>> import tir
+    >>> from tir.arith import simplify_stmt
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         if i < 8:
+    ...             A[i * 4 // 4] = 1.0
+    ... ''')
+    >>> simplify_stmt(f.body)
+    for i in range(8):
+        A[i] = T.float32(1)
     """
     return _StmtSimplifier(analyzer or Analyzer()).visit(stmt)
 

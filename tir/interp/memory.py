@@ -72,7 +72,13 @@ def outside_region(
 ) -> bool:
     """True if ``index`` lies in one of the declared boxes; otherwise raises."""
     for box in boxes:
-        if all(np.min(i) >= low and np.max(i) < high for i, (low, high) in zip(index, box)):
+        for i, (low, high) in zip(index, box):
+            if type(i) is np.ndarray:
+                if i.min() < low or i.max() >= high:
+                    break
+            elif not low <= i < high:
+                break
+        else:
             return True
     kind = "writes" if site.what == "write" else "reads"
     declared = (

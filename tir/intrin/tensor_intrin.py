@@ -18,6 +18,11 @@ class TensorIntrin:
     Both take the same buffers in the same order.
 
     Raises ``ValueError`` when the two signatures differ.
+
+    >>> import tir
+    >>> found = tir.TensorIntrin.get("dot_16x4_vnni")
+    >>> found.name, [b.shape for b in found.desc.buffer_map.values()]
+    ('dot_16x4_vnni', [(4,), (16, 4), (16,)])
     """
 
     desc: PrimFunc

@@ -61,9 +61,10 @@ class AccessPicture:
         each = [len(elements) for elements in self.touched]
         together = len(self._first()[0])
         fixed = "".join(f", {name} = {value}" for name, value in self.at.items())
+        lines = f"{_range(self.lines)} cache line{'s' * (set(self.lines) != {1})}"
         return (
             f"{self.buffer}{list(self.shape)}, loop {self.loop} ({len(self.touched)} iterations{fixed}): {together} of "
-            f"{prod(self.shape)} elements; an iteration touches {_range(each)} in {_range(self.lines)} cache lines"
+            f"{prod(self.shape)} elements; an iteration touches {_range(each)} in {lines}"
         )
 
     def __repr__(self) -> str:

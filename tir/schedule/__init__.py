@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..analysis.index import BlockRef, LoopRef
+from .ask import Answer
 from .handles import BlockRV, ExprRV, LoopRV
 from .history import Step
 from .primitive import primitive, query
-from .schedule import Answer, Schedule
+from .schedule import Schedule
 from .state import State
 from .trace import Trace
 
@@ -24,3 +25,7 @@ __all__ = [
     "primitive",
     "query",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

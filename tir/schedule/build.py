@@ -22,7 +22,7 @@ from ..stmt import (
     Stmt,
     seq,
 )
-from ..visit import rewrite, substitute, walk
+from ..visit import nodes_of, rewrite, substitute, walk
 from .state import State
 
 
@@ -174,7 +174,7 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
 def without_unused(block: Block) -> Block:
     """``block`` without the allocations and views that neither its init nor its body uses."""
     parts = [part for part in (block.init, block.body) if part is not None]
-    used = {n for part in parts for n in walk(part) if isinstance(n, Var) and n.dtype.is_handle}
+    used = {n for part in parts for n in nodes_of(part) if isinstance(n, Var) and n.dtype.is_handle}
     used |= {
         n.buffer.data for part in parts for n in walk(part) if isinstance(n, (BufferLoad, BufferStore, BufferRegion))
     }

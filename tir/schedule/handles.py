@@ -14,7 +14,14 @@ from ..stmt import Block, For
 
 
 class LoopRV:
-    """A loop, by its variable. Equal handles name the same loop."""
+    """A loop, by its variable. Equal handles name the same loop.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> i, j = sch.get_loops("total")
+    >>> i, i.name, sch.get(j).extent
+    (LoopRV(i), 'i', 8)
+    """
 
     __slots__ = ("var", "func")
 
@@ -55,7 +62,13 @@ class Location(LoopRV):
 
 
 class BlockRV:
-    """A block, by its name. Equal handles name the same block."""
+    """A block, by its name. Equal handles name the same block.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> sch.get_block("total"), sch.get_block("total") == sch["total"], sch["total"].name
+    (BlockRV(total), True, 'total')
+    """
 
     __slots__ = ("name", "func")
 

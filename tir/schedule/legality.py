@@ -19,7 +19,7 @@ from ..errors import ScheduleError, Unproved, require
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
-from ..visit import uses_var, walk
+from ..visit import nodes_of, uses_var
 from .invariants import Keeps
 from .invariants.delta import Delta
 from .state import State
@@ -82,7 +82,7 @@ def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
     """Whether ``loop``, if concurrent, carries no dependence. For thread loops only global memory is checked: local
     buffers are per thread, and shared memory is synchronised by lowering."""
     if loop.kind == THREAD_BINDING:
-        own = {b.data for b in walk(loop) if isinstance(b, Buffer) and b.scope != "global"}
+        own = {b.data for b in nodes_of(loop) if type(b) is Buffer and b.scope != "global"}
         verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
         if isinstance(verdict, (Refuted, Unknown)):
             return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
@@ -116,8 +116,8 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     found: set[Var] = set()
     if not loop.thread.startswith("threadIdx"):
         return frozenset()
-    for item in walk(loop):
-        if isinstance(item, BlockRealize) and (
+    for item in nodes_of(loop):
+        if type(item) is BlockRealize and (
             item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
         ):
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}

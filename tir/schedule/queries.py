@@ -19,6 +19,16 @@ def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     """The block called ``name``, in ``func_name`` (default: the function worked on).
 
     Raises ``ScheduleError`` that lists the existing blocks.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_block("out")
+    BlockRV(out)
+    >>> sch.get_block("none")
+    Traceback (most recent call last):
+        ...
+    tir.errors.ScheduleError: get_block("none"): block `none` is not in function `main`
+    legal: root, most, power, total, scale, out
     """
     if func_name is not None:
         from dataclasses import replace
@@ -35,13 +45,25 @@ def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
 
 @query
 def get_loops(state: State, block: BlockRef) -> list[LoopRV]:
-    """The loops above ``block``, outermost first, up to the block that encloses it."""
+    """The loops above ``block``, outermost first, up to the block that encloses it.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_loops("out")
+    [LoopRV(i), LoopRV(j)]
+    """
     return [state.loop_rv(loop) for loop in block.loops()]
 
 
 @query
 def get_child_blocks(state: State, block_or_loop: BlockRef | LoopRef) -> list[BlockRV]:
-    """The blocks directly inside a block, or under a loop (not those inside them)."""
+    """The blocks directly inside a block, or under a loop (not those inside them).
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_child_blocks("root")
+    [BlockRV(most), BlockRV(power), BlockRV(total), BlockRV(scale), BlockRV(out)]
+    """
     if isinstance(block_or_loop, BlockRef):
         return [state.block_rv(child) for child in block_or_loop.children]
     return [state.block_rv(child) for child in state.index.blocks_below(block_or_loop)]
@@ -73,7 +95,13 @@ def consumers_of(block: BlockRef) -> list[BlockRef]:
 
 @query
 def get_producers(state: State, block: BlockRef) -> list[BlockRV]:
-    """The blocks of the same scope that write what ``block`` reads, in the order of its reads."""
+    """The blocks of the same scope that write what ``block`` reads, in the order of its reads.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_producers("out")
+    [BlockRV(power), BlockRV(scale)]
+    """
     turn = {region.buffer.data: n for n, region in reversed(list(enumerate(block.block.reads)))}
 
     def first_read(producer: BlockRef) -> int:
@@ -84,14 +112,26 @@ def get_producers(state: State, block: BlockRef) -> list[BlockRV]:
 
 @query
 def get_consumers(state: State, block: BlockRef) -> list[BlockRV]:
-    """The blocks of the same scope that read what ``block`` writes."""
+    """The blocks of the same scope that read what ``block`` writes.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_consumers("power")
+    [BlockRV(total), BlockRV(out)]
+    """
     return [state.block_rv(b) for b in consumers_of(block)]
 
 
 @query
 def get_output_blocks(state: State, scope_block: BlockRef) -> list[BlockRV]:
     """The blocks inside ``scope_block``, blocks inside blocks as well, that write a buffer which outlives it: neither one
-    allocated there nor a view of such a one."""
+    allocated there nor a view of such a one.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> sch.get_output_blocks("root")
+    [BlockRV(out)]
+    """
     own: set[Any] = set()
     for item in walk(scope_block.block):
         own |= {b.data for b in getattr(item, "alloc_buffers", ())}

@@ -9,14 +9,11 @@ import logging
 import random
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..analysis.footprint import footprint
-from ..analysis.footprint_table import Footprint, Machine
 from ..analysis.index import BlockRef, LoopRef, node_of
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
-from ..display import NO, YES, Shown, html_table
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
@@ -26,149 +23,23 @@ from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from . import trace as _trace
 from .alternatives import alternatives
+from .ask import Asker
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .history import History, Step
 from .invariants import Keeps, check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
-from .offers import Offers, offers, one_click, places
+from .offers import places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
 from .signatures import public_signature
-from .state import State, label
-
-if TYPE_CHECKING:
-    from ..notebook.access_picture import AccessPicture
-    from ..notebook.loop_tree import LoopTree
-    from ..transform.shared_memory_table import SharedMemoryPlan
+from .snapshots import Snapshots
+from .state import State
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
 
 
-class Answer:
-    """The answer of ``sch.can``: true if the step would be accepted, otherwise false with the reason.
-
-    If the call omitted a loop, ``legal`` lists the loops (names) for which it would be accepted, and ``refused``
-    has the reason for each other one.
-    """
-
-    error: Exception | None
-    legal: list[str]
-    refused: dict[str, str]
-
-    def __init__(self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None):
-        self.error = error
-        self.legal = legal if legal is not None else []
-        self.refused = refused if refused is not None else {}
-
-    def __bool__(self) -> bool:
-        return self.error is None
-
-    @property
-    def reason(self) -> str:
-        """Why the step would be refused; empty if it would be accepted."""
-        return "" if self.error is None else str(self.error)
-
-    def __repr__(self) -> str:
-        if self.legal or self.refused:
-            lines = ["legal: " + (", ".join(self.legal) or "none")]
-            lines += [f"  not {name}: {why.splitlines()[0]}" for name, why in self.refused.items()]
-            return "\n".join(lines)
-        return "yes" if self else f"no: {self.reason}"
-
-    def _repr_html_(self) -> str:
-        word, colour = ("yes", YES) if self else ("no", NO)
-        if self.legal or self.refused:
-            return html_table(
-                ("loop", "", "why"),
-                [(n, "yes", "") for n in self.legal] + [(n, "no", w) for n, w in self.refused.items()],
-            )
-        return f'<p><b style="color:{colour}">{word}</b></p>{Shown(self.reason)._repr_html_() if self.error else ""}'
-
-
-class Asker:
-    """``sch.can``: every primitive under its name, as a query; ``sch.can("i")`` asks about all that takes loop ``i``.
-
-    Shown, it lists the loops and blocks, and what may be done to each without further choices.
-    """
-
-    def __init__(self, sch: Schedule):
-        self.schedule = sch
-
-    def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
-        """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
-        shows as a table, of what would be accepted and why the rest would not. Raises ``ScheduleError`` for a name that
-        is none."""
-        return offers(self.schedule.state, place, self._try)
-
-    def __repr__(self) -> str:
-        return repr(one_click(self.schedule.state, self._try))
-
-    def _repr_html_(self) -> str:
-        return one_click(self.schedule.state, self._try)._repr_html_()
-
-    def __getattr__(self, name: str) -> Callable[..., Answer]:
-        step = lookup(name)
-        if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}")
-        return self._twin(step)
-
-    def _twin(self, step: Primitive) -> Callable[..., Answer]:
-        """The query of a primitive: its signature, and its docstring under a line that says what is different."""
-
-        def ask(*args: Any, **kwargs: Any) -> Answer:
-            return self._ask(step, args, kwargs)
-
-        ask.__name__, ask.__qualname__ = step.name, f"Schedule.can.{step.name}"
-        ask.__doc__ = (
-            f"Whether ``sch.{step.name}`` with these arguments would be accepted, otherwise why not.\n\n{step.doc}"
-        )
-        ask.__signature__ = public_signature(step, "Answer")  # type: ignore[attr-defined]
-        return ask
-
-    def __dir__(self) -> list[str]:
-        return sorted(PRIMITIVES)
-
-    def _ask(self, step: Primitive, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        given = dict(step.signature.bind_partial(*args, **kwargs).arguments)
-        missing = [
-            p.name
-            for p in step.signature.parameters.values()
-            if p.name not in given and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        ]
-        if len(missing) == 1 and step.kinds.get(missing[0], "").startswith("loop"):
-            return self._survey(step, given, missing[0])
-        step.bind(args, kwargs)
-        return Answer(self._try(step, given))
-
-    def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
-        try:
-            self.schedule._attempt(step, self.schedule.state, given)
-        except ScheduleError as error:
-            return error
-        return None
-
-    def _survey(self, step: Primitive, given: Mapping[str, Any], name: str) -> Answer:
-        state = self.schedule.state
-        legal: list[str] = []
-        refused: dict[str, str] = {}
-        error: Exception | None = None
-        for ref in state.index.loops.values():
-            at = label(state, ref)
-            handle = state.loop_rv(ref)
-            ordered = {
-                p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given
-            }
-            error = self._try(step, ordered)
-            if error is None:
-                legal.append(at)
-            else:
-                refused[at] = error.rule if isinstance(error, ScheduleError) else str(error)
-        return Answer(None if legal else error or ScheduleError("the function has no loops"), legal, refused)
-
-
-class Schedule:
+class Schedule(Snapshots):
     """Rewrites a program step by step; every step is proved legal before it is applied.
 
     ``mod`` is a PrimFunc or an IRModule; the function worked on is ``main``, otherwise the only (or first) one.
@@ -179,6 +50,18 @@ class Schedule:
 
     Steps raise ``ScheduleError`` when refused, and then the schedule is unchanged. ``can`` asks first:
     ``sch.can.fuse("i", "j")`` is true if that step would be accepted, otherwise it says why not; nothing changes.
+
+    >>> import tir
+    >>> from tir import te
+    >>> A = te.placeholder((8, 16), name="A")
+    >>> sch = tir.Schedule(te.create_prim_func([A, te.compute((8, 16), lambda i, j: A[i, j] * 2.0, "B")]))
+    >>> sch.split("j", [None, 4])
+    [LoopRV(j_0), LoopRV(j_1)]
+    >>> bool(sch.can.vectorize("j_1")), bool(sch.can.bind("j_1", "threadIdx.q"))
+    (True, False)
+    >>> sch.vectorize("j_1")
+    >>> sch
+    Schedule of main after 2 steps
     """
 
     can: Asker
@@ -208,51 +91,13 @@ class Schedule:
             None if target is None else Target.of(target),
             seed=random.getrandbits(62) if seed is None or seed == -1 else seed,
         )
-        self._states: list[State] = [state]
-        self._texts: list[str] = [""]
-        self._at = 0
+        super().__init__(state)
         self._level = error_render_level
         self._check = enable_check
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
-        self.can = Asker(self)
+        self.can = Asker(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
         _complete_names()
-
-    # ------------------------------------------------------------ properties
-
-    @property
-    def state(self) -> State:
-        """The current snapshot."""
-        return self._states[self._at]
-
-    @property
-    def mod(self) -> IRModule:
-        """The current module."""
-        return self.state.mod
-
-    @property
-    def func(self) -> PrimFunc:
-        """The current version of the function worked on."""
-        return self.state.func
-
-    @property
-    def func_working_on(self) -> str:
-        """Name of the function in which names without a function are looked up."""
-        return self.state.func_name
-
-    @property
-    def target(self) -> Target | None:
-        return self.state.target
-
-    @property
-    def trace(self) -> _trace.Trace:
-        """The record of calls that led to the current program."""
-        return _trace.Trace(_trace.entries(self.state.trace))
-
-    @property
-    def history(self) -> History:
-        """Every step up to here with the module after it; number 0 is the start."""
-        return History(Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1))
 
     def __getitem__(self, name: str) -> BlockRV | LoopRV:
         """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
@@ -265,7 +110,18 @@ class Schedule:
         return places(self.state)
 
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
-        """What a handle or a name currently refers to: the loop, the block, or the integer."""
+        """What a handle or a name currently refers to: the loop, the block, or the integer.
+
+        Raises ``ScheduleError`` for a name or handle of nothing that exists, ``TypeError`` for what is no handle.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> loop = sch.get("out.j")
+        >>> loop.kind, int(loop.extent)
+        ('serial', 16)
+        >>> sch.get(sch["most"]).name_hint
+        'most'
+        """
         if isinstance(handle, StmtSRef):
             return handle.stmt
         if isinstance(handle, str):
@@ -284,6 +140,12 @@ class Schedule:
         steps.
 
         Raises ``ScheduleError`` for one that does not exist.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> block = sch.get_sref("most")
+        >>> block.stmt.name_hint, block.parent.stmt.loop_var.name, block.parent.parent.stmt.loop_var.name
+        ('most', 'j', 'i')
         """
         node: Any = handle if isinstance(handle, (For, Block)) else self.get(handle)
         func = handle.func if isinstance(handle, (LoopRV, BlockRV)) else self.state.func_name
@@ -299,163 +161,70 @@ class Schedule:
         return found
 
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool:
-        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` has the reason."""
+        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` has the reason.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.can_decompose_padding("out", "out.i")
+        False
+        """
         return bool(self.can.decompose_padding(block, loop))
 
     def _in(self, func: str) -> State:
         return dataclasses.replace(self.state, func_name=func) if func in self.mod else self.state
 
     def remove_rv(self, handle: Any) -> None:
-        """Does nothing: handles are names and hold no resources. For compatibility with TVM scripts."""
+        """Does nothing: handles are names and hold no resources. For compatibility with TVM scripts.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> loop = sch.get_loops("out")[0]
+        >>> sch.remove_rv(loop)
+        >>> sch.get(loop).loop_var.name
+        'i'
+        """
 
     def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
-        """``get_block``, under its name in newer versions of TVM."""
+        """``get_block``, under its name in newer versions of TVM.
+
+        >>> import tir
+        >>> tir.Schedule(tir.library.rows.softmax(8, 16)).get_sblock("out")
+        BlockRV(out)
+        """
         return self._apply_step(QUERIES["get_block"], {"name": name, "func_name": func_name})
 
     # ------------------------------------------------------------ history
 
     def copy(self) -> Schedule:
-        """An independent schedule at the same point, in constant time; it draws its own random numbers."""
+        """An independent schedule at the same point, in constant time; it draws its own random numbers.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> other = sch.copy()
+        >>> other.compute_inline("power")
+        >>> sch, other
+        (Schedule of main after 0 steps, Schedule of main after 1 step)
+        """
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__)
-        made.can = Asker(made)
+        made.can = Asker(made)  # pyright: ignore[reportArgumentType]
         made._states = list(self._states)
         made._texts = list(self._texts)
         made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
         return made
 
-    @property
-    def states(self) -> tuple[State, ...]:
-        """The snapshots up to here; number 0 is the start."""
-        return tuple(self._states[: self._at + 1])
-
-    def _after(self, step: int) -> State:
-        """The snapshot after a step of the history, counted from 0, the start, or backwards from the last (-1)."""
-        if not -len(self.states) <= step < len(self.states):
-            raise ScheduleError(f"step={step}: steps 0 to {self._at} are in the history")
-        return self.states[step]
-
-    @property
-    def undone(self) -> int:
-        """How many steps ``redo`` can take."""
-        return len(self._states) - 1 - self._at
-
-    def undo(self, steps: int = 1) -> None:
-        """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history."""
-        if not 0 <= steps <= self._at:
-            raise ScheduleError(f"undo({steps}): only {self._at} steps have been taken")
-        self._at -= steps
-
-    def redo(self, steps: int = 1) -> None:
-        """Redo undone steps. Raises ``ScheduleError`` when there are fewer."""
-        if not 0 <= steps <= self.undone:
-            raise ScheduleError(f"redo({steps}): {self.undone} steps can be redone")
-        self._at += steps
-
-    def reset(self) -> None:
-        """Go back to the start of history."""
-        self._at = 0
-
-    def seed(self, seed: int) -> None:
-        """Seed the sampling primitives from now on."""
-        self._set_state(dataclasses.replace(self.state, seed=seed))
-
-    def fork_seed(self) -> int:
-        """A seed for another schedule, different at each call."""
-        state, generator = self.state.draw()
-        self._set_state(state)
-        return generator.getrandbits(31)
-
-    # ------------------------------------------------------------ showing
-
-    def show(self, **options: Any) -> None:
-        """Print the program, coloured in a terminal and in a notebook."""
-        self.mod.show(**options)
-
-    def script(self, **options: Any) -> str:
-        """The current program, as text that parses back to it."""
-        return self.mod.script(**options)
-
-    def __str__(self) -> str:
-        return self.mod.script()
-
-    def __repr__(self) -> str:
-        steps = "1 step" if self._at == 1 else f"{self._at} steps"
-        return f"Schedule of {', '.join(self.mod)} after {steps}"
-
-    def _repr_html_(self) -> str:
-        return self.mod._repr_html_()
-
-    def footprint(self, machine: Machine | None = None) -> Footprint:
-        """How much memory each loop touches now, what holds it, and what limits the run time: a table, with a figure in a
-        notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
-        ``ValueError`` for loops or buffers of unknown size."""
-        return footprint(self, machine, self.target)
-
-    def loop_tree(self, *, step: int = -1) -> LoopTree:
-        """The loops and blocks with their extents, kinds and regions, and the bytes that each loop touches: a table, in a
-        notebook a figure. ``step``: after an earlier step of the history, 0 for the start."""
-        from ..notebook.loop_tree import loop_tree
-
-        return loop_tree(self._after(step))
-
-    def access_picture(
-        self,
-        buffer: str,
-        loop: LoopRV | str | None = None,
-        *,
-        at: Mapping[str, int] | None = None,
-        step: int = -1,
-    ) -> AccessPicture:
-        """Which elements of ``buffer`` each iteration of ``loop`` touches, and of shared memory the bank conflicts: text,
-        in a notebook a figure (docs/pictures.md).
-
-        ``loop``: by default the outermost around the first access. The loops around it stand at their first iteration, or
-        where ``at`` says (``{"i": 3}``). ``step`` looks at the program after an earlier step of the history, 0 at the
-        first; so ``sch.access_picture("B", "i", step=-2).beside(sch.access_picture("B", "i"))`` shows what the last step
-        changed. Raises ``ScheduleError`` for names that are none, ``ValueError`` where sizes or elements are not known
-        before the program runs."""
-        from ..notebook.access_picture import access_picture
-
-        return access_picture(self._after(step), buffer, loop, at)
-
-    def shared_memory_plan(self) -> SharedMemoryPlan:
-        """The shared memory of each kernel: buffers with their bytes, lifetimes and offsets, a table, in a notebook a
-        figure. Raises ``BuildError`` as lowering does."""
-        from ..transform.plan_shared_memory import shared_memory_plan
-
-        target = self.target
-        return shared_memory_plan(self.mod, target if target is not None and target.kind.startswith("cuda") else "cuda")
-
     def explore(self) -> Any:
         """A view on this schedule in a notebook: its loop tree, its history with diffs, what may be done to each loop and
         block, and the code it becomes (docs/notebook.md). What is clicked is a step of this schedule, and what is typed
-        in a cell shows. Raises ``ImportError`` without anywidget (``pip install 'tensorir[notebook]'``)."""
+        in a cell shows. Raises ``ImportError`` without anywidget (``pip install 'tensorir[notebook]'``).
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> view = sch.explore()  # doctest: +SKIP
+        """
         from ..notebook.widget import widget
 
         return widget(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
-
-    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
-        """What a step changed, as a unified diff of the program's text.
-
-        ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Empty
-        before the first step. Raises ``ScheduleError`` when there is no such step.
-        """
-        number = step if step > 0 else self._at + 1 + step
-        from ..script.highlight import Diff, program_diff
-
-        if self._at == 0 and step == -1:
-            return Diff("")
-        if not 1 <= number <= self._at:
-            taken = f"steps 1 to {self._at} have been taken" if self._at else "no step has been taken"
-            raise ScheduleError(f"diff({step}): {taken}")
-
-        before, after = self._states[number - 1].mod, self._states[number].mod
-        lines = program_diff(before, after, self._texts[number], context).splitlines()
-        if sys.stdout.isatty() if color is None else color:
-            paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
-            lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
-        return Diff("\n".join(lines))
 
     # ------------------------------------------------------------ steps
 
@@ -469,9 +238,6 @@ class Schedule:
     def __dir__(self) -> list[str]:
         load_entry_points()
         return sorted({*object.__dir__(self), *PRIMITIVES, *QUERIES})
-
-    def _set_state(self, state: State) -> None:
-        self._states[self._at] = state
 
     def _apply_step(self, step: Primitive, given: dict[str, Any]) -> Any:
         """Apply a step (or answer a query) with arguments by name; every step goes through here."""

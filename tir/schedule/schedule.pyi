@@ -6,38 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
-from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
-from ..notebook.access_picture import AccessPicture
-from ..notebook.loop_tree import LoopTree
 from ..stmt import Block, For
-from ..target import Target
-from ..transform.shared_memory_table import SharedMemoryPlan
+from .ask import Answer
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .history import History, Step
 from .offers import Offers
+from .snapshots import Snapshots
 from .state import State
-from . import trace as _trace
-from .trace import Trace
-
-ERROR_LEVELS = ("detail", "fast", "none")
-
-class Answer:
-    error: Exception | None
-    legal: list[str]
-    refused: dict[str, str]
-    def __init__(
-        self, error: Exception | None, legal: list[str] | None = None, refused: dict[str, str] | None = None
-    ): ...
-    def __bool__(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
 
 class Asker:
     def __init__(self, sch: Schedule): ...
-    def __call__(self, place: LoopRV | BlockRV | str) -> Offers: ...
+    def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
+        """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
+        shows as a table, of what would be accepted and why the rest would not. Raises ``ScheduleError`` for a name that
+        is none.
+        """
     @overload
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer:
         """Whether ``Schedule.add_unit_loop`` would do it here, and what speaks against it. Nothing is changed."""
@@ -394,7 +379,9 @@ class Asker:
         self, *, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False
     ) -> Answer: ...
 
-class Schedule:
+ERROR_LEVELS = ("detail", "fast", "none")
+
+class Schedule(Snapshots):
     can: Asker
     def __init__(
         self,
@@ -407,46 +394,79 @@ class Schedule:
         target: Any = None,
         verify: str | None = None,
     ): ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def mod(self) -> IRModule: ...
-    @property
-    def func(self) -> PrimFunc: ...
-    @property
-    def func_working_on(self) -> str: ...
-    @property
-    def target(self) -> Target | None: ...
-    @property
-    def trace(self) -> _trace.Trace: ...
-    @property
-    def history(self) -> History: ...
-    def __getitem__(self, name: str) -> BlockRV | LoopRV: ...
-    def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
-    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
-    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
-    def remove_rv(self, handle: Any) -> None: ...
-    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
-    def copy(self) -> Schedule: ...
-    @property
-    def states(self) -> tuple[State, ...]: ...
-    @property
-    def undone(self) -> int: ...
-    def undo(self, steps: int = 1) -> None: ...
-    def redo(self, steps: int = 1) -> None: ...
-    def reset(self) -> None: ...
-    def seed(self, seed: int) -> None: ...
-    def fork_seed(self) -> int: ...
-    def show(self, **options: Any) -> None: ...
-    def script(self, **options: Any) -> str: ...
-    def footprint(self, machine: Machine | None = None) -> Footprint: ...
-    def loop_tree(self, *, step: int = -1) -> LoopTree: ...
-    def access_picture(
-        self, buffer: str, loop: LoopRV | str | None = None, *, at: Mapping[str, int] | None = None, step: int = -1
-    ) -> AccessPicture: ...
-    def shared_memory_plan(self) -> SharedMemoryPlan: ...
-    def explore(self) -> Any: ...
-    def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str: ...
+    def __getitem__(self, name: str) -> BlockRV | LoopRV:
+        """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
+        handle. Raises ``ScheduleError`` that lists the existing ones.
+        """
+    def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
+        """What a handle or a name currently refers to: the loop, the block, or the integer.
+
+        Raises ``ScheduleError`` for a name or handle of nothing that exists, ``TypeError`` for what is no handle.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> loop = sch.get("out.j")
+        >>> loop.kind, int(loop.extent)
+        ('serial', 16)
+        >>> sch.get(sch["most"]).name_hint
+        'most'
+        """
+    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef:
+        """The loop or block that a handle or a name currently refers to, with its parents. It does not follow later
+        steps.
+
+        Raises ``ScheduleError`` for one that does not exist.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> block = sch.get_sref("most")
+        >>> block.stmt.name_hint, block.parent.stmt.loop_var.name, block.parent.parent.stmt.loop_var.name
+        ('most', 'j', 'i')
+        """
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool:
+        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` has the reason.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.can_decompose_padding("out", "out.i")
+        False
+        """
+    def remove_rv(self, handle: Any) -> None:
+        """Does nothing: handles are names and hold no resources. For compatibility with TVM scripts.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> loop = sch.get_loops("out")[0]
+        >>> sch.remove_rv(loop)
+        >>> sch.get(loop).loop_var.name
+        'i'
+        """
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
+        """``get_block``, under its name in newer versions of TVM.
+
+        >>> import tir
+        >>> tir.Schedule(tir.library.rows.softmax(8, 16)).get_sblock("out")
+        BlockRV(out)
+        """
+    def copy(self) -> Schedule:
+        """An independent schedule at the same point, in constant time; it draws its own random numbers.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> other = sch.copy()
+        >>> other.compute_inline("power")
+        >>> sch, other
+        (Schedule of main after 0 steps, Schedule of main after 1 step)
+        """
+    def explore(self) -> Any:
+        """A view on this schedule in a notebook: its loop tree, its history with diffs, what may be done to each loop and
+        block, and the code it becomes (docs/notebook.md). What is clicked is a step of this schedule, and what is typed
+        in a cell shows. Raises ``ImportError`` without anywidget (``pip install 'tensorir[notebook]'``).
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> view = sch.explore()  # doctest: +SKIP
+        """
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
@@ -494,10 +514,22 @@ class Schedule:
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
         region omits an element that the block accesses, later steps may be wrong.
 
-        Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
+        Before, and after ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi, vi + 2)])``::
 
-            T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
-                                                     T.block_attr({"explicit_read_region": [0]})
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[0:9])
+                    T.writes(B[vi])
+                    B[vi] = A[vi] + A[vi + 1]
+
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi : vi + 2])
+                    T.writes(B[vi])
+                    T.block_attr({"explicit_read_region": [0]})
+                    B[vi] = A[vi] + A[vi + 1]
 
         Raises ``ScheduleError`` when the number of ranges is not the number of axes.
         """
@@ -561,15 +593,20 @@ class Schedule:
         extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
         iterators of extent one.
 
-        Before → after, for ``sch.blockize("ii")``::
+        Before, and after ``sch.blockize("ii")``::
 
-            for io, ii in T.grid(4, 8):              for io in range(4):
-                with T.block("B"):                       with T.block("B_o"):
-                    vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
-                        32, io * 8 + ii)                     for ii in range(8):
-                    B[vi] = A[vi]                                with T.block("B"):
-                                                                     vi = T.axis.spatial(8, ii)
-                                                                     B[vio * 8 + vi] = A[vio * 8 + vi]
+            for io, ii in T.grid(4, 8):
+                with T.block("B"):
+                    vi = T.axis.spatial(32, io * 8 + ii)
+                    B[vi] = A[vi] * 2.0
+
+            for io in range(4):
+                with T.block("B_o"):
+                    vi_o = T.axis.spatial(4, io)
+                    for ii in range(8):
+                        with T.block("B"):
+                            vi_i = T.axis.spatial(8, ii)
+                            B[vi_o * 8 + vi_i] = A[vi_o * 8 + vi_i] * 2.0
 
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
         into an outer and an inner part.
@@ -592,6 +629,8 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
 
+            index_var_0 = T.alloc_buffer((8, 8), "int32")
+            index_var_1 = T.alloc_buffer((8,), "int32")
             for ax0, ax1 in T.grid(8, 8):
                 with T.block("index_0"):
                     v0, v1 = T.axis.remap("SS", [ax0, ax1])
@@ -612,14 +651,26 @@ class Schedule:
 
         Returns the two copying blocks.
 
-        Before → after, for ``sch.cache_inplace("A", 0, "local")``::
+        Before, and after ``sch.cache_inplace("A", 0, "local")``::
 
-            for i in range(8):                       for ax0 in range(8):
-                A[i] = A[i] + 1.0                        A_local[ax0] = A[ax0]
-                                                     for i in range(8):
-                                                         A_local[i] = A_local[i] + 1.0
-                                                     for ax0 in range(8):
-                                                         A[ax0] = A_local[ax0]
+            for i in range(8):
+                with T.block("A"):
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = A[vi] + 1.0
+
+            A_local = T.alloc_buffer((8,), "float32", scope="local")
+            for ax0 in range(8):
+                with T.block("A_local"):
+                    v0 = T.axis.spatial(8, ax0)
+                    A_local[v0] = A[v0]
+            for i in range(8):
+                with T.block("A"):
+                    vi = T.axis.spatial(8, i)
+                    A_local[vi] = A_local[vi] + 1.0
+            for ax0 in range(8):
+                with T.block("A_local_1"):
+                    v0 = T.axis.spatial(8, ax0)
+                    A[v0] = A_local[v0]
 
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
@@ -638,12 +689,22 @@ class Schedule:
         scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
         scope, or after the block that writes the buffer, in the innermost loop around both.
 
-        Before → after, for ``sch.cache_read("B", 0, "local")``::
+        Before, and after ``sch.cache_read("B", 0, "local")``::
 
-            for i in range(8):                       for ax0 in range(8):
-                B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
-                                                     for i in range(8):
-                                                         B[i] = A_local[i] * 2.0
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] * 2.0
+
+            A_local = T.alloc_buffer((8,), "float32", scope="local")
+            for ax0 in range(8):
+                with T.block("A_local"):
+                    v0 = T.axis.spatial(8, ax0)
+                    A_local[v0] = A[v0]
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A_local[vi] * 2.0
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
@@ -663,12 +724,22 @@ class Schedule:
         loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
         ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
-        Before → after, for ``sch.cache_write("B", 0, "local")``::
+        Before, and after ``sch.cache_write("B", 0, "local")``::
 
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
-                                                     for ax0 in range(8):
-                                                         B[ax0] = B_local[ax0]
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] * 2.0
+
+            B_local = T.alloc_buffer((8,), "float32", scope="local")
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B_local[vi] = A[vi] * 2.0
+            for ax0 in range(8):
+                with T.block("B_local"):
+                    v0 = T.axis.spatial(8, ax0)
+                    B[v0] = B_local[v0]
 
         Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
         """
@@ -687,13 +758,28 @@ class Schedule:
         of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
         block below ``loop`` are called ``ax0``, ``ax1`` …
 
-        Before → after, for ``sch.compute_at("B", "i")``::
+        Before, and after ``sch.compute_at("H", "B.i")``::
 
-            for i, j in T.grid(8, 8):                for i in range(8):
-                B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
-            for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
-                C[i, j] = B[i, j] + 1.0                  for j in range(8):
-                                                             C[i, j] = B[i, j] + 1.0
+            H = T.alloc_buffer((8, 8), "float32")
+            for i, j in T.grid(8, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((8, 8), "float32")
+            for i in range(8):
+                for ax0 in range(8):
+                    with T.block("H"):
+                        vi, vj = T.axis.remap("SS", [i, ax0])
+                        H[vi, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = H[vi, vj] + 1.0
 
         A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
         ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
@@ -706,12 +792,22 @@ class Schedule:
 
         A block whose buffer nothing reads is removed.
 
-        Before → after, for ``sch.compute_inline("B")``::
+        Before, and after ``sch.compute_inline("H")``::
 
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            H = T.alloc_buffer((8,), "float32")
             for i in range(8):
-                C[i] = B[i] + 1.0
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    H[vi] = A[vi] * 2.0
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = H[vi] + 1.0
+
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] * 2.0 + 1.0
 
         Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
         another writer, or when what the block reads is overwritten before a consumer runs.
@@ -721,13 +817,28 @@ class Schedule:
 
         It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
-        Before → after, for ``sch.compute_root("B")``::
+        Before, and after ``sch.compute_root("H")``::
 
-            for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
-                for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
-                    B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
-                for j in range(8):                       C[i, j] = B[i, j] + 1.0
-                    C[i, j] = B[i, j] + 1.0
+            H = T.alloc_buffer((8, 8), "float32")
+            for i in range(8):
+                for ax0 in range(8):
+                    with T.block("H"):
+                        vi, vj = T.axis.remap("SS", [i, ax0])
+                        H[vi, vj] = A[vi, vj] * 2.0
+                for j in range(8):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((8, 8), "float32")
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [ax0, ax1])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
 
         Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
         """
@@ -764,14 +875,23 @@ class Schedule:
 
         Returns the handle of the init block; the old handle then refers to the update.
 
-        Before → after, for ``sch.decompose_reduction("C", "k")``::
+        Before, and after ``sch.decompose_reduction("C", "k")``::
 
-            for i, k in T.grid(8, 8):                for i in range(8):
-                with T.block("C"):                       with T.block("C_init"):
-                    vi, vk = ...                             C[vi] = 0.0
-                    with T.init():                       for k in range(8):
-                        C[vi] = 0.0                          with T.block("C_update"):
-                    C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
+            for i, k in T.grid(8, 8):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = 0.0
+                    C[vi] = C[vi] + A[vi, vk]
+
+            for i in range(8):
+                with T.block("C_init"):
+                    vi = T.axis.spatial(8, i)
+                    C[vi] = T.float32(0)
+                for k in range(8):
+                    with T.block("C_update"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        C[vi] = C[vi] + A[vi, vk]
 
         If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
         of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
@@ -780,7 +900,18 @@ class Schedule:
         when another block under ``loop`` uses the result or writes what the init reads.
         """
     def enter_postproc(self) -> None:
-        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
+        """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.row_sum(8, 16))
+        >>> sch.parallel("i")
+        >>> sch.enter_postproc()
+        >>> sch.unroll("j")
+        >>> again = tir.Schedule(tir.library.rows.row_sum(8, 16))
+        >>> sch.trace.apply_to_schedule(again, remove_postproc=True)
+        >>> again
+        Schedule of main after 1 step
+        """
     def fission(
         self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
     ) -> list[LoopRV]:
@@ -841,15 +972,26 @@ class Schedule:
         intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
         reduction, which preserves its meaning; the intermediate buffer stays.
 
-        Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
+        Before, and after ``sch.fuse_reduction_epilogue("S", "B")``::
 
-            for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
-                with T.block("S"):                       with T.block("S"):
-                    with T.init():                           with T.init():
-                        S[i] = 0.0                               B[i] = C[i]
-                    S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
+            S = T.alloc_buffer((8,), "float32")
+            for i, k in T.grid(8, 4):
+                with T.block("S"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        S[vi] = 0.0
+                    S[vi] = S[vi] + A[vi, vk]
             for i in range(8):
-                B[i] = S[i] + C[i]
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = S[vi] + C[vi]
+
+            for i, k in T.grid(8, 4):
+                with T.block("S"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = C[vi]
+                    B[vi] = B[vi] + A[vi, vk]
 
         Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
         epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
@@ -953,19 +1095,22 @@ class Schedule:
                         C[vi, vj] = 0.0
                     C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
+            A_pad = T.alloc_buffer((8, 8), "float32")
+            B_pad = T.alloc_buffer((8, 8), "float32")
+            C_pad = T.alloc_buffer((8, 8), "float32")
             for ax0, ax1 in T.grid(8, 8):
                 with T.block("A_pad"):
                     v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
+                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], T.float32(0))
             for ax0, ax1 in T.grid(8, 8):
                 with T.block("B_pad"):
                     v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
+                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], T.float32(0))
             for i, j, k in T.grid(8, 8, 8):
                 with T.block("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                     with T.init():
-                        C_pad[vi, vj] = 0.0
+                        C_pad[vi, vj] = T.float32(0)
                     C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
             for ax0, ax1 in T.grid(6, 8):
                 with T.block("C_pad"):
@@ -1033,14 +1178,23 @@ class Schedule:
 
         Before, and after ``sch.privatize("i", "T1")``::
 
-            T1 = T.alloc_buffer((1,))                    T1 = T.alloc_buffer((1,))
-            for i in range(8):                           for i in T.serial(8, private=[T1]):
-                with T.block("T1"):                          with T.block("T1"):
-                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
-                    T1[0] = A[vi] * 2.0                          T1[0] = A[vi] * 2.0
-                with T.block("B"):                           with T.block("B"):
-                    vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
-                    B[vi] = T1[0] + 1.0                          B[vi] = T1[0] + 1.0
+            T1 = T.alloc_buffer((1,), "float32")
+            for i in range(8):
+                with T.block("T1"):
+                    vi = T.axis.spatial(8, i)
+                    T1[0] = A[vi] * 2.0
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = T1[0] + 1.0
+
+            T1 = T.alloc_buffer((1,), "float32")
+            for i in T.serial(8, private=[T1]):
+                with T.block("T1"):
+                    vi = T.axis.spatial(8, i)
+                    T1[0] = A[vi] * 2.0
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = T1[0] + 1.0
         """
     def read_at(
         self,
@@ -1067,6 +1221,7 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
 
+            A_shared = T.alloc_buffer((9, 16), "float32", scope="shared")
             for i in range(8):
                 with T.block("A_shared"):
                     v0 = T.axis.spatial(8, i)
@@ -1085,12 +1240,22 @@ class Schedule:
         iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
         drops out as the indices simplify. It is named ``<buffer>_reindex``.
 
-        Before → after, for ``sch.reindex("C", ("read", 0))``::
+        Before, and after ``sch.reindex("C", ("read", 0))``::
 
-            for i, j in T.grid(8, 8):                for ax0, ax1 in T.grid(8, 8):
-                C[i, j] = A[j, i] * 2.0                  A_reindex[ax0, ax1] = A[ax1, ax0]
-                                                     for i, j in T.grid(8, 8):
-                                                         C[i, j] = A_reindex[i, j] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vj, vi] * 2.0
+
+            A_reindex = T.alloc_buffer((8, 8), "float32")
+            for ax0, ax1 in T.grid(8, 8):
+                with T.block("A_reindex"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    A_reindex[v0, v1] = A[v1, v0]
+            for i, j in T.grid(8, 8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A_reindex[vi, vj] * 2.0
 
         Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
         buffer is written between the copy and ``block``.
@@ -1108,12 +1273,22 @@ class Schedule:
 
         Returns the block that copies.
 
-        Before → after, for ``sch.reindex_cache_read("C", 0, "shared", lambda i, j: (j, i))``::
+        Before, and after ``sch.reindex_cache_read("B", 0, "shared", lambda i, j: (j, i))``::
 
-            for i, j in T.grid(8, 4):                for ax0, ax1 in T.grid(8, 4):
-                C[i, j] = A[i, j] * 2.0                  A_shared[ax1, ax0] = A[ax0, ax1]
-                                                     for i, j in T.grid(8, 4):
-                                                         C[i, j] = A_shared[j, i] * 2.0
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            A_shared = T.alloc_buffer((4, 8), "float32", scope="shared")
+            for ax0, ax1 in T.grid(8, 4):
+                with T.block("A_shared"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    A_shared[v1, v0] = A[v0, v1]
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A_shared[vj, vi] * 2.0
 
         Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
@@ -1130,12 +1305,22 @@ class Schedule:
 
         Returns the block that copies back.
 
-        Before → after, for ``sch.reindex_cache_write("C", 0, "local", lambda i, j: (j, i))``::
+        Before, and after ``sch.reindex_cache_write("B", 0, "local", lambda i, j: (j, i))``::
 
-            for i, j in T.grid(8, 4):                for i, j in T.grid(8, 4):
-                C[i, j] = A[i, j] * 2.0                  C_local[j, i] = A[i, j] * 2.0
-                                                     for ax0, ax1 in T.grid(8, 4):
-                                                         C[ax0, ax1] = C_local[ax1, ax0]
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            B_local = T.alloc_buffer((4, 8), "float32", scope="local")
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B_local[vj, vi] = A[vi, vj] * 2.0
+            for ax0, ax1 in T.grid(8, 4):
+                with T.block("B_local"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    B[v0, v1] = B_local[v1, v0]
 
         Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
@@ -1163,9 +1348,17 @@ class Schedule:
 
         The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
 
-        Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
+        Before, and after ``sch.reorder_block_iter_var("B", [1, 0])``::
 
-            vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vj, vi = T.axis.remap("SS", [j, i])
+                    B[vi, vj] = A[vi, vj] * 2.0
 
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
@@ -1183,25 +1376,50 @@ class Schedule:
         ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
         last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
-        Before → after, for ``sch.reverse_compute_at("C", "i")``::
+        Before, and after ``sch.reverse_compute_at("B", "H.i")``::
 
-            for i, j in T.grid(8, 8):                for i in range(8):
-                B[i, j] = A[i, j] * 2.0                  for j in range(8):
-            for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
-                C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
-                                                             C[i, ax0] = B[i, ax0] + 1.0
+            H = T.alloc_buffer((8, 8), "float32")
+            for i, j in T.grid(8, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((8, 8), "float32")
+            for i in range(8):
+                for j in range(8):
+                    with T.block("H"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        H[vi, vj] = A[vi, vj] * 2.0
+                for ax0 in range(8):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, ax0])
+                        B[vi, vj] = H[vi, vj] + 1.0
 
         Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
         """
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
         """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
-        Before → after, for ``sch.reverse_compute_inline("C")``::
+        Before, and after ``sch.reverse_compute_inline("B")``::
 
-            for i in range(8):                       for i in range(8):
-                B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+            H = T.alloc_buffer((8,), "float32")
             for i in range(8):
-                C[i] = B[i] + 1.0
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    H[vi] = A[vi] * 2.0
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = H[vi] + 1.0
+
+            for i in range(8):
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] * 2.0 + 1.0
 
         Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
         its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
@@ -1213,12 +1431,28 @@ class Schedule:
         The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
         end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
-        Before → after, for ``sch.rfactor("ki", 0)``::
+        Before, and after ``sch.rfactor("k", 0)``::
 
-            for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
-                C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
-                                                     for ki in range(8):
-                                                         C[()] += C_rf[ki]
+            for i, k in T.grid(4, 8):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = 0.0
+                    C[vi] = C[vi] + A[vi, vk]
+
+            C_rf = T.alloc_buffer((8, 4), "float32")
+            for i, k in T.grid(4, 8):
+                with T.block("C_rf"):
+                    vk, vi = T.axis.remap("SS", [k, i])
+                    with T.init():
+                        C_rf[vk, vi] = T.float32(0)
+                    C_rf[vk, vi] = C_rf[vk, vi] + A[vi, vk]
+            for i, k in T.grid(4, 8):
+                with T.block("C"):
+                    vk, vi = T.axis.remap("RS", [k, i])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + C_rf[vk, vi]
 
         A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
         Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
@@ -1247,7 +1481,7 @@ class Schedule:
 
         Before, and after ``sch.rolling_buffer("B", 0)``::
 
-            B = T.alloc_buffer((10, 8))
+            B = T.alloc_buffer((10, 8), "float32")
             for i in range(8):
                 for ax0, ax1 in T.grid(3, 8):
                     with T.block("B"):
@@ -1259,13 +1493,13 @@ class Schedule:
                         vi, vj = T.axis.remap("SS", [i, j])
                         C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
 
-            B = T.alloc_buffer((3, 8))
+            B = T.alloc_buffer((3, 8), "float32")
             for i in range(8):
                 for ax0, ax1 in T.grid(3, 8):
                     with T.block("B"):
                         vi = T.axis.opaque(10, i + ax0)
                         vj = T.axis.spatial(8, ax1)
-                        T.where(i < 1 or 2 <= ax0)
+                        T.where(i < 1 or ax0 >= 2)
                         B[vi % 3, vj] = A[vi, vj] * 2.0
                 for j in range(8):
                     with T.block("C"):
@@ -1335,6 +1569,14 @@ class Schedule:
         Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
         Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that
         breaks these rules.
+
+        >>> import tir
+        >>> from tir import te
+        >>> A = te.placeholder((64,), name="A")
+        >>> sch = tir.Schedule(te.create_prim_func([A, te.compute((64,), lambda i: A[i] * 2.0, "B")]), seed=0)
+        >>> a, b, c = map(int, sch.sample_partitioned_tile("i", n=3, partition_pos=1, innerpart_factor=16))
+        >>> a * b * c, b * c % 16
+        (64, 0)
         """
     def sample_perfect_tile(
         self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
@@ -1344,6 +1586,16 @@ class Schedule:
         Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
         A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
         decision whose product is not the extent.
+
+        >>> import tir
+        >>> from tir import te
+        >>> A = te.placeholder((16,), name="A")
+        >>> sch = tir.Schedule(te.create_prim_func([A, te.compute((16,), lambda i: A[i] * 2.0, "B")]), seed=0)
+        >>> outer, inner = sch.sample_perfect_tile("i", n=2, max_innermost_factor=4)
+        >>> int(outer) * int(inner), int(inner) <= 4
+        (16, True)
+        >>> [loop.name for loop in sch.split("i", [outer, inner])]
+        ['i_0', 'i_1']
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:
         """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
@@ -1376,9 +1628,27 @@ class Schedule:
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
         """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
-        Before → after, for ``sch.set_scope("B", 0, "shared")``::
+        Before, and after ``sch.set_scope("H", 0, "shared")``::
 
-            B = T.alloc_buffer((8,))                 B = T.alloc_buffer((8,), scope="shared")
+            H = T.alloc_buffer((8,), "float32")
+            for i in range(8):
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    H[vi] = A[vi] * 2.0
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = H[vi] + 1.0
+
+            H = T.alloc_buffer((8,), "float32", scope="shared")
+            for i in range(8):
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    H[vi] = A[vi] * 2.0
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = H[vi] + 1.0
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
@@ -1466,10 +1736,11 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[vi, vj] * 2.0
 
+            A_local = T.alloc_buffer((8, 16), "float32", scope="local")
             for i in range(8):
-                for ax1 in range(16):
+                for ax0 in range(16):
                     with T.block("A_local"):
-                        v0, v1 = T.axis.remap("SS", [i, ax1])
+                        v0, v1 = T.axis.remap("SS", [i, ax0])
                         A_local[v0, v1] = A[v0, v1]
                 for j in range(16):
                     with T.block("B"):
@@ -1590,12 +1861,17 @@ class Schedule:
         The map must be a bijection onto a box; an index of spatial iterators is spatial, of reduction iterators a
         reduction.
 
-        Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
+        Before, and after ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
 
-            for i, j in T.grid(8, 4):                for ax0 in range(32):
-                with T.block("B"):                       with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
-                    B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
+            for i, j in T.grid(8, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+            for ax0 in range(32):
+                with T.block("B"):
+                    v0 = T.axis.spatial(32, ax0)
+                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4] * 2.0
 
         Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
         the loops around contain other statements or do not run the block once for each value of its iterators, or when the
@@ -1620,11 +1896,27 @@ class Schedule:
         of the new indices) a block after the last writer stores it there; for a buffer that nothing writes, the caller must
         have stored it, and an assumption is added that says so.
 
-        Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
+        Before, and after ``sch.transform_layout("H", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
 
-            B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
-            ...                                      ...
-            B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
+            H = T.alloc_buffer((8, 8), "float32")
+            for i, j in T.grid(8, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+            H = T.alloc_buffer((2, 8, 4), "float32")
+            for i, j in T.grid(8, 8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi // 4, vj, vi % 4] = A[vi, vj] * 2.0
+            for i, j in T.grid(8, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi // 4, vj, vi % 4] + 1.0
 
         Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
         index can be negative, and when the buffer is also accessed through its pointer.
@@ -1666,9 +1958,21 @@ class Schedule:
 
         Unsafe, as the name says: later steps no longer see the dependences through them.
 
-        Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
+        Before, and after ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
 
-            T.reads(A[vi], idx[vi])                  T.reads(A[vi])
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi], C[vi])
+                    T.writes(B[vi])
+                    B[vi] = A[vi] + C[vi]
+
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi])
+                    T.writes(B[vi])
+                    B[vi] = A[vi] + C[vi]
 
         Raises ``ScheduleError`` for a number without a region.
         """
@@ -1785,6 +2089,7 @@ class Schedule:
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vi, vj] = A[vi, vj] + 1.0
 
+            C_local = T.alloc_buffer((8, 16), "float32", scope="local")
             for i in range(8):
                 for j in range(16):
                     with T.block("C"):
@@ -1800,16 +2105,55 @@ class Schedule:
         """The block called ``name``, in ``func_name`` (default: the function worked on).
 
         Raises ``ScheduleError`` that lists the existing blocks.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_block("out")
+        BlockRV(out)
+        >>> sch.get_block("none")
+        Traceback (most recent call last):
+            ...
+        tir.errors.ScheduleError: get_block("none"): block `none` is not in function `main`
+        legal: root, most, power, total, scale, out
         """
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
-        """The loops above ``block``, outermost first, up to the block that encloses it."""
+        """The loops above ``block``, outermost first, up to the block that encloses it.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_loops("out")
+        [LoopRV(i), LoopRV(j)]
+        """
     def get_child_blocks(self, block_or_loop: BlockRV | str | LoopRV) -> list[BlockRV]:
-        """The blocks directly inside a block, or under a loop (not those inside them)."""
+        """The blocks directly inside a block, or under a loop (not those inside them).
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_child_blocks("root")
+        [BlockRV(most), BlockRV(power), BlockRV(total), BlockRV(scale), BlockRV(out)]
+        """
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that write what ``block`` reads, in the order of its reads."""
+        """The blocks of the same scope that write what ``block`` reads, in the order of its reads.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_producers("out")
+        [BlockRV(power), BlockRV(scale)]
+        """
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
-        """The blocks of the same scope that read what ``block`` writes."""
+        """The blocks of the same scope that read what ``block`` writes.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_consumers("power")
+        [BlockRV(total), BlockRV(out)]
+        """
     def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
         """The blocks inside ``scope_block``, blocks inside blocks as well, that write a buffer which outlives it: neither one
         allocated there nor a view of such a one.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.get_output_blocks("root")
+        [BlockRV(out)]
         """

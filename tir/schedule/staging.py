@@ -144,15 +144,17 @@ def redirect_all(
         return tuple(box(r) if r.buffer is buffer else r for r in regions)
 
     def visit(item: Any) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer is buffer and "reads" in sides:
-            return BufferLoad(copy, remap(item.indices))
-        if isinstance(item, BufferStore) and item.buffer is buffer and "writes" in sides:
-            return item.replace(buffer=copy, indices=remap(item.indices))
-        if isinstance(item, BufferRegion) and item.buffer is buffer and everywhere:
-            return box(item)
-        if item is buffer.data and everywhere:
-            return copy.data
-        if isinstance(item, Block) and not everywhere:
+        kind = type(item)
+        if kind is BufferLoad:
+            return BufferLoad(copy, remap(item.indices)) if item.buffer is buffer and "reads" in sides else None
+        if kind is BufferStore:
+            redirected = item.buffer is buffer and "writes" in sides
+            return item.replace(buffer=copy, indices=remap(item.indices)) if redirected else None
+        if everywhere:
+            if kind is BufferRegion and item.buffer is buffer:
+                return box(item)
+            return copy.data if item is buffer.data else None
+        if kind is Block:
             return item.replace(**{side: moved(getattr(item, side)) for side in sides})
         return None
 
@@ -179,13 +181,15 @@ def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool)
     A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape.
     """
     user = next((b for b in blocks if uses_pointer(b.node, buffer)), None)
+    if user is None:
+        return
     alias = next((b for b in blocks if _declares_alias(b, buffer)), None)
     require(
-        user is None or unsafe and alias is None,
+        unsafe and alias is None,
         "cannot prove what block {0} uses of {1}: its pointer is used directly or through another view",
-        alias or user or "",
+        alias or user,
         buffer.name,
-        nodes=[u.node for u in (alias or user,) if u is not None],
+        nodes=[(alias or user).node],
         legal="" if unsafe or alias else "unsafe=True, which believes the regions that the block declares",
     )
 

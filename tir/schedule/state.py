@@ -68,6 +68,9 @@ class State:
     primitive_name: str = ""
     past: str = ""  # what that primitive does to loops and blocks, as a participle
 
+    def __repr__(self) -> str:
+        return f"State of {', '.join(self.mod)} after step {self.step}"
+
     def replaced(self, **changes: Any) -> State:
         """The snapshot with these fields changed: a fast ``dataclasses.replace``."""
         made = object.__new__(State)
@@ -78,11 +81,11 @@ class State:
 
     @property
     def func(self) -> PrimFunc:
-        return self.mod[self.func_name]
+        return self.mod.functions[self.func_name]
 
     @property
     def index(self) -> Index:
-        return index_of(self.func)
+        return index_of(self.mod.functions[self.func_name])
 
     def place(self, stmt: Stmt) -> Place:
         """The place of ``stmt`` (a node of the current program)."""

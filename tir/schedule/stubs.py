@@ -1,6 +1,6 @@
 """``python -m tir.schedule.stubs`` writes schedule.pyi: the signatures of the generated methods, for editors.
 
-The hand-written part of the class is read from schedule.py; each primitive and query adds its own signature.
+The hand-written parts of the classes are read from ask.py and schedule.py; each primitive and query adds its own signature.
 """
 
 from __future__ import annotations
@@ -20,30 +20,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
-from ..analysis.footprint_table import Footprint, Machine
 from ..buffer import Buffer
 from ..expr import Expr
 from ..function import IRModule, PrimFunc
-from ..notebook.access_picture import AccessPicture
-from ..notebook.loop_tree import LoopTree
 from ..stmt import Block, For
-from ..target import Target
-from ..transform.shared_memory_table import SharedMemoryPlan
+from .ask import Answer
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .history import History, Step
 from .offers import Offers
+from .snapshots import Snapshots
 from .state import State
-from . import trace as _trace
-from .trace import Trace
 '''
 
 
 def text() -> str:
     """The stub file as text."""
-    tree = ast.parse(Path(__file__).with_name("schedule.py").read_text())
+    files = [Path(__file__).with_name(name).read_text() for name in ("ask.py", "schedule.py")]
     parts = [HEADER]
-    for item in tree.body:
-        if isinstance(item, ast.ClassDef):
+    for item in [item for text in files for item in ast.parse(text).body]:
+        if isinstance(item, ast.ClassDef) and item.name != "Answer":
             parts.append(_class(item))
         elif isinstance(item, ast.Assign) and not ast.unparse(item).startswith("_"):
             parts.append(ast.unparse(item))
@@ -63,7 +57,8 @@ def _class(item: ast.ClassDef) -> str:
         ):
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
-            lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
+            lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}:")
+            lines += _docstring(ast.get_docstring(member) or "") or ["        ..."]
     if len(lines) == head:
         lines.append("    ...")
     ours = sorted(filter(is_ours, PRIMITIVES.values()), key=lambda p: p.name)
@@ -92,13 +87,18 @@ def is_ours(p: Primitive) -> bool:
 
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:
-    doc = p.doc.replace("\\", "\\\\").replace('"""', "'''")
+    doc = p.doc
     if result is not None:
         doc = f"Whether ``Schedule.{p.name}`` would do it here, and what speaks against it. Nothing is changed."
-    lines = [f"    def {signature_text(p, result, 'self')}:"]
+    return [f"    def {signature_text(p, result, 'self')}:", *_docstring(doc)]
+
+
+def _docstring(doc: str) -> list[str]:
+    """The lines of the docstring of a method; none without text."""
+    doc = doc.replace("\\", "\\\\").replace('"""', "'''")
     if "\n" not in doc:
-        return [*lines, f'        """{doc}"""']
-    return lines + ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
+        return [f'        """{doc}"""'] if doc else []
+    return ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
 
 
 def signature_text(p: Primitive, result: str | None = None, *first: str, of: inspect.Signature | None = None) -> str:

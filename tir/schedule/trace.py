@@ -54,7 +54,19 @@ def results_of(value: Any) -> list[Any]:
 
 
 class Trace:
-    """A recorded schedule. ``print(trace)`` shows it as Python."""
+    """A recorded schedule. ``print(trace)`` shows it as Python.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> sch.parallel("i")
+    >>> print(sch.trace)
+    def apply_trace(sch: tir.Schedule) -> None:
+        sch.parallel("i")
+    >>> again = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> sch.trace.apply_to_schedule(again)
+    >>> again
+    Schedule of main after 1 step
+    """
 
     def __init__(self, steps: Sequence[Entry]):
         self.steps = tuple(steps)

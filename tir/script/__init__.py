@@ -8,3 +8,7 @@ from .parser import ir_module, parse
 from_source = parse  # the name that TVM's users know
 
 __all__ = ["from_source", "ir", "ir_module", "parse", "tir"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from .. import op
 from ..dtype import CLASSIC
 from ..small_floats import SMALL_FLOATS
 from . import tir as dialect
-from .tir_expr import DataType
+from . import tir_operators
+from .tir_types import DataType
 
 STUB = Path(__file__).with_name("tir.pyi")
 PACKAGE_STUB = Path(package.__file__).with_suffix(".pyi")
@@ -140,7 +140,7 @@ def text() -> str:
         value = getattr(dialect, name)
         if name in done or not callable(value) or isinstance(value, (type, DataType)):
             continue
-        if name in op.OPS and getattr(value, "__name__", "") == name and not _is_own(value):
+        if getattr(value, "__module__", "") == tir_operators.__name__:
             parts += _operator(name)
         elif inspect.isfunction(value) and value.__module__.startswith("tir.script."):
             parts += _function(name, value)
@@ -149,11 +149,6 @@ def text() -> str:
 
 def _names(stub: str) -> set[str]:
     return {line.split("(")[0].split()[-1] for line in stub.splitlines() if line.startswith("def ")}
-
-
-def _is_own(value: Callable[..., Any]) -> bool:
-    """Whether the dialect defines the function, rather than making it from the table of operators."""
-    return value.__doc__ != f"The operator ``{value.__name__}``."
 
 
 def _operators() -> list[str]:
@@ -197,11 +192,13 @@ def _types() -> list[str]:
 
 
 def _operator(name: str) -> list[str]:
+    """With the names of its operands, where no result type may stand before them."""
     entry = op.OPS[name]
-    if name in (*op.FLOAT_UNARY, *op.FLOAT_BINARY):
-        given = ", ".join(f"{n}: _Operand" for n in ("x", "y")[: entry.arity])
-        return [f"def {name}({given}, /, *, dtype: Any = ...) -> Value: ..."]
-    return [f"def {name}(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value: ..."]
+    operands = "*args: Any"
+    if entry.result != "given" and entry.arity:
+        operands = ", ".join([*(f"{p}: _Operand" for p in entry.parameters), "/", "*"])
+    options = "dtype: Any = ..." if name in tir_operators.FLOAT else "dtype: Any = ..., annotations: Any = ..."
+    return [f"def {name}({operands}, {options}) -> Value:", *_quoted(tir_operators.docstring(entry))]
 
 
 def _function(name: str, value: Any) -> list[str]:

@@ -208,7 +208,7 @@ def choose(condition: Any, true_value: Any, false_value: Any) -> Any:
     condition = plain(condition)
     if not isinstance(condition, Expr):
         return force(true_value if condition else false_value)
-    a, b = _e._match(plain(force(true_value)), plain(force(false_value)), "the ternary")
+    a, b = _e.matched(plain(force(true_value)), plain(force(false_value)), "the ternary")
     return _op.call("if_then_else", _e.as_bool(condition), a, b, dtype=a.dtype)
 
 

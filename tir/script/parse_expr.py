@@ -10,7 +10,7 @@ from .. import expr as _e
 from ..buffer import Buffer, BufferRegion, decl_buffer
 from ..errors import TirError
 from ..expr import Expr, Var
-from ..node import Span
+from ..node import Node, Span
 from .diagnostics import Abort, Diagnostic, Source, did_you_mean, type_name
 from .operators import apply, choose, combine, compare, evaluate, plain, python_function
 from .scope import POISON, Environment, Scope
@@ -228,7 +228,7 @@ class ExprParser:
         expand = getattr(fn, "expand_into", None)
         if expand is not None:
             return expand(self, node, args, named)
-        if not callable(fn):
+        if not callable(fn) or isinstance(fn, Node):
             self.fail(node, f"`{ast.unparse(node.func)}` is a {type_name(fn)} and cannot be called")
         return python_function(fn)(*args, **named)
 

@@ -8,7 +8,7 @@ from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, IterVar, Range, decl_buffer, index_expr
 from ..dtype import DType
 from ..equal import structural_equal
-from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, Var, _match, as_expr, const
+from ..expr import Add, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, const, matched
 from ..node import Node, frozendict
 from .frames import BufferSpec
 
@@ -116,7 +116,7 @@ def extent_between(begin: Expr, end: Expr) -> Expr:
 
 def range_of(begin: Any, end: Any) -> Range:
     """The range from ``begin`` up to ``end``, both in one dtype."""
-    first, last = _match(begin, end, "a range")
+    first, last = matched(begin, end, "a range")
     return Range(index_expr(first), extent_between(index_expr(first), index_expr(last)))
 
 

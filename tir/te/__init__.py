@@ -75,6 +75,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tir.te' has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
+def __dir__() -> list[str]:
+    operators = importlib.import_module("tir.op").OPS
+    return sorted({*__all__, *importlib.import_module("tir").EXPRESSIONS, *filter(_is_pure, operators)})
+
+
 def _is_pure(name: str) -> bool:
     from ..op import OPS
 

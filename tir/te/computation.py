@@ -32,6 +32,13 @@ class ComputeOp(Operation):
     """Element ``axis`` of output ``n`` is ``body[n]``: an expression without reductions, or one reduction.
 
     Reductions inside expressions are operations of their own (:mod:`tir.te.split_reductions`).
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> k = te.reduce_axis((0, 8), "k")
+    >>> B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), "B")
+    >>> type(B.op).__name__, [a.var.name for a in B.op.axis], [a.var.name for a in B.op.reduce_axis], B.op.body[0]
+    ('ComputeOp', ['i'], ['k'], T.Reduce(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), [A[i, k]], [], [k], True, 0))
     """
 
     axes: tuple[Axis, ...]

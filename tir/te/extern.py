@@ -19,7 +19,15 @@ from .tensor import Operation, Tensor, data_type, extents
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExternOp(Operation):
-    """``body`` makes all outputs at once; in it, ``in_buffers`` and ``out_buffers`` stand for inputs and outputs."""
+    """``body`` makes all outputs at once; in it, ``in_buffers`` and ``out_buffers`` stand for inputs and outputs.
+
+    >>> import tir
+    >>> from tir import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.extern((8,), [A], lambda ins, outs: tir.call_packed("sort", ins[0], outs[0]), "B", dtype="float32")
+    >>> type(B.op).__name__, [t.op.name for t in B.op.inputs], [b.shape for b in B.op.out_buffers]
+    ('ExternOp', ['A'], [(8,)])
+    """
 
     inputs: tuple[Tensor, ...]
     in_buffers: tuple[Buffer, ...]

@@ -24,6 +24,15 @@ class ScanOp(Operation):
     """States over time: output ``n`` is ``states[n]``, whose first rows ``init[n]`` makes, and the others ``update[n]``.
 
     ``scan_axis`` runs over the rows that updates make.
+
+    >>> from tir import te
+    >>> X = te.placeholder((8,), name="X")
+    >>> state = te.placeholder((8,), name="state")
+    >>> first = te.compute((1,), lambda i: X[i], "first")
+    >>> next_ = te.compute((8,), lambda t: state[t - 1] + X[t], "next")
+    >>> total = te.scan(first, next_, state, inputs=[X], name="total")
+    >>> type(total.op).__name__, total.op.scan_axis.dom.extent, total.shape
+    ('ScanOp', 7, (8,))
     """
 
     scan_axis: Axis

@@ -19,28 +19,41 @@ class Reducer:
     Called with an expression, or a tuple of them, and ``axis=``, it makes the reduction; called with values alone it
     combines them: ``te.max(x, 0.0)``. ``where`` says which elements take part; ``init`` is what it starts from in the
     place of the identity, and may read tensors at outer axes. A tuple of expressions gives a tuple of results.
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> k = te.reduce_axis((0, 8), "k")
+    >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=A[i, k] > 0.0), "total").shape
+    (4,)
+    >>> te.compute((4, 8), lambda i, j: te.max(A[i, j], 0.0), "relu").op.body[0]
+    T.max(A[i, j], 0.0)
     """
 
-    def __init__(self, combine: Callable[..., Any], identity: Callable[..., Any], name: str):
+    def __init__(self, combine: Callable[..., Any], identity: Callable[..., Any], name: str, doc: str = ""):
         self.combine = combine
         self.identity = identity
         self.__name__ = name
+        if doc:
+            self.__doc__ = doc
 
     def __repr__(self) -> str:
         return f"te.{self.__name__}"
 
-    def __call__(self, expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
-        if _is_axes(axis):
-            if more:
+    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+        over = {"axis": axis, "where": where, "init": init}
+        if axis is None and values and isinstance(values[0], (IterVar, list, tuple)):
+            over, values = _placed(over, values), ()
+        if over["axis"] is not None:
+            if values:
                 raise error(f"te.{self.__name__} over an axis takes one expression, or a tuple of them")
-            return self._reduction(expr, axis, where, init)
-        values = [v for v in (expr, axis, where, init, *more) if v is not None]
-        if len(values) < 2:
+            _check_axes(over["axis"])
+            return self._reduction(expr, **over)
+        if where is not None or init is not None or not values:
             raise error(
                 f"te.{self.__name__} of one expression needs the axes it reduces over",
-                f"te.{self.__name__}(A[i, k], axis=k)",
+                f"te.{self.__name__}(A[i, k], axis=k), with k = te.reduce_axis((0, n))",
             )
-        return self._combined(values)
+        return self._combined([expr, *values])
 
     def _combined(self, values: list[Any]) -> Any:
         made = values[0]
@@ -105,19 +118,29 @@ def _as_tuple(value: Any, dtypes: tuple[DType, ...], what: str) -> tuple[Expr, .
     return made
 
 
-def _is_axes(axis: Any) -> bool:
-    """Whether the second argument of a reducer says over what to reduce. Raises for an axis that is none to reduce over."""
+def _placed(over: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
+    """The arguments of a reduction with those that are given by place. Raises for one that is given twice."""
+    given = dict(zip(over, values))
+    twice = [name for name in given if over[name] is not None]
+    if twice or len(values) > len(over):
+        what = f"`{twice[0]}` is given twice" if twice else f"{len(values) + 1} arguments are given"
+        raise error(f"{what}; a reduction has an expression, axis, where and init")
+    return {**over, **given}
+
+
+def _check_axes(axis: Any) -> None:
+    """Raise for what is no axis to reduce over."""
     items = axis if isinstance(axis, (list, tuple)) else [axis]
     if not items or not all(isinstance(a, IterVar) for a in items):
-        if isinstance(axis, (list, tuple)):
-            raise error(f"a reduction is over axes that te.reduce_axis makes, not over {axis!r}")
-        return False
+        raise error(
+            f"a reduction is over axes that te.reduce_axis makes, not over {axis!r}",
+            "k = te.reduce_axis((0, n)) and axis=k; tir.ops.sum reduces a tensor along dimensions given by number",
+        )
     for a in items:
         if a.iter_type != "reduce":
             raise error(f"axis `{a.var.name}` is of kind {a.iter_type}", "reduce over an axis from te.reduce_axis")
     if len({a.var for a in items}) < len(items):
         raise error("an axis is named twice in one reduction")
-    return True
 
 
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Reducer:
@@ -145,11 +168,23 @@ def _greatest(dtype: DType) -> Expr:
     return const(dtype.max_value, dtype)
 
 
-def _of(kind: Any) -> Callable[[Any, Any], Expr]:
-    return lambda x, y: arithmetic(kind, x, y)
+def _built_in(kind: Any, identity: Callable[[DType], Expr], name: str, what: str, empty: str) -> Reducer:
+    doc = f"""The {what} of an expression over ``axis``, one that ``te.reduce_axis`` makes or several; {empty} over nothing.
+
+    Without an axis, of the values given: ``te.{name}(x, y)``. ``where`` is the condition under which an element takes part,
+    ``init`` what the reduction starts from in the place of {empty}. A tuple of expressions gives a tuple of results.
+    Raises ``TensorExpressionError`` for an axis that is none to reduce over.
+
+    >>> from tir import te
+    >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), "k")
+    >>> B = te.compute((4,), lambda i: te.{name}(A[i, k], axis=k), "B")
+    >>> B.shape, B.dtype
+    ((4,), 'float32')
+    """
+    return Reducer(lambda x, y: arithmetic(kind, x, y), identity, name, doc)
 
 
-sum = Reducer(_of(Add), lambda dtype: const(0, dtype), "sum")
-prod = Reducer(_of(Mul), lambda dtype: const(1, dtype), "prod")
-max = Reducer(_of(Max), _least, "max")
-min = Reducer(_of(Min), _greatest, "min")
+sum = _built_in(Add, lambda dtype: const(0, dtype), "sum", "sum", "0")
+prod = _built_in(Mul, lambda dtype: const(1, dtype), "prod", "product", "1")
+max = _built_in(Max, _least, "max", "largest value", "the least value of the type")
+min = _built_in(Min, _greatest, "min", "smallest value", "the greatest value of the type")

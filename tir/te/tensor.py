@@ -75,7 +75,7 @@ def is_reduction_variable(var: Var) -> bool:
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> Axis:
     """An axis to reduce over: ``dom`` is ``(begin, end)``, a range, or an extent; the end does not belong to it.
 
-    Raises ``TensorExpressionError`` for another domain.
+    Raises ``TensorExpressionError`` for another domain, and for one that ends before it begins.
 
     >>> from tir import te
     >>> te.reduce_axis((0, 16), "k").dom
@@ -94,6 +94,10 @@ def _domain(dom: Any) -> Range:
     if len(bounds) != 2:
         raise error(f"the domain of an axis is (begin, end), not {dom!r}", 'te.reduce_axis((0, 16), "k")')
     begin, end = (size(b, "a bound of an axis") for b in bounds)
+    if isinstance(begin, IntImm) and isinstance(end, IntImm) and end.value < begin.value:
+        raise error(
+            f"the domain of an axis ends at {end.value}, before its begin {begin.value}", "(begin, end), as in (0, 16)"
+        )
     if isinstance(begin, IntImm) and begin.value == 0:
         return Range(begin, end)
     return Range.of(begin, end)
@@ -249,7 +253,14 @@ def _slots(ndim: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorSlice(_NoScalar):
-    """``tensor`` with the first indices given: ``A[i][j]`` is ``A[i, j]``."""
+    """``tensor`` with the first indices given: ``A[i][j]`` is ``A[i, j]``.
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> row = A[2]
+    >>> type(row).__name__, te.compute((8,), lambda j: row[j], "B").op.body[0]
+    ('TensorSlice', A[2, j])
+    """
 
     tensor: Tensor
     indices: tuple[Any, ...]
@@ -278,7 +289,15 @@ def rank_error(tensor: Tensor, count: int) -> Exception:
 
 @node
 class TensorLoad(Expr):
-    """``tensor[indices]``: an element of a tensor, in a tensor expression."""
+    """``tensor[indices]``: an element of a tensor, in a tensor expression.
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: A[i, j] * 2.0, "B")
+    >>> load = B.op.body[0].a
+    >>> type(load).__name__, load, load.dtype
+    ('TensorLoad', A[i, j], 'float32')
+    """
 
     tensor: Any
     indices: tuple[Expr, ...]
@@ -324,7 +343,14 @@ def redirected(root: Any, tensors: Mapping[Tensor, Tensor]) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Operation(ABC):
-    """What makes tensors. ``place`` is the user's line that made it; ``tag`` and ``attrs`` are the user's own notes."""
+    """What makes tensors. ``place`` is the user's line that made it; ``tag`` and ``attrs`` are the user's own notes.
+
+    >>> from tir import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] + 1.0, "B")
+    >>> B.op.name, [t.op.name for t in B.op.input_tensors], B.op.num_outputs, B.op.output(0) == B
+    ('B', ['A'], 1, True)
+    """
 
     name: str
     tag: str = field(default="", kw_only=True)
@@ -392,7 +418,13 @@ def operations_of(tensors: Iterable[Tensor]) -> list[Operation]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceholderOp(Operation):
-    """An input."""
+    """An input.
+
+    >>> from tir import te
+    >>> A = te.placeholder((4, 8), "int8", name="A")
+    >>> A.op.name, A.op.shape, A.op.dtype, A.op.input_tensors
+    ('A', (4, 8), 'int8', ())
+    """
 
     shape: tuple[Expr, ...]
     dtype: DType

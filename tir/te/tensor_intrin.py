@@ -28,6 +28,16 @@ class TensorIntrinDecl:
     values, and ``update`` adds to them. Those that the user did not give are None.
 
     ``ins`` and ``outs`` are the buffers that the statements access.
+
+    >>> import tir
+    >>> from tir import te
+    >>> X = te.placeholder((4,), name="X")
+    >>> Y = te.compute((4,), lambda i: X[i] * 2.0, "Y")
+    >>> def body(ins, outs):
+    ...     return tir.call_extern("int32", "double_4", ins[0].data, outs[0].data)
+    >>> declared = te.decl_tensor_intrin(Y.op, body)
+    >>> declared.name, [b.shape for b in declared.ins], declared.update
+    ('tensor_intrin', [(4,)], None)
     """
 
     name: str

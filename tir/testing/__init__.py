@@ -30,3 +30,7 @@ __all__ = [
     "reduce_case",
     "schedules",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -105,6 +105,12 @@ def assert_same_result(
     The default ``rtol`` depends on the dtype; integers are compared exactly. ``atol`` is a number, or an array for each
     float buffer by name, as :func:`error_bounds` gives them (with ``rtol=0``: by how much sums in other orders may differ).
     Raises ``AssertionError`` with the engine, the argument and the first element that differs; errors of a run propagate.
+
+    >>> import tir
+    >>> from tir.testing import assert_same_result
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    >>> loops = sch.split("j", [2, 4])
+    >>> assert_same_result(tir.library.rows.row_sum(4, 8), sch.mod, engines=["interpreter"])
     """
     from ..interp import run
 
@@ -179,7 +185,12 @@ def compare(name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float |
 
 
 def assert_roundtrip(program: PrimFunc | IRModule) -> None:
-    """The program's text parses back to the same program, and prints as the same text."""
+    """The program's text parses back to the same program, and prints as the same text.
+
+    >>> import tir
+    >>> from tir.testing import assert_roundtrip
+    >>> assert_roundtrip(tir.library.rows.row_sum(4, 8))
+    """
     from ..equal import assert_structural_equal
     from ..script import parse
 
@@ -205,6 +216,12 @@ def check_schedule(
     The program is well-formed; it equals ``after`` if that is given; it prints and parses back; replaying the trace
     on ``before`` reproduces it; and it computes what ``before`` computes, on ``inputs`` or on random ones (symbolic
     ``sizes`` by name). Otherwise the error names the first step that changed the result, and what it changed.
+
+    >>> import tir
+    >>> from tir.testing import check_schedule
+    >>> sch = check_schedule(tir.library.rows.row_sum(4, 8), lambda sch: sch.split("j", [2, 4]))
+    >>> len(sch.history)
+    2
     """
     from ..analysis.wellformed import verify
     from ..equal import assert_structural_equal
@@ -241,7 +258,11 @@ def _unnamed(func: PrimFunc) -> PrimFunc:
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
-    """``numpy.testing.assert_allclose`` on anything that is an array or has ``numpy()``."""
+    """``numpy.testing.assert_allclose`` on anything that is an array or has ``numpy()``.
+
+    >>> from tir.testing import assert_allclose
+    >>> assert_allclose([1.0, 2.0], [1.0, 2.0000001])
+    """
     import numpy as np
 
     actual, desired = (x.numpy() if hasattr(x, "numpy") else x for x in (actual, desired))

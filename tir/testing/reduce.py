@@ -37,7 +37,27 @@ Candidate = Callable[[], tuple[Program, Trace]]
 
 @dataclass(frozen=True)
 class Case:
-    """A program and the schedule of it that show a fault: the ``error`` that the check raised, after ``tried`` checks."""
+    """A program and the schedule of it that show a fault: the ``error`` that the check raised, after ``tried`` checks.
+
+    >>> import tir
+    >>> from tir.testing import Case
+    >>> case = Case(tir.library.elementwise.scale_add(4), tir.Trace([]), AssertionError("B[0] is 1.0, not 4.0"), tried=7)
+    >>> print(case)
+    # from tir.script import tir as T
+    <BLANKLINE>
+    @T.prim_func
+    def scale_add(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        # with T.block("root"):
+        for i in range(4):
+            with T.block("out"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi])
+                T.writes(B[vi])
+                B[vi] = A[vi] * 3.0 + 1.0
+    <BLANKLINE>
+    <BLANKLINE>
+    AssertionError: B[0] is 1.0, not 4.0
+    """
 
     program: Program
     trace: Trace

@@ -19,7 +19,13 @@ from .instructions import intrinsics
 
 @dataclass(frozen=True)
 class Attempt:
-    """One primitive that was tried: its name, its arguments, and the refusal (None if it was accepted)."""
+    """One primitive that was tried: its name, its arguments, and the refusal (None if it was accepted).
+
+    >>> from tir.testing import Attempt
+    >>> attempt = Attempt("split", ("j", [2, 4]), {})
+    >>> print(attempt, attempt.accepted)
+    sch.split('j', [2, 4]) True
+    """
 
     name: str
     args: tuple[Any, ...]
@@ -437,6 +443,12 @@ def random_schedule(
     ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
     ``ScheduleError``; any other exception is a bug of the primitive, and propagates. ``on_refusal`` is called with the
     current schedule at each refusal.
+
+    >>> import tir
+    >>> from tir.testing import random_schedule
+    >>> sch, attempts = random_schedule(tir.library.rows.row_sum(4, 8), steps=3, seed=0)
+    >>> len(attempts), len(sch.history) - 1 == sum(a.refusal is None for a in attempts)
+    (3, True)
     """
     choice = SeededChoice(seed) if isinstance(seed, int) else seed
     taken = Walk(started(func), choice, on_refusal)

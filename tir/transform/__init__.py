@@ -45,4 +45,4 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def __dir__() -> list[str]:
-    return sorted(globals())
+    return sorted({*__all__, *PASSES})

@@ -32,6 +32,17 @@ def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
 
     The index of a thread, a virtual thread or a thread block starts at zero, so loops bound to them are normalized
     before the other passes of :func:`gpu_pipeline`.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in range(2, 6):
+    ...         A[i] = 1.0
+    ... ''')
+    >>> tir.transform.canonicalize_loop(f).body
+    for i in range(4):
+        A[i + 2] = T.float32(1)
     """
 
     def change(item: Any) -> Any:

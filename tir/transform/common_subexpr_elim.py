@@ -255,5 +255,17 @@ def common_subexpr_elim(func: PrimFunc) -> PrimFunc:
     front of the innermost statement around them: where their variables are bound, and where some of them are sure to be
     computed (not under a condition only, in a loop that may be empty, or after an assertion). Of two that load, nothing
     between may write that memory, or have effects that are not known.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+    ...     for i in range(8):
+    ...         B[i // n] = A[i // n] + A[i % n]
+    ... ''')
+    >>> tir.transform.common_subexpr_elim(f).body
+    for i in range(8):
+        cse_v1: T.int32 = i // n
+        B[cse_v1] = A[cse_v1] + A[i % n]
     """
     return func.with_body(_Namer(_Summaries(not may_alias(func))).visit(func.body))

@@ -175,6 +175,28 @@ def compact_buffer_allocation(func: PrimFunc) -> PrimFunc:
     with one buffer over it shrinks. A buffer whose pointer is passed on keeps its size.
     Memory shared by threads (``shared``) contains the boxes of all of them. ``storage_align`` annotations become
     strides here.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block(""):
+    ...             H = T.alloc_buffer((8,), "float32")
+    ...             H[i] = A[i] * 2.0
+    ...             B[i] = H[i] + 1.0
+    ... ''')
+    >>> tir.transform.compact_buffer_allocation(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for i in range(8):
+            with T.block("block"):
+                T.reads(A[i])
+                T.writes(B[i])
+                H = T.alloc_buffer((1,), "float32")
+                H[0] = A[i] * 2.0
+                B[i] = H[0] + 1.0
     """
     accesses, rules = _accesses(func), _alignment_rules(func.body)
     new: dict[Buffer, tuple[Buffer, list[Expr]]] = {}

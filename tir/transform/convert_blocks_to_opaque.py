@@ -21,5 +21,25 @@ def _bind(item: Any) -> Any:
 
 @func_pass
 def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
-    """Block iterators are replaced by the values they are bound to."""
+    """Block iterators are replaced by the values they are bound to.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, 7 - i)
+    ...             B[vi] = A[vi] * 2.0
+    ... ''')
+    >>> tir.transform.convert_blocks_to_opaque(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for i in range(8):
+            with T.block("B"):
+                T.reads(A[7 - i])
+                T.writes(B[7 - i])
+                B[7 - i] = A[7 - i] * 2.0
+    """
     return func.with_body(rewrite(func.body, _bind))

@@ -112,5 +112,13 @@ def convert_ssa(func: PrimFunc) -> PrimFunc:
 
     Loops, lets, allocations, iterators, views and thread axes one after the other may share a variable, as programs made
     by hand from one statement used twice do. A thread axis that a kernel launches again inside itself stays the one.
+
+    >>> import tir
+    >>> i = tir.Var("i", "int32")
+    >>> loop = tir.For(i, tir.IntImm(0), tir.IntImm(4), "serial", tir.Evaluate(i))
+    >>> f = tir.PrimFunc((), tir.SeqStmt((loop, loop)))
+    >>> first, second = tir.transform.convert_ssa(f).body.stmts
+    >>> first.loop_var is second.loop_var
+    False
     """
     return func.with_body(_Renamer(func).visit(func.body))

@@ -112,6 +112,27 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
 
     The loops are fused and split; if no outer loop is parallel, one thread does the work. In a nest that has thread
     loops, only the statements outside of these are bound, to one thread.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((512,), "float32"), B: T.Buffer((512,), "float32")):
+    ...     for i in range(512):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(512, i)
+    ...             B[vi] = A[vi] * 2.0
+    ... ''')
+    >>> tir.transform.default_thread_binding(f, threads=128).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for i_0 in T.thread_binding(4, thread="blockIdx.x"):
+            for i_1 in T.thread_binding(128, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi = T.axis.spatial(512, i_0 * 128 + i_1)
+                    T.reads(A[vi])
+                    T.writes(B[vi])
+                    B[vi] = A[vi] * 2.0
     """
     if func.root is None:
         return func.with_body(_rest_alone(func.body))

@@ -71,6 +71,22 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     Parameter buffers keep their declared shape in the signature and get a flat view at the top of the body. Offsets
     (``elem_offset``) stay with the buffer.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4, 8), "float32")):
+    ...     for i, j in T.grid(4, 8):
+    ...         A[i, j] = 1.0
+    ... ''')
+    >>> print(tir.transform.flatten_buffer(f))
+    # from tir.script import tir as T
+    <BLANKLINE>
+    @T.prim_func
+    def f(A: T.Buffer((4, 8), "float32")):
+        A_1 = T.decl_buffer((32,), "float32", data=A.data)
+        for i, j in T.grid(4, 8):
+            A_1[i * 8 + j] = T.float32(1)
     """
     flats: dict[Buffer, _Flat] = {}
 

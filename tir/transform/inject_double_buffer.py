@@ -75,6 +75,35 @@ def inject_double_buffer(func: PrimFunc) -> PrimFunc:
 
     The innermost serial loop around it that also uses the buffer becomes a two-stage pipeline. Raises ``BuildError`` if
     there is no such loop.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    ...     H = T.alloc_buffer((8,), "float32", scope="shared")
+    ...     for i in range(4):
+    ...         with T.block(""):
+    ...             T.reads(A[i, 0:8])
+    ...             T.writes(H[0:8])
+    ...             T.block_attr({"double_buffer_scope": 0})
+    ...             for j in range(8):
+    ...                 H[j] = A[i, j]
+    ...         for j in range(8):
+    ...             B[i, j] = H[j]
+    ... ''')
+    >>> tir.transform.inject_double_buffer(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        H = T.alloc_buffer((8,), "float32", scope="shared")
+        for i in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+            with T.block("block"):
+                T.reads(A[i, 0:8])
+                T.writes(H[0:8])
+                for j in range(8):
+                    H[j] = A[i, j]
+            for j in range(8):
+                B[i, j] = H[j]
     """
     marked = _marked(func.body)
     if not marked:

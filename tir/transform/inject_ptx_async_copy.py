@@ -67,6 +67,20 @@ def inject_ptx_async_copy(func: PrimFunc) -> PrimFunc:
 
     ``T.if_then_else(c, A[…], 0)`` becomes a predicated copy, which fills with zeros. Other statements of the stage are
     unchanged; the scope is removed.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((64,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 32) as tx:
+    ...         S = T.allocate([128], "float32", "shared")
+    ...         with T.attr(0, "async_scope", 1):
+    ...             S[tx] = A[tx]
+    ... ''')
+    >>> tir.transform.inject_ptx_async_copy(f).body
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.allocate([128], "float32", "shared")
+    T.ptx_cp_async(S, tx, A, tx, 4, dtype="float32")
     """
 
     def inside(item: Any) -> Any:

@@ -378,6 +378,46 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     at the start of the step that reads what they wrote. With ``cpu`` memory of any scope that is local to the loop is
     versioned, and asynchronous stages run synchronously. Expects opaque blocks. Raises ``BuildError`` if the stages
     would reorder statements with conflicting accesses.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     H = T.alloc_buffer((8,), "float32")
+    ...     for i in T.serial(8, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+    ...         with T.block(""):
+    ...             T.reads(A[i])
+    ...             T.writes(H[i])
+    ...             H[i] = A[i] * 2.0
+    ...         with T.block(""):
+    ...             T.reads(H[i])
+    ...             T.writes(B[i])
+    ...             B[i] = H[i] + 1.0
+    ... ''')
+    >>> print(tir.transform.simplify(tir.transform.inject_software_pipeline(f)))
+    # from tir.script import tir as T
+    <BLANKLINE>
+    @T.prim_func
+    def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        # with T.block("root"):
+        H = T.alloc_buffer((8,), "float32")
+        with T.block("block"):
+            T.reads(A[0])
+            T.writes(H[0])
+            H[0] = A[0] * 2.0
+        for i in range(7):
+            with T.block("block_1"):
+                T.reads(A[i + 1])
+                T.writes(H[i + 1])
+                H[i + 1] = A[i + 1] * 2.0
+            with T.block("block_1_1"):
+                T.reads(H[i])
+                T.writes(B[i])
+                B[i] = H[i] + 1.0
+        with T.block("block_1_2"):
+            T.reads(H[7])
+            T.writes(B[7])
+            B[7] = H[7] + 1.0
     """
     if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
         return func

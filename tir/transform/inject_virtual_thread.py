@@ -176,6 +176,19 @@ def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     Loops and allocations stay outside these, so that the virtual threads are interleaved and share everything that is
     uniform. A buffer to which they would write different values at the same element gets one copy for each. Raises
     ``BuildError`` for an extent that is not constant.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     with T.launch_thread("vthread", 2) as v:
+    ...         for i in range(4):
+    ...             B[v * 4 + i] = A[v * 4 + i]
+    ... ''')
+    >>> tir.transform.inject_virtual_thread(f).body
+    for i in range(4):
+        for v in T.unroll(2):
+            B[v * 4 + i] = A[v * 4 + i]
     """
 
     def visit(s: Any) -> Any:

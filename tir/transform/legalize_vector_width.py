@@ -89,5 +89,17 @@ def legalize_vector_width(func: PrimFunc) -> PrimFunc:
     A vector is at most 16 bytes, a power of two, at an address that is a multiple of its size. If that cannot be
     proved, the loop stays scalar, with the reason in its annotation ``scalar_because``. Registers have no such rule.
     Expects flat buffers.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in T.vectorized(8):
+    ...         B[i] = A[i]
+    ... ''')
+    >>> tir.transform.legalize_vector_width(f).body
+    for i_0 in T.unroll(2):
+        for i in T.vectorized(4):
+            B[i_0 * 4 + i] = A[i_0 * 4 + i]
     """
     return func.with_body(flat(_Legalizer(func.body).visit(func.body)))

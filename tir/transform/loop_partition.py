@@ -303,6 +303,20 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for
     an ``if`` with an ``else``, and for the conditions of ``T.Select`` and ``T.if_then_else``.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((10,), "float32")):
+    ...     for i, j in T.grid(3, 4):
+    ...         if T.likely(i * 4 + j < 10):
+    ...             A[i * 4 + j] = 1.0
+    ... ''')
+    >>> tir.transform.loop_partition(f).body
+    for i, j in T.grid(2, 4):
+        A[i * 4 + j] = T.float32(1)
+    for j in range(2):
+        A[T.Mul(2, 4) + j] = T.float32(1)
     """
     cutter = _Cutter(everything, {pointer for n in walk(func.body) for pointer in other_names(n)})
     for var in dict.fromkeys(n for b in func.buffers() for size in b.shape for n in walk(size) if isinstance(n, Var)):

@@ -298,5 +298,33 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     their places. Works for any reducer of one or several values; a guard masks iterations only. Raises ``BuildError``
     if the block does not combine an old with a new value, if the result is used before it is complete, and if a
     condition decides whether the block runs.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((32,), "float32"), B: T.Buffer((1,), "float32")):
+    ...     for k in T.thread_binding(32, thread="threadIdx.x"):
+    ...         with T.block("B"):
+    ...             vk = T.axis.reduce(32, k)
+    ...             with T.init():
+    ...                 B[0] = 0.0
+    ...             B[0] = B[0] + A[vk]
+    ... ''')
+    >>> tir.transform.lower_cross_thread_reduction(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for k in T.thread_binding(32, thread="threadIdx.x"):
+            with T.block("B_cross_thread"):
+                T.reads(A[k])
+                T.writes(B[0])
+                B_partial = T.alloc_buffer((1,), "float32", scope="local")
+                B_reduced = T.alloc_buffer((1,), "float32", scope="local")
+                B_partial[0] = T.float32(0)
+                B_partial[0] = B_partial[0] + A[k]
+                with T.attr(T.comm_reducer(lambda x0, y0: x0 + y0, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+                    T.tvm_thread_allreduce(T.uint32(1), B_partial[0], True, B_reduced[0], k)
+                if k == 0:
+                    B[0] = B_reduced[0]
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body, [])))

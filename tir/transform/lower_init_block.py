@@ -22,5 +22,30 @@ def _lower(item: Any) -> Any:
 
 @func_pass
 def lower_init_block(func: PrimFunc) -> PrimFunc:
-    """``with T.init(): S`` becomes ``if <every reduction iterator is at its first value>: S`` before the body."""
+    """``with T.init(): S`` becomes ``if <every reduction iterator is at its first value>: S`` before the body.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
+    ...     for k in range(8):
+    ...         with T.block("B"):
+    ...             vk = T.axis.reduce(8, k)
+    ...             with T.init():
+    ...                 B[0] = 0.0
+    ...             B[0] = B[0] + A[vk]
+    ... ''')
+    >>> tir.transform.lower_init_block(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for k in range(8):
+            with T.block("B"):
+                vk = T.axis.reduce(8, k)
+                T.reads(A[vk])
+                T.writes(B[0])
+                if vk == 0:
+                    B[0] = T.float32(0)
+                B[0] = B[0] + A[vk]
+    """
     return func.with_body(rewrite(func.body, _lower))

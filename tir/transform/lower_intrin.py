@@ -54,7 +54,20 @@ class _Lowerer:
 
 @func_pass
 def lower_intrin(func: PrimFunc) -> PrimFunc:
-    """Floor division of non-negative values becomes truncating division; by a power of two, a shift or a mask."""
+    """Floor division and remainder of values that are never negative become the truncating ones of machines; of others, by
+    a power of two, an arithmetic shift or a mask.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "int32"), n: T.int32):
+    ...     for i in range(8):
+    ...         A[i] = i // 3 + n // 4 + n % 4
+    ... ''')
+    >>> tir.transform.lower_intrin(f).body
+    for i in range(8):
+        A[i] = T.truncdiv(i, 3) + (n >> 2) + (n & 3)
+    """
     if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(func.body)):
         return func
     return func.with_body(_Lowerer().visit(func.body))

@@ -117,6 +117,27 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     A declared quantity that is defined elsewhere (a constant, a parameter, a loop variable) becomes a condition: an
     assertion if it cannot be proved. Raises ``BuildError`` if the view's type, shape, strides or offset contradict the
     region.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8, 8), "float32")):
+    ...     for i in range(8):
+    ...         with T.block(""):
+    ...             row = T.match_buffer(A[i, 0:8], (8,), "float32")
+    ...             for j in range(8):
+    ...                 row[j] = 1.0
+    ... ''')
+    >>> tir.transform.lower_match_buffer(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for i in range(8):
+            with T.block("block"):
+                T.reads()
+                T.writes(A[i, 0:8])
+                for j in range(8):
+                    A[i, j] = T.float32(1)
     """
     if not any(isinstance(item, MatchBufferRegion) for item in walk(func.body)):
         return func

@@ -91,5 +91,24 @@ def lower_opaque_block(func: PrimFunc) -> PrimFunc:
 
     Loops bound to a thread axis become ``thread_extent`` attributes, loops of one iteration disappear, pragmas become
     attributes. Raises ``BuildError`` for a block that still has iterators.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(10):
+    ...         with T.block(""):
+    ...             T.where(i < 8)
+    ...             H = T.alloc_buffer((1,), "float32")
+    ...             H[0] = A[i] * 2.0
+    ...             B[i] = H[0]
+    ... ''')
+    >>> tir.transform.lower_opaque_block(f).body
+    for i in range(10):
+        if i < 8:
+            H = T.allocate([1], "float32", "global")
+            H_1 = T.decl_buffer((1,), "float32", data=H)
+            H_1[0] = A[i] * 2.0
+            B[i] = H_1[0]
     """
     return func.with_body(_visit(func.body))

@@ -264,5 +264,27 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     lanes: those of a block of constant size, or of the group if other groups may not participate. Barriers are inserted
     later (``thread_storage_sync``). Raises ``BuildError`` for an unknown number of threads, and for a condition that
     diverges between those that reduce together.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 4) as tx:
+    ...         total = T.decl_buffer((1,), "float32", scope="local")
+    ...         with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))):
+    ...             T.tvm_thread_allreduce(T.uint32(1), A[tx], True, total[0], tx)
+    ...         B[tx] = total[0]
+    ... ''')
+    >>> tir.transform.lower_thread_allreduce(f).body
+    tx = T.launch_thread("threadIdx.x", 4)
+    total = T.allocate([1], "float32", "local")
+    total_1 = T.decl_buffer((1,), "float32", data=total)
+    total_1[0] = A[tx]
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(15), total_1[0], 1, 4, 32, dtype="float32"), T.float32) as other:
+        total_1[0] = total_1[0] + other
+    with T.LetStmt(T.tvm_warp_shuffle_down(T.uint32(15), total_1[0], 2, 4, 32, dtype="float32"), T.float32) as other:
+        total_1[0] = total_1[0] + other
+    total_1[0] = T.tvm_warp_shuffle(T.uint32(15), total_1[0], 0, 4, 32, dtype="float32")
+    B[tx] = total_1[0]
     """
     return func.with_body(flat(_Lowering(func.name).visit(func.body)))

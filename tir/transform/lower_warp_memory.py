@@ -258,6 +258,22 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
     lane holds; w is derived from the stores. A load of another lane's element becomes a shuffle. Expects flat buffers
     and 32 threads in ``threadIdx.x``, or a smaller power of two. Raises ``BuildError`` for a store to another lane's
     element, and for a load of one under divergent control flow, or with a data-dependent choice among its elements.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 32) as tx:
+    ...         W = T.allocate([32], "float32", "warp")
+    ...         W[tx] = A[tx]
+    ...         B[tx] = W[31 - tx]
+    ... ''')
+    >>> tir.transform.lower_warp_memory(f).body
+    tx = T.launch_thread("threadIdx.x", 32)
+    W = T.allocate([1], "float32", "local")
+    W[0] = A[tx]
+    W_of_lane: T.float32 = T.tvm_warp_shuffle(T.uint32(4294967295), W[0], 31 - tx, 32, 32, dtype="float32")
+    B[tx] = W_of_lane
     """
 
     def visit(s: Any) -> Any:

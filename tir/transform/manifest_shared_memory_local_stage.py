@@ -115,6 +115,44 @@ def manifest_shared_memory_local_stage(func: PrimFunc) -> PrimFunc:
 
     The two are separate statements of the pipelined loop, so that other work can run between them; outside such a loop
     nothing changes. Raises ``BuildError`` if the block is more than one store.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     S = T.alloc_buffer((8,), "float32", scope="shared")
+    ...     for i in T.serial(8, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}):
+    ...         with T.block("S"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             T.block_attr({"manifest_shared_memory_local_stage": 1})
+    ...             S[vi] = A[vi]
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             B[vi] = S[vi]
+    ... ''')
+    >>> tir.transform.manifest_shared_memory_local_stage(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        S = T.alloc_buffer((8,), "float32", scope="shared")
+        for i in T.serial(8, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}):
+            with T.block("S_local_scope"):
+                T.reads(A[i], S[i])
+                T.writes(S[i], B[i])
+                S_local = T.alloc_buffer((1,), "float32", scope="local")
+                with T.block("S_local"):
+                    T.reads(A[i])
+                    T.writes(S_local[0])
+                    S_local[0] = A[i]
+                with T.block("S"):
+                    T.reads(S_local[0])
+                    T.writes(S[i])
+                    S[i] = S_local[0]
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(S[vi])
+                    T.writes(B[vi])
+                    B[vi] = S[vi]
     """
     if not any(isinstance(n, Block) and asks_for_registers(n) for n in walk(func.body)):
         return func

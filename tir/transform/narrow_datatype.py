@@ -285,6 +285,17 @@ def narrow_datatype(func: PrimFunc) -> PrimFunc:
     A sum or product is computed in int32 if its operands are and its own bounds fit; anything else, such as expressions
     of a size that is known only at run time, stays int64. Values that are stored, passed or returned keep their type.
     Expects flattened buffers.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in range(T.int64(8)):
+    ...         A[i] = 1.0
+    ... ''')
+    >>> tir.transform.narrow_datatype(f).body
+    for i in range(8):
+        A[i] = T.float32(1)
     """
     statements = walk(func.body, lambda n: not isinstance(n, Expr))
     if not any(

@@ -18,6 +18,11 @@ class Pass:
 
     ``name`` identifies it in ``tir.lower(insert={"after:<name>": …})`` and in dumps. ``configured(**options)`` is the
     pass with options fixed.
+
+    >>> import tir
+    >>> unroll = tir.transform.unroll_loop.configured(max_copies=64)
+    >>> unroll.name, unroll
+    ('unroll_loop', tir.transform.unroll_loop.configured(max_copies=64))
     """
 
     def __init__(self, name: str, fn: Callable[..., PrimFunc], options: dict[str, Any] | None = None, doc: str = ""):
@@ -60,7 +65,12 @@ def func_pass(fn: Callable[..., PrimFunc]) -> Pass:
 
 
 class ModulePass(Pass):
-    """A pass over a whole module, which may add functions; a single function is taken as a module of one."""
+    """A pass over a whole module, which may add functions; a single function is taken as a module of one.
+
+    >>> import tir
+    >>> tir.transform.split_host_device.name, isinstance(tir.transform.split_host_device, tir.transform.ModulePass)
+    ('split_host_device', True)
+    """
 
     @with_recursion_limit
     def __call__(self, program: Any, **options: Any) -> Any:
@@ -71,7 +81,15 @@ class ModulePass(Pass):
 
 
 def module_pass(fn: Callable[..., Any]) -> ModulePass:
-    """Make ``fn(mod, **options) -> mod`` a pass, registered under its name."""
+    """Make ``fn(mod, **options) -> mod`` a pass, registered under its name.
+
+    >>> from tir.transform.passes import PASSES, module_pass
+    >>> @module_pass
+    ... def only_main(mod):
+    ...     return mod.subset(["main"])
+    >>> PASSES.pop("only_main")
+    tir.transform.only_main
+    """
     made = ModulePass(fn.__name__, fn)
     PASSES[made.name] = made
     return made
@@ -92,7 +110,13 @@ def find(name: str) -> Pass:
 
 
 class Sequential:
-    """Passes run in order; callable like a pass."""
+    """Passes run in order; callable like a pass.
+
+    >>> import tir
+    >>> both = tir.transform.Sequential([tir.transform.simplify, tir.transform.remove_no_op])
+    >>> list(both(tir.IRModule.of(tir.library.rows.row_sum(4, 8))))
+    ['main']
+    """
 
     def __init__(self, passes: Iterable[Callable[[Any], Any]], name: str = "sequential"):
         self.passes = tuple(passes)

@@ -11,6 +11,7 @@ from typing import Any, overload
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
 from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
+from ..names import near_names
 from ..stmt import THREAD_BINDING
 from ..target import Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -157,6 +158,12 @@ def inserted(passes: Iterable[Any], insert: Mapping[str, Any]) -> list[Any]:
     """``passes`` with user passes put ``"after:<name>"`` or ``"before:<name>"``.
 
     The value is one pass or a list of them. Raises ``ValueError`` when no pass has the name.
+
+    >>> from tir.transform.pipeline import cpu_pipeline, inserted, name_of
+    >>> def count(mod):
+    ...     return mod
+    >>> [name_of(step) for step in inserted(cpu_pipeline()[:2], {"after:reject_thread_axes": count})]
+    ['reject_thread_axes', 'count', 'plan_and_update_buffer_allocation_location']
     """
     made = list(passes)
     for place, extra in insert.items():
@@ -175,7 +182,7 @@ def _until(passes: list[Any], upto: str | None) -> list[Any]:
         return passes
     names = [name_of(p) for p in passes]
     if upto not in names:
-        raise ValueError(f"no pass {upto!r} in the pipeline; it has {', '.join(dict.fromkeys(names))}")
+        raise ValueError(f"no pass {upto!r} in the pipeline; it has {', '.join(near_names(upto, names))}")
     return passes[: names.index(upto) + 1]
 
 

@@ -104,6 +104,39 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
 
     A loop is entered where its ``private`` clause names the buffer, and, to make the buffer smaller, where every
     iteration writes what it reads of it. Global memory stays outside loops bound to threads.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     H = T.alloc_buffer((8,), "float32")
+    ...     for i in range(8):
+    ...         with T.block("H"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             H[vi] = A[vi] * 2.0
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             B[vi] = H[vi] + 1.0
+    ... ''')
+    >>> tir.transform.plan_and_update_buffer_allocation_location(f).body
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        for i in range(8):
+            with T.block("H_scope"):
+                T.reads(A[i])
+                T.writes(B[i])
+                H = T.alloc_buffer((8,), "float32")
+                with T.block("H"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi])
+                    T.writes(H[vi])
+                    H[vi] = A[vi] * 2.0
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(H[vi])
+                    T.writes(B[vi])
+                    B[vi] = H[vi] + 1.0
     """
     allocated: dict[Buffer, Path] = {}
     uses = _paths(func, allocated)

@@ -200,6 +200,24 @@ def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
 
     Buffers with disjoint live ranges share bytes; buffers used in one loop only if nothing else fits. Raises
     ``BuildError`` with the buffers if the target has less memory than they need.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((32,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 32) as tx:
+    ...         S = T.allocate([32], "float32", "shared.dyn")
+    ...         R = T.allocate([32], "float32", "shared.dyn")
+    ...         S[tx] = A[tx]
+    ...         R[tx] = S[tx] * 2.0
+    ...         A[tx] = R[tx]
+    ... ''')
+    >>> tir.transform.plan_shared_memory(f).body
+    tx = T.launch_thread("threadIdx.x", 32)
+    dyn_shared = T.allocate([256], "uint8", "shared.dyn")
+    S[tx] = A[tx]
+    R[tx] = S[tx] * 2.0
+    A[tx] = R[tx]
     """
     new: dict[Any, Stmt] = {}
     for count, kernel in enumerate(kernels_of(func.body)):
@@ -220,6 +238,15 @@ def shared_memory_plan(program: PrimFunc | IRModule, target: Any = "cuda") -> Sh
     """Buffer, bytes, lifetime and offset of all shared memory of a program, which is lowered for ``target`` first.
 
     Lifetimes count the statements of the kernel. Raises ``BuildError`` as lowering does.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.elementwise.transpose(8, 16))
+    >>> copy = sch.cache_read("out", "A", "shared")
+    >>> sch.bind("out.i", "blockIdx.x")
+    >>> sch.compute_at(copy, "out.i")
+    >>> print(tir.transform.shared_memory_plan(sch.mod))
+    kernel  buffer    scope   bytes  lifetime  offset
+         0  A_shared  shared     64  0..1           0
     """
     from .pipeline import gpu_pipeline, lower, name_of
 

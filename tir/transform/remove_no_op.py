@@ -103,5 +103,19 @@ def _without_unused_memory(body: Stmt) -> Stmt:
 @func_pass
 def remove_no_op(func: PrimFunc) -> PrimFunc:
     """Removes empty loops, branches and sequences, unused values, stores of a value that is already there, and unused
-    memory. A condition whose true branch is empty is negated."""
+    memory. A condition whose true branch is empty is negated.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         A[i] = 1.0
+    ...         for j in range(4):
+    ...             T.evaluate(0)
+    ... ''')
+    >>> tir.transform.remove_no_op(f).body
+    for i in range(8):
+        A[i] = T.float32(1)
+    """
     return func.with_body(_without_unused_memory(rewrite(func.body, _drop)))

@@ -28,7 +28,13 @@ class PlannedBuffer:
 
 class SharedMemoryPlan(tuple[PlannedBuffer, ...]):
     """The planned buffers of a program's kernels, in order of their first use; prints as a table, shows as a figure
-    (``svg()``)."""
+    (``svg()``).
+
+    >>> import tir
+    >>> plan = tir.transform.shared_memory_plan(tir.library.rows.row_sum(4, 8))
+    >>> plan, plan.svg().startswith("<svg")
+    (no shared memory, True)
+    """
 
     def __repr__(self) -> str:
         return text_table(HEAD, self._rows(), NUMBERS) if self else "no shared memory"

@@ -20,6 +20,18 @@ def simplify(func: PrimFunc) -> PrimFunc:
     """Every expression simplified under the loops, lets and conditions around it; decided branches removed.
 
     Assumes that no size of a parameter is negative.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         if i // 4 < 2:
+    ...             A[(i * 4 + 3) // 4] = 1.0
+    ... ''')
+    >>> tir.transform.simplify(f).body
+    for i in range(8):
+        A[i] = T.float32(1)
     """
     known = Analyzer()
     known.assume_sizes(func.buffers())
@@ -28,5 +40,19 @@ def simplify(func: PrimFunc) -> PrimFunc:
 
 @func_pass
 def remove_likely(func: PrimFunc) -> PrimFunc:
-    """``T.likely(c)`` becomes ``c``."""
+    """``T.likely(c)`` becomes ``c``.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), n: T.int32):
+    ...     for i in range(8):
+    ...         if T.likely(i < n):
+    ...             A[i] = 1.0
+    ... ''')
+    >>> tir.transform.remove_likely(f).body
+    for i in range(8):
+        if i < n:
+            A[i] = T.float32(1)
+    """
     return func.with_body(rewrite(func.body, _unlikely))

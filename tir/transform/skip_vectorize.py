@@ -16,5 +16,17 @@ def _serial(item: Any) -> Any:
 
 @func_pass
 def skip_vectorize(func: PrimFunc) -> PrimFunc:
-    """Vectorized loops become serial: it takes the place of ``vectorize_loop`` under ``tir.disable_vectorize``."""
+    """Vectorized loops become serial: it takes the place of ``vectorize_loop`` under ``tir.disable_vectorize``.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for i in T.vectorized(8):
+    ...         A[i] = 1.0
+    ... ''')
+    >>> tir.transform.skip_vectorize(f).body
+    for i in range(8):
+        A[i] = T.float32(1)
+    """
     return func.with_body(rewrite(func.body, _serial))

@@ -117,6 +117,19 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
     The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
     extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``
     for a store outside the kernels and for global memory allocated inside one.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             B[vi] = A[vi] * 2.0
+    ... ''')
+    >>> lowered = tir.lower(f, target="cuda", upto="lower_intrin_rules")
+    >>> list(lowered), list(tir.transform.split_host_device(lowered))
+    (['main'], ['main', 'main_kernel'])
     """
     where = Target.of(target)
     taken = set(mod.functions)

@@ -146,6 +146,34 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
     within a function or within one iteration of a parallel loop, in one scope, never with what an asynchronous
     statement or a GPU thread uses (``plan_shared_memory`` does that for shared memory), nor with a pointer that is
     stored somewhere. Every allocation is aligned to 64 bytes, so sharing keeps alignment.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((512,), "float32"), B: T.Buffer((512,), "float32")):
+    ...     H = T.decl_buffer((512,), "float32")
+    ...     for i in range(512):
+    ...         H[i] = A[i] * 2.0
+    ...     for i in range(512):
+    ...         B[i] = H[i]
+    ...     G = T.decl_buffer((512,), "float32")
+    ...     for i in range(512):
+    ...         G[i] = B[i] + 1.0
+    ...     for i in range(512):
+    ...         A[i] = G[i]
+    ... ''')
+    >>> tir.transform.storage_rewrite(f).body
+    H = T.allocate([512], "float32", "global")
+    H_1 = T.decl_buffer((512,), "float32", data=H)
+    for i in range(512):
+        H_1[i] = A[i] * 2.0
+    for i in range(512):
+        B[i] = H_1[i]
+    G = T.decl_buffer((512,), "float32", data=H)
+    for i in range(512):
+        G[i] = B[i] + 1.0
+    for i in range(512):
+        A[i] = G[i]
     """
     known = _sizes_known(func)
     lives = Lifetimes(func.body, lambda a: _may_share(a, known))

@@ -129,6 +129,32 @@ def swizzle_storage(func: PrimFunc) -> PrimFunc:
     For rows of 128 bytes or a multiple; shorter rows, with fewer pieces, share a permutation by two or four.
     The addresses of ``ptx_ldmatrix`` are adapted. Raises ``BuildError`` for rows without such pieces, and for
     operations that need unpermuted rows (``wmma``).
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8, 32), "float32")):
+    ...     with T.block(""):
+    ...         T.reads(A[0:8, 0:32])
+    ...         T.writes()
+    ...         S = T.alloc_buffer((8, 32), "float32", scope="shared")
+    ...         for i, j in T.grid(8, 32):
+    ...             with T.block(""):
+    ...                 T.reads(A[i, j])
+    ...                 T.writes(S[i, j])
+    ...                 T.block_attr({"buffer_swizzle": [0]})
+    ...                 S[i, j] = A[i, j]
+    ... ''')
+    >>> tir.transform.swizzle_storage(f).body
+    with T.block("block"):
+        T.reads(A[0:8, 0:32])
+        T.writes()
+        S = T.alloc_buffer((8, 32), "float32", scope="shared")
+        for i, j in T.grid(8, 32):
+            with T.block("block_1"):
+                T.reads(A[i, j])
+                T.writes(S[i, j])
+                S[i, j ^ i * 32 // 32 % 8 * 4] = A[i, j]
     """
     swizzles = _asked(func.body)
     if not swizzles:

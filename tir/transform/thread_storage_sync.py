@@ -308,6 +308,22 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     as late as possible; loops include the conflicts with their next iteration, buffers that share memory count as one.
     A divergent condition is moved into the parts that a barrier separates. Raises ``BuildError`` if a barrier is needed
     that not all threads would reach.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 32) as tx:
+    ...         S = T.allocate([32], "float32", "shared")
+    ...         S[tx] = A[tx]
+    ...         B[tx] = S[31 - tx]
+    ... ''')
+    >>> tir.transform.thread_storage_sync(f).body
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.allocate([32], "float32", "shared")
+    S[tx] = A[tx]
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = S[31 - tx]
     """
 
     def visit(s: Any) -> Any:

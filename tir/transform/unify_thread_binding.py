@@ -138,5 +138,21 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
     sequence, become one; a store to shared or global memory outside the loops of an axis is done by the axis' first
     thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` if loops of one axis have
     different extents, or an extent depends on something inside the kernel.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for b in T.thread_binding(1, thread="blockIdx.x"):
+    ...         for i in T.thread_binding(8, thread="threadIdx.x"):
+    ...             A[i] = 1.0
+    ...         for j in T.thread_binding(8, thread="threadIdx.x"):
+    ...             B[j] = 2.0
+    ... ''')
+    >>> tir.transform.unify_thread_binding(f).body
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            A[i] = T.float32(1)
+            B[i] = T.float32(2)
     """
     return func.with_body(flat(_Unifier(func).visit(func.body, ())[0]))

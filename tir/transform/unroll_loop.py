@@ -94,6 +94,17 @@ def unroll_loop(
     ``pragma_unroll_explicit`` 0 they are only marked, for the code generator. A nest that would make more than
     ``max_copies`` statements stays a loop, marked for the code generator; one that would make more than ``MAX_COPIES``
     a serial loop, with the reason in its annotation ``rolled_because``.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     for j in T.unroll(2):
+    ...         A[j] = 1.0
+    ... ''')
+    >>> tir.transform.unroll_loop(f).body
+    A[0] = T.float32(1)
+    A[1] = T.float32(1)
     """
     body, _, _ = _Unroller(max_copies, auto_max_step, explicit).visit(func.body)
     return func.with_body(body)

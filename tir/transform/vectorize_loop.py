@@ -310,5 +310,15 @@ def vectorize_loop(func: PrimFunc, masks: bool = False) -> PrimFunc:
     Anything without a vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A
     vectorized loop whose extent is not constant is unchanged. With ``masks`` a condition that differs between lanes
     becomes a vector condition, which masks loads and stores.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in T.vectorized(8):
+    ...         B[i] = A[i] * 2.0
+    ... ''')
+    >>> tir.transform.vectorize_loop(f).body
+    B[0:8] = A[0:8] * T.Broadcast(T.float32(2), 8)
     """
     return func.with_body(rewrite(func.body, lambda item: _vectorize(item, masks)))

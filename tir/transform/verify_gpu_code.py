@@ -73,6 +73,18 @@ def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
 
     Raises ``BuildError`` for too many threads in a block or blocks in a grid, an unknown number of threads, and vector
     accesses wider than 16 bytes. Shared memory is checked when it is planned (:func:`plan_shared_memory`).
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((2048,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 2048) as tx:
+    ...         A[tx] = 1.0
+    ... ''')
+    >>> tir.transform.verify_gpu_code(f)
+    Traceback (most recent call last):
+        ...
+    tir.errors.BuildError: f: 2048 threads in a block, 2048 (threadIdx.x), exceed the limit of 1024; split by less
     """
     where = Target.of(target)
     for kernel in kernels_of(func.body):

@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_SUBMODULES})
+    return sorted({*_LAZY, *_SUBMODULES})
 
 
 class _Tune(types.ModuleType):

@@ -22,6 +22,12 @@ class DaskRunner:
     Start workers with ``--resources "measure=1"`` and ``resources={"measure": 1}`` here to keep other tasks off those
     machines. A worker that is killed loses nothing: its candidates go to another, and after ``retries`` times they are
     rows with the status ``crashed``. Only this side writes records; use workers of one kind, as their times are compared.
+    Raises ``TirError`` without the package distributed.
+
+    >>> import tir
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> runner = tir.tune.DaskRunner(Client("tcp://scheduler:8786"))  # doctest: +SKIP
+    >>> found = tir.tune(tir.library.rows.softmax(1024, 1000), trials=64, runner=runner)  # doctest: +SKIP
     """
 
     def __init__(

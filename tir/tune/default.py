@@ -6,7 +6,7 @@ from typing import Any
 
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
-from .space import space_of
+from .space import Space, space_of
 
 
 def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
@@ -14,7 +14,8 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
 
     On a CPU: producers are inlined where that repeats no work, loops are vectorized along contiguous memory, reductions
     become independent partial results in vectors, and large nests run on all cores. On a GPU (``"cuda"``,
-    ``"cuda-sim"``): loops are bound to blocks and threads. Blocks that no rule knows stay as they are.
+    ``"cuda-sim"``): loops are bound to blocks and threads. Blocks that no rule knows stay as they are; a rule that raises
+    anything but a refused step is left out, with a ``RuntimeWarning``.
 
     >>> import tir
     >>> from tir.library import elementwise
@@ -22,7 +23,11 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
     >>> [b.name for b in sch.get_child_blocks("root")]
     ['out']
     """
-    space = space_of(target)
+    return likeliest(mod, space_of(target))
+
+
+def likeliest(mod: PrimFunc | IRModule, space: Space) -> Schedule:
+    """The likeliest result of every rule of ``space``, for every function of ``mod``."""
     sch = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
     if len(sch.mod) == 1:
         return space.first(sch)

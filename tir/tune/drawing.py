@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
 from math import log
 from typing import Any
 
@@ -16,11 +16,14 @@ from ..function import IRModule
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry, replay_steps
 from ..target import Target
+from .faults import Faults
 from .ranking import Ranked, ranked, samplings
 from .space import Space as RuleSpace
+from .space import as_schedule
 
 SKETCHES = 6  # attempts at different results of the rules
 ALIKE = 0.6  # share of the steps of two traces that are the same where one is made from the other
+POINTS = 256  # schedules on the way that are kept
 SURPRISE = 4  # one of so many schedules is not the next best one, but any
 
 
@@ -28,11 +31,12 @@ class Source(ABC):
     """The schedules of a program that a search chooses from.
 
     ``enough`` are drawn before the first is measured; ``ordered`` says that they are measured in the order in which they
-    are drawn.
+    are drawn. What is raised while they are made is noted in ``faults``.
     """
 
     enough = 300
     ordered = False
+    faults: Faults
 
     @abstractmethod
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
@@ -62,18 +66,26 @@ class FunctionSource(Source):
         self.function, self.mod, self.target = function, mod, target
         self.refused = 0
         self.error: TirError | None = None
+        self.faults = Faults()
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
         for _ in range(count):
-            sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            try:
-                made = self.function(sch)
-            except TirError as error:
-                self.refused += 1
-                self.error = error
-                continue
+            yield from self._made(
+                Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
+            )
+
+    def _made(self, sch: Schedule) -> list[Schedule]:
+        """What the function makes of a new schedule; nothing if it raises."""
+        try:
+            made = self.function(sch)
             found = sch if made is None else made
-            yield from found if isinstance(found, (list, tuple)) else [found]
+            return [as_schedule(one) for one in (found if isinstance(found, (list, tuple)) else [found])]
+        except TirError as error:
+            self.refused += 1
+            self.error = error
+        except Exception as error:
+            self.faults.add("the space", error)
+        return []
 
 
 class RuleSource(Source):
@@ -88,6 +100,7 @@ class RuleSource(Source):
 
     def __init__(self, space: RuleSpace, mod: IRModule, model: Callable[[Schedule], float | None] = lambda sch: None):
         self.space, self.mod, self.target, self.model = space, mod, space.env.target, model
+        self.faults = space.faults
         self.considered = 0  # schedules to draw from, once there are any
         self._found: list[Schedule] = []
         self._replays: list[Replays] = []
@@ -127,7 +140,7 @@ class RuleSource(Source):
         """What the rules make of the program, drawn once."""
         if not self._found:
             self._found = self._made(generator, SKETCHES)
-            self._replays = [Replays(sch.trace, self.mod, self.target) for sch in self._found]
+            self._replays = [Replays(sch.trace, self.mod, self.target, self.faults) for sch in self._found]
         return self._found
 
     def _made(self, generator: random.Random, tries: int) -> list[Schedule]:
@@ -141,35 +154,61 @@ class RuleSource(Source):
 
 
 class Replays:
-    """Schedules of ``mod`` by a trace with other decisions. What comes before the first decision is replayed once."""
+    """Schedules of ``mod`` by a trace with other decisions. What several of them have in common, up to the first decision
+    that differs, is replayed once. What steps raise, other than that they are refused, is noted in ``faults``."""
 
-    def __init__(self, trace: Trace, mod: IRModule, target: Target):
+    def __init__(self, trace: Trace, mod: IRModule, target: Target, faults: Faults | None = None):
         self.trace = trace
-        first = next((n for n, step in enumerate(trace.steps) if "decision" in step.args), len(trace))
-        self._begin, self._rest = trace.steps[:first], trace.steps[first:]
+        at = [n for n, step in enumerate(trace.steps) if "decision" in step.args]
+        self._parts = [trace.steps[begin:end] for begin, end in zip([0, *at], [*at, len(trace)])]
         self._mod, self._target = mod, target
-
-    @cached_property
-    def _begun(self) -> tuple[Schedule, dict[Any, Any]] | None:
-        """The schedule before the first decision, with its handles; None if a step is refused."""
-        sch, handles = Schedule(self._mod, target=self._target, error_render_level="none"), {}
-        try:
-            replay_steps(self._begin, sch, handles)
-        except TirError:
-            return None
-        return sch, handles
+        self._faults = Faults() if faults is None else faults
+        self._made: dict[tuple[str, ...], _Point | None] = {}  # by decisions; None where a step is refused
 
     def decided(self, decisions: Sequence[Any], seed: int = 0) -> Schedule | None:
-        """With these decisions; None where a step is refused."""
-        if self._begun is None:
-            return None
-        sch, rest = self._begun[0].copy(), iter(decisions)
-        sch.seed(seed)
+        """With these decisions, of which None is drawn anew; None where a step is refused."""
+        drawn = next((n for n, d in enumerate(decisions) if d is None), len(decisions))
+        point = self._point(tuple(decisions[:drawn]))
+        for number in range(drawn, len(decisions)):
+            point = point and self._next(point, number + 1, decisions[number], seed if number == drawn else None)
+        return point and point.sch.copy()
+
+    def _point(self, decisions: tuple[Any, ...]) -> _Point | None:
+        """The schedule with the first decisions, before the one after them."""
+        key = tuple(map(str, decisions))
+        if key not in self._made:
+            if decisions:
+                before = self._point(decisions[:-1])
+                made = before and self._next(before, len(decisions), decisions[-1])
+            else:
+                begin = Schedule(self._mod, seed=0, target=self._target, error_render_level="none")
+                made = self._next(_Point(begin, {}), 0, None)
+            if len(self._made) >= POINTS:
+                self._made.pop(next(iter(self._made)))
+            self._made[key] = made
+        return self._made[key]
+
+    def _next(self, point: _Point, part: int, decision: Any, seed: int | None = None) -> _Point | None:
+        """``point`` with the steps from a decision to the next one."""
+        sch, handles = point.sch.copy(), dict(point.handles)
+        if seed is not None:
+            sch.seed(seed)
         try:
-            replay_steps(self._rest, sch, dict(self._begun[1]), lambda *_: next(rest))
+            replay_steps(self._parts[part], sch, handles, lambda *_: decision)
         except TirError:
             return None
-        return sch
+        except Exception as error:
+            self._faults.add("a schedule with other decisions", error)
+            return None
+        return _Point(sch, handles)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A schedule on the way, and its handles for those of the trace."""
+
+    sch: Schedule
+    handles: dict[Any, Any]
 
 
 def neighbouring_decisions(trace: Trace) -> Iterator[list[Any]]:

@@ -10,8 +10,9 @@ from typing import Any
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
-from .default import default
+from .default import likeliest
 from .drawing import FunctionSource, RuleSource, Source
+from .faults import Fault
 from .progress import duration
 from .ranking import samplings
 from .records import Records
@@ -23,10 +24,10 @@ from .space import space_of
 
 class Explanation:
     """Candidates of a program, best prediction first: it prints as a table. ``refused`` counts by rule the schedules of
-    which a step was refused."""
+    which a step was refused, ``faults`` are other errors that were raised."""
 
-    def __init__(self, candidates: Sequence[Trial], drawn: int, refused: dict[str, int]):
-        self.candidates, self.drawn, self.refused = list(candidates), drawn, refused
+    def __init__(self, candidates: Sequence[Trial], drawn: int, refused: dict[str, int], faults: Sequence[Fault]):
+        self.candidates, self.drawn, self.refused, self.faults = list(candidates), drawn, refused, list(faults)
 
     def __repr__(self) -> str:
         lines = [f"{self.drawn} candidates; the first {len(self.candidates)}:"]
@@ -39,6 +40,7 @@ class Explanation:
                 lines.append(f"     {step.name}: {step.args['decision']} of {_choices(step.args)}")
         if self.refused:
             lines.append("refused: " + ", ".join(f"{name} {count}" for name, count in self.refused.items()))
+        lines += [f"raised by {fault.where} ({fault.count} times): {fault.error}" for fault in self.faults]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -72,7 +74,7 @@ def explain(
     search = Search(
         Problem(module, where),
         source,
-        lambda: default(module, where),
+        lambda: likeliest(module, rules),
         predict,
         Unmeasured(predict),
         Records(None),
@@ -82,11 +84,11 @@ def explain(
         now=lambda: 0.0,
         tell=lambda *_: None,
     )
-    found = [search.candidate(default(module, where), "default")]
+    found = [search.candidate(likeliest(module, rules), "default")]
     found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]
     ordered = [*candidates[:1], *diverse(candidates[1:])]
-    return Explanation(ordered[:count], len(candidates), dict(rules.dropped))
+    return Explanation(ordered[:count], len(candidates), dict(rules.dropped), list(source.faults))
 
 
 def _choices(args: Any) -> str:

@@ -30,6 +30,7 @@ from ..testing.product_programs import products
 from ..testing.programs import random_program
 from ..testing.refusal_audit import without_names
 from ..testing.tensor_programs import stages
+from .default import likeliest
 from .drawing import Replays, RuleSource, Source
 from .ranking import samplings
 from .records import Records
@@ -79,7 +80,7 @@ class AnySource(Source):
     enough = 6
 
     def __init__(self, space: Space, mod: IRModule):
-        self.space, self.mod = space, mod
+        self.space, self.mod, self.faults = space, mod, space.faults
         self.left = 2 * TRIALS  # of a small program many draws are the same
 
     def draw(self, generator: random.Random, count: int) -> Iterator[Schedule]:
@@ -90,7 +91,7 @@ class AnySource(Source):
             begin = Schedule(self.mod, seed=generator.getrandbits(31), target=target, error_render_level="none")
             trace = self.space.schedule(begin, generator.randrange).trace
             values = [generator.randrange(len(step.args["candidates"])) for step in samplings(trace)]
-            made = Replays(trace, self.mod, target).decided(values)
+            made = Replays(trace, self.mod, target, self.faults).decided(values)
             if made is not None:
                 yield made
 
@@ -161,6 +162,8 @@ def _run_search(mod: IRModule, target: Target, seed: int, runner: Comparing, rep
         while len(search.trials) < trials and not search.reason:
             search.step(trials - len(search.trials))
         report.candidates.update(t.origin for t in search.trials)
+        for fault in search.source.faults:
+            raise AssertionError(f"{fault.where} raised\n{fault.traceback}")
         _check_records(search)
 
 
@@ -170,11 +173,8 @@ def _search(mod: IRModule, target: Target, seed: int, runner: Comparing, records
     space = Space(env, [_counted(one, report) for one in rules_of(target)])
     source = random.Random(seed + 1).choice((AnySource, RuleSource))(space, mod)
 
-    def default() -> Schedule:
-        return space.first(Schedule(mod, seed=0, target=target, error_render_level="none"))
-
     return Search(
-        Problem(mod, target), source, default, usual_model(space), runner, records, "none", seed=seed, run=0,
+        Problem(mod, target), source, lambda: likeliest(mod, space), usual_model(space), runner, records, "none", seed=seed, run=0,
         now=lambda: 0.0, tell=lambda search, trial: None, batch=4, patience=TRIALS,
     )  # fmt: skip
 

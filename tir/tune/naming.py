@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from ..canonical import canonical
@@ -10,6 +11,8 @@ from ..schedule import Schedule, Trace
 from ..schedule.renamed import replay_renamed
 from ..target import Target
 from .record import digest, split_decisions, with_decisions
+
+_log = logging.getLogger(__name__)
 
 
 class Naming:
@@ -30,12 +33,17 @@ class Naming:
     def schedule(self, trace: list[Any], target: Target) -> Schedule | None:
         """What a trace of the canonical program makes of this one; None if it makes nothing.
 
-        A record may be of another version, or damaged: whatever it raises says that it is of no use.
+        A record may be of another version, or damaged: whatever it raises says that it is of no use, and is logged.
         """
         try:
             return Trace.from_json(self.own(trace)).replay(self.mod, target=target, error_render_level="none")
-        except Exception:
+        except Exception as error:
+            self.log_unusable(error)
             return None
+
+    def log_unusable(self, error: Exception) -> None:
+        """Tell why a stored trace is of no use to the program."""
+        _log.info("a stored trace is of no use to %s: %s: %s", ", ".join(self.mod), type(error).__name__, error)
 
     def _translated(self, way: str, trace: list[Any], old: IRModule, new: IRModule) -> list[Any]:
         sketch, decisions = split_decisions(trace)

@@ -58,7 +58,7 @@ class Trials(Sequence[Trial]):
         """The cells, as text."""
         return [
             (
-                str(t.number),
+                str(t.number) if t.number >= 0 else "-",
                 t.origin,
                 t.status,
                 duration(t.seconds),
@@ -84,6 +84,11 @@ class Result:
 
     ``measured`` is false where nothing could be run (no GPU), and the order is the model's guess. ``interrupted``: it was
     ended from the keyboard; the same call with the same database goes on.
+
+    >>> import tir
+    >>> result = tir.tune(tir.library.elementwise.scale_add(64), "cuda", trials=2, verbose=False)
+    >>> result.interrupted, len(result.trials) > 0, type(result.best).__name__
+    (False, True, 'Schedule')
     """
 
     def __init__(
@@ -123,8 +128,9 @@ class Result:
 
     @property
     def trials(self) -> Trials:
-        """Every trial, as a table."""
-        return Trials([trial for one in self.tuned for trial in one.search.trials])
+        """Every trial, as a table; behind them a row, with its traceback, for each error that rules or a space raised."""
+        searches = [one.search for one in self.tuned]
+        return Trials([t for s in searches for t in s.trials] + [t for s in searches for t in s.raised])
 
     @property
     def best_seconds(self) -> float:
@@ -162,6 +168,8 @@ class Result:
                 lines.append(f"  {default.seconds / search.least:.2f} times as fast as the default schedule")
             if search.reason:
                 lines.append(f"  ended: {search.reason}")
+            for fault in search.source.faults:
+                lines.append(f"  {fault.where} raised {fault.error}")
         if self.interrupted:
             lines.append("interrupted: the same call with the same database goes on")
         return lines

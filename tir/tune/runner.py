@@ -17,6 +17,8 @@ from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
 from .reference import in_order
 
+ATTEMPTS = 3  # at running the unscheduled program in a process that ends
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -53,6 +55,10 @@ class Measurement:
     ``status``: ``ok``; ``censored`` (so much slower than the best that it was timed only once or twice);
     ``wrong`` (another result than the unscheduled program's), ``crashed``, ``timeout``, ``build`` (it could not be
     built) or ``refused`` (its schedule could not be made): ``error`` says more. ``load`` is the system's load average.
+
+    >>> from tir.tune import Measurement
+    >>> Measurement(0, "ok", 0.002, times=(0.002, 0.003)).ok, Measurement(1, "timeout").seconds
+    (True, inf)
     """
 
     number: int
@@ -117,6 +123,10 @@ class LocalRunner:
     times the best known time, and at least ``timeout``. ``memory`` limits each process, in bytes (by default the
     machine's memory; a GPU's programs have none). ``rounds`` is the most times a candidate is timed, ``seconds`` about
     how long.
+
+    >>> import tir
+    >>> runner = tir.tune.LocalRunner(timeout=1.0, rounds=3)
+    >>> runner.close()  # ends its child processes; tir.tune(…, runner=runner) uses it
     """
 
     def __init__(
@@ -224,8 +234,21 @@ class LocalRunner:
 
     def _ready(self) -> Child:
         """The child that runs candidates, with the task loaded. Raises ``ChildFailed`` or ``CandidateFailed`` if the
-        unscheduled program cannot be run."""
-        child, problem = self._children[0], self._problem
+        unscheduled program cannot be run; a child that ends meanwhile may have been killed by somebody else, so that others
+        try again."""
+        failed = 0
+        while True:
+            try:
+                return self._with_task(self._children[0])
+            except ChildFailed as error:
+                self._replace(0)
+                failed += 1
+                if error.status == "timeout" or failed == ATTEMPTS:
+                    raise
+
+    def _with_task(self, child: Child) -> Child:
+        """``child`` with the task loaded."""
+        problem = self._problem
         assert problem is not None
         if child.task is not problem:
             about = {
@@ -236,11 +259,7 @@ class LocalRunner:
                 "serial": problem.threads == 1,
                 "cold": problem.cold,
             }
-            try:
-                made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
-            except ChildFailed:
-                self._replace(0)
-                raise
+            made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
             self._reference_seconds = made["seconds"]
             child.task = problem
             child.loaded.clear()

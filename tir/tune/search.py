@@ -17,6 +17,7 @@ from ..equal import structural_digest
 from ..errors import TirError
 from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
+from .faults import Fault
 from .learner import expected_improvement, learner
 from .model import Roofline, roofline
 from .naming import Naming
@@ -201,11 +202,27 @@ class Search:
         described = self.source.describe(sch)
         if described is not None:
             made.sketch, made.decisions = DESCRIBED, described
-        found = self.model(sch)
+        found = self._predicted(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
             self.floor = max(self.floor, found.floor)
         return made
+
+    def _predicted(self, sch: Schedule) -> Predicted | None:
+        """What the model says of a schedule; nothing if it raises."""
+        try:
+            return self.model(sch)
+        except Exception as error:
+            self.source.faults.add("the model", error)
+            return None
+
+    @property
+    def raised(self) -> list[Trial]:
+        """A row for each kind of error that rules, the space or the model raised: none was measured, each has its traceback."""
+        return [
+            Trial(-1, Schedule(self.problem.mod), fault.where, None, "", [], result=_refused(fault))
+            for fault in self.source.faults
+        ]
 
     def _add(self, trial: Trial) -> None:
         trial.number = len(self.trials)
@@ -275,7 +292,7 @@ class Search:
     def _replays(self, parent: Trial, options: Iterable[Sequence[Any]], origin: str, count: int) -> list[Trial]:
         """New candidates by the trace of ``parent`` with other decisions."""
         found: list[Trial] = []
-        replays = Replays(parent.schedule.trace, self.problem.mod, self.problem.target)
+        replays = Replays(parent.schedule.trace, self.problem.mod, self.problem.target, self.source.faults)
         for decisions in options:
             key = parent.sketch + digest(list(decisions))
             if key in self._tried:
@@ -455,6 +472,11 @@ def _better(old: Measurement | None, new: Measurement) -> Measurement | None:
     if old is None:
         return new
     return replace(old, seconds=min(old.seconds, new.seconds), times=(*old.times, *new.times))
+
+
+def _refused(fault: Fault) -> Measurement:
+    """What a fault is as a row of trials."""
+    return Measurement(-1, "refused", error=f"raised {fault.count} times: {fault.traceback}")
 
 
 def diverse(drawn: Sequence[Trial]) -> list[Trial]:

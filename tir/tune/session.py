@@ -19,7 +19,7 @@ from ..function import IRModule, PrimFunc
 from ..schedule import Schedule, Trace
 from ..target import Target
 from ..target import threads as usual_threads
-from .default import default
+from .default import default, likeliest
 from .drawing import FunctionSource, RuleSource, Source
 from .gpu_model import Used, predict_kernels
 from .machine import about_machine, machine_key
@@ -182,7 +182,7 @@ class _Plan:
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
         search = Search(
-            problem, source, lambda: default(task.mod, self.target), self.model or usual_model(rules), self.runner,
+            problem, source, lambda: likeliest(task.mod, rules), model, self.runner,
             self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
             fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
         )  # fmt: skip

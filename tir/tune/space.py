@@ -23,6 +23,7 @@ from ..analysis.index import index_of
 from ..errors import ScheduleError
 from ..schedule import Schedule
 from ..target import Target, threads
+from .faults import Faults
 
 GPUS = ("cuda", "cuda-sim")  # kinds of targets
 PARALLEL = 1 << 20  # operations for which starting threads pays off
@@ -32,7 +33,13 @@ ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as oft
 @dataclass(frozen=True)
 class Env:
     """What a schedule is for: the ``target``, the rates and sizes of its caches, the number of threads, and the number of
-    operations from which on they are started."""
+    operations from which on they are started.
+
+    >>> import tir
+    >>> env = tir.tune.Env.of("llvm -num-cores=2")
+    >>> env.threads, env.target.kind, env.lanes(32) >= 1
+    (2, 'llvm', True)
+    """
 
     target: Target
     machine: Machine
@@ -144,11 +151,13 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
 
 @dataclass
 class Space:
-    """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused."""
+    """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused; ``faults`` are the
+    other errors that rules raised."""
 
     env: Env
     rules: list[Rule]
     dropped: dict[str, int] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
 
     def forks(self, one: Rule, sch: Schedule, block: str) -> list[Schedule]:
         """What a rule makes of a block; schedules of which a step is refused are left out and counted."""
@@ -170,21 +179,31 @@ class Space:
         return sch
 
     def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
-        return self._tried(one, lambda: one.apply(sch, block, self.env)) or ()
+        return self._tried(one, lambda: list(one.apply(sch, block, self.env) or ())) or ()
 
     def _made(self, one: Rule, fork: Fork) -> Schedule | None:
-        return fork if isinstance(fork, Schedule) else self._tried(one, fork)
+        return self._tried(one, lambda: as_schedule(fork() if callable(fork) else fork))
 
     def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
+        """What a rule makes; None if it raises, which is noted whatever it is."""
         try:
             return call()
         except ScheduleError:
             self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
-            return None
+        except Exception as error:
+            self.faults.add(f"rule {one.name}", error)
+        return None
 
     def first(self, sch: Schedule) -> Schedule:
         """``sch`` with the likeliest result of every rule."""
         return self.schedule(sch, lambda count: 0)
+
+
+def as_schedule(made: Any) -> Schedule:
+    """``made`` if it is a schedule. Raises ``TypeError`` for what a rule or a space returned instead."""
+    if not isinstance(made, Schedule):
+        raise TypeError(f"it returned {made!r}, where a schedule is wanted")
+    return made
 
 
 def block_names(sch: Schedule) -> list[str]:

@@ -20,6 +20,9 @@ from ..errors import TirError
 from ..schedule import Schedule
 from ..schedule.handles import LoopRV
 from .drawing import Source
+from .faults import Faults
+
+TRIED = 1000  # configurations of which the first that can be scheduled is trial 0
 
 
 @dataclass(frozen=True)
@@ -344,6 +347,8 @@ class TemplateSource(Source):
         self.template, self.args, self.ordered = one, tuple(args), order == "grid"
         self.space = knobs_of(one, args)
         self.wanted: dict[int, dict[str, int]] = {}  # by the identity of a schedule, which `_kept` keeps alive
+        self.faults = Faults()
+        self._refused: TirError | None = None  # the last
         self._kept: list[Schedule] = []
         self._drawn: set[int] = set()
         self._at = 0
@@ -383,8 +388,16 @@ class TemplateSource(Source):
         return found
 
     def default(self) -> Schedule:
-        """The first value of each knob."""
-        return next(self._made(dict.fromkeys(self.space.space_map, 0)))
+        """The first value of each knob; where a step of that is refused, the first configuration of which none is. Raises
+        ``TirError`` if there is no such among the first ``TRIED``."""
+        numbers = range(min(len(self.space), TRIED))
+        made = next((sch for number in numbers for sch in self._made(self._config(number))), None)
+        if made is None:
+            raised = "".join(f"; {fault.where} raised {fault.error}" for fault in self.faults)
+            raise TirError(
+                f"no configuration of template {self.template.name} makes a schedule: {self._refused}{raised}"
+            )
+        return made
 
     def _config(self, number: int) -> dict[str, int]:
         wanted: dict[str, int] = {}
@@ -395,7 +408,11 @@ class TemplateSource(Source):
     def _made(self, wanted: dict[str, int]) -> Iterator[Schedule]:
         try:
             sch = self.template.schedule(self.args, Config(wanted))
-        except TirError:
+        except TirError as error:
+            self._refused = error
+            return
+        except Exception as error:
+            self.faults.add(f"template {self.template.name}", error)
             return
         self.wanted[id(sch)] = wanted
         self._kept.append(sch)

@@ -57,7 +57,8 @@ def transferred(
     try:
         trace = Trace.from_json(record.trace)
         return source.nearest(trace, generator) or _replayed(trace, naming, target, generator.getrandbits(31))
-    except Exception:  # whatever a damaged record raises
+    except Exception as error:  # whatever a damaged record raises
+        naming.log_unusable(error)
         return None
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear
-from ...buffer import Range
+from ...buffer import Range, ends_of
 from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import Memo
-from ...visit import substitute, walk
+from ...visit import nodes_of, substitute
 from .statements import Access, Loop, Statement
 
 
@@ -35,7 +35,7 @@ class AffineForms:
     def __init__(self, unit: Statement):
         self.unit = unit
         self.values: Mapping[Var, Expr] = dict(unit.inner)
-        self.ends: dict[Var, tuple[int, int] | None] = {v: Range(low, n).ends() for v, low, n in unit.loops}
+        self.ends: dict[Var, tuple[int, int] | None] = {v: ends_of(low, n) for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
         self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
 
@@ -164,10 +164,10 @@ _TOLD_APART: Memo[dict[tuple[int, ...], tuple[Any, frozenset[Var]]]] = Memo()
 
 
 def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var]:
-    used = {n for i in indices for n in walk(i) if isinstance(n, Var)}
+    used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}
-    if any(n in own for _, low, size in loops for e in (low, size) for n in walk(e)):
+    if any(n in own for _, low, size in loops for e in (low, size) for n in nodes_of(e)):
         return frozenset()
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
@@ -185,9 +185,11 @@ def tells_instance(unit: Statement, access: Access) -> bool:
     values = dict(zip(unit.coords, unit.values))
     indices: Sequence[Expr] = [substitute(i, values) for i in access.indices]
     domains = {v: Range(low, extent) for v, low, extent in unit.loops}
-    told = {n for i in indices for n in walk(i) if isinstance(n, Var)}
-    asked = {n for e in unit.values for n in walk(e) if isinstance(n, Var) and n in domains}
+    told = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
+    asked = {n for e in unit.values for n in nodes_of(e) if isinstance(n, Var) and n in domains}
     used = {v: r for v, r in domains.items() if v in told}
-    if not asked <= used.keys() or any(n in domains for r in used.values() for e in (r.min, r.extent) for n in walk(e)):
+    if not asked <= used.keys() or any(
+        n in domains for r in used.values() for e in (r.min, r.extent) for n in nodes_of(e)
+    ):
         return False
     return isinstance(detect_iter_map(indices, used, check="bijective"), IterMap)

@@ -18,7 +18,7 @@ from ...expr import EQ, TRUE, Expr, IntImm, Ramp, Var, is_const, logical_and
 from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BufferStore, For, While
-from ...visit import substitute, uses_var, walk
+from ...visit import contains, nodes_of, substitute, uses_var
 from .oracle import PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .order import shared_order
 from .relations import (
@@ -188,7 +188,7 @@ class InitializedInIteration(_Initialization):
     def _body(self) -> list[Statement] | None:
         """The statements of an iteration; None if a trip count is unknown."""
         body = self.loops[-1].body
-        return None if any(isinstance(n, While) for n in walk(body)) else self._users(bare_statements_of(body))
+        return None if contains(body, While) else self._users(bare_statements_of(body))
 
     @tier(Tier.ITERATOR_MAP)
     def by_boxes(self) -> Verdict:
@@ -248,7 +248,7 @@ class _Filled:
         self.writer, self.store, self.reader, self.names = writer, store, reader, names
         order = shared_order(writer.time, reader.time)
         self.shared = order[0] if order is not None and order[1] else None
-        tied = {v for g in writer.guards if isinstance(g, EQ) and isinstance(g.b, IntImm) for v in walk(g.a)}
+        tied = {v for g in writer.guards if isinstance(g, EQ) and isinstance(g.b, IntImm) for v in nodes_of(g.a)}
         self.start: dict[Var, Expr] = {v: low for v, low, _ in writer.loops if v in tied}
         self.around = {v for v in self.shared or () if v not in self.start}
         self.free = {v: Range(low, n) for v, low, n in writer.loops if v not in self.around and v not in self.start}

@@ -15,7 +15,7 @@ from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..index import index_of
 from ..privatization import private_buffers
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from ..structure import is_nest_of_blocks, is_steered_by_memory
+from ..structure import is_nest_of_blocks, loops_below
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
@@ -71,8 +71,8 @@ class LoopIndependent(Question):
             return NOT_SHOWN
         blocks = index.blocks_below(place)
         for ref in blocks:
-            inside = [p.node for p in ref.loops() if place in p.ancestors()]
-            if is_steered_by_memory(ref.node, inside) or not distinguishes_iterations(ref.node, self.loop, inside):
+            inside = [p.node for p in loops_below(ref, place)]
+            if not distinguishes_iterations(ref.node, self.loop, inside):
                 return NOT_SHOWN
         return PROVED if blocks and are_disjoint([ref.block for ref in blocks]) else NOT_SHOWN
 

@@ -146,7 +146,7 @@ class Question:
     def _decide(self) -> Verdict:
         global _depth, _explaining
         if not _depth:
-            _explaining = config.current().explain
+            _explaining = config.explains()
         _depth += 1
         try:
             return self._by_tiers()

@@ -12,7 +12,7 @@ from ...op import is_pure
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
-from ...visit import walk
+from ...visit import nodes_of, walk
 from ..contents import has_blocks, kept_members
 from ..effects import effects
 from ..structure import path_to
@@ -416,7 +416,7 @@ def moved_condition(before: Statement, after: Sequence[Statement], written: Coll
     for run in after:
         moved = (before.asked ^ run.asked).intersection(written)
         for condition in (*before.guards, *run.guards) if moved else ():
-            if any(isinstance(n, BufferLoad) and n.buffer.data in moved for n in walk(condition)):
+            if any(isinstance(n, BufferLoad) and n.buffer.data in moved for n in nodes_of(condition)):
                 return condition
     return None
 

@@ -19,7 +19,7 @@ from ...expr import (
 from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
-from ...visit import walk
+from ...visit import nodes_of
 from ..structure import path_to
 from .statements import Access, Loop, Statement
 
@@ -149,7 +149,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
 def has_bits(access: Access) -> bool:
     """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
     parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
-    return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in walk(p))
+    return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in nodes_of(p))
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:

@@ -182,6 +182,8 @@ class _Walker:
 
     def in_loops(self, e: Expr) -> Expr:
         """``e`` with lets and block iterators substituted."""
+        if type(e) is IntImm:
+            return e
         e = self.known(e)
         return substitute(e, self.bound) if self.bound else e
 

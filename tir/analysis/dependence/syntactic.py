@@ -15,7 +15,7 @@ from ...buffer import Buffer, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
-from ...visit import accesses, uses_var, walk
+from ...visit import accesses, nodes_of, uses_var, walk
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
@@ -233,7 +233,7 @@ def _holds(region: Sequence[Range], indices: Sequence[Any], analyzer: Analyzer) 
     """Whether ``indices`` lie in ``region``, whatever their variables are."""
     return len(indices) == len(region) and all(
         not isinstance(i, (tuple, Ramp))
-        and not any(isinstance(n, BufferLoad) for n in walk(i))
+        and not has_load(i)
         and analyzer.can_prove(i >= axis.min)
         and analyzer.can_prove(i < axis.min + axis.extent)
         for i, axis in zip(indices, region)
@@ -290,7 +290,7 @@ def _is_about_elements(producer: BlockRef) -> bool:
     if is_const(producer.node.predicate, 1):
         return True
     pairs = zip(producer.block.iter_vars, producer.node.iter_values)
-    told = {n for i, v in pairs if i.iter_type != "reduce" for n in walk(v) if isinstance(n, Var)}
+    told = {n for i, v in pairs if i.iter_type != "reduce" for n in nodes_of(v) if isinstance(n, Var)}
     mine = {p.var for p in producer.loops()}
     used = list(walk(producer.node.predicate))
     return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in mine and n not in told) for n in used)

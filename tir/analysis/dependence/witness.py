@@ -7,7 +7,7 @@ from typing import Any
 
 from ...expr import BufferLoad
 from ...poly import Relation
-from ...visit import walk
+from ...visit import contains
 from .relations import why_inexact
 from .statements import Access, Statement
 
@@ -33,7 +33,7 @@ def why_unknown(sides: Sequence[tuple[Statement, Access]]) -> str | None:
             return f"what is done behind a pointer to `{access.buffer.name}` is not known"
         reason = why_inexact(unit, access)
         if reason is not None:
-            of_data = any(isinstance(n, BufferLoad) for n in walk(reason.expr))
+            of_data = contains(reason.expr, BufferLoad)
             return f"`{reason.expr!r}` depends on data" if of_data else str(reason)
     return None
 

@@ -49,6 +49,9 @@ class Keeps(enum.Flag):
     """So do threads, and the instances of statements run in the order in which they ran before."""
     LOOPS = 8
     """No loop is made, split or fused, so what could be proved about the loops' bodies still can be."""
+    FORM = 32
+    """At most annotations change, and which loops are serial, parallel, vectorized or unrolled: what is defined where, and
+    used, is as it was."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
                 raise problem.error(delta.after)
 
 
-@invariant(proof=False)
+@invariant(kept_by=Keeps.FORM, proof=False)
 def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program keeps the rules of :func:`tir.analysis.wellformed.check`. The other invariants take it to."""
     for problem in wellformed.check(after):

@@ -14,7 +14,7 @@ from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
-from ...visit import walk
+from ...visit import contains
 from ..legality import concurrent_iterations
 from . import Keeps, Problem, invariant
 from .delta import Delta
@@ -47,5 +47,5 @@ def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterato
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
     """Whether ``ref`` is the lane loop of a tensor intrinsic: its calls are executed by a warp together."""
-    calls = not index.blocks_below(ref) and not any(isinstance(n, BufferStore) for n in walk(ref.node))
+    calls = not index.blocks_below(ref) and not contains(ref.node, BufferStore)
     return calls and ref.node.kind == "thread_binding"

@@ -26,7 +26,7 @@ from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import THREADS_OWN, is_privatizable
-from ...analysis.structure import blocks_using
+from ...analysis.structure import blocks_using, vars_in
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
@@ -182,7 +182,7 @@ class _Kernels:
         """The loops that ``unit`` reduces over; one thread shares its reduction with no other."""
         iterators = (*zip(unit.coords, unit.values), *unit.inner)
         single = {v for v, ref in self.loops.items() if is_const(ref.node.extent, 1)}
-        return {v for i, e in iterators if i in self.reductions for v in _vars(e)} - single
+        return {v for i, e in iterators if i in self.reductions for v in vars_in(e)} - single
 
     def _can_be_bound(self, unit: Statement) -> bool:
         """Whether a loop of ``unit`` may still be bound to a block axis that it lacks: one of its own in the
@@ -445,10 +445,6 @@ class _FinalKernels(_Kernels):
 
 def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
     return any(a.buffer.data is buffer.data and a.write is write for a in unit.accesses)
-
-
-def _vars(e: Any) -> set[Var]:
-    return {n for n in walk(e) if isinstance(n, Var)}
 
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:

@@ -39,7 +39,7 @@ from ...expr import (
 )
 from ...script.printer import short_text
 from ...stmt import For, IfThenElse, Stmt
-from ...visit import free_vars, substitute, uses_var, walk
+from ...visit import free_vars, nodes_of, substitute, uses_var, walk
 from ..state import State
 
 
@@ -107,7 +107,7 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
             )
         if matched is None:  # about several: said again where each of its loops is the value of an iterator
             said = {v: values[n] for n, v in enumerate(block.node.iter_values) if isinstance(v, Var) and v in own}
-            if any(v in own and v not in said for v in walk(condition)):
+            if any(v in own and v not in said for v in nodes_of(condition)):
                 return None
             kept.append(substitute(condition, said))
             continue

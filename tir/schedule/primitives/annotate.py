@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
     return freeze(value)
 
 
-@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
 def annotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))
 
@@ -124,6 +124,6 @@ def _where_annotated(state: State, key: str) -> str:
     return ", ".join(found) or f"nothing; no loop and no block has an annotation {key}"
 
 
-@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
 def unannotate(state: State, plan: AnnotatePlan) -> State:
     return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))

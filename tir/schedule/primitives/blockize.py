@@ -22,12 +22,12 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_reorder, reorder
+from .reorder import plan_reorder, reorder
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,20 @@ def _check_blockize(
     extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
     iterators of extent one.
 
-    Before → after, for ``sch.blockize("ii")``::
+    Before, and after ``sch.blockize("ii")``::
 
-        for io, ii in T.grid(4, 8):              for io in range(4):
-            with T.block("B"):                       with T.block("B_o"):
-                vi = T.axis.spatial(                     vio = T.axis.spatial(4, io)
-                    32, io * 8 + ii)                     for ii in range(8):
-                B[vi] = A[vi]                                with T.block("B"):
-                                                                 vi = T.axis.spatial(8, ii)
-                                                                 B[vio * 8 + vi] = A[vio * 8 + vi]
+        for io, ii in T.grid(4, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(32, io * 8 + ii)
+                B[vi] = A[vi] * 2.0
+
+        for io in range(4):
+            with T.block("B_o"):
+                vi_o = T.axis.spatial(4, io)
+                for ii in range(8):
+                    with T.block("B"):
+                        vi_i = T.axis.spatial(8, ii)
+                        B[vi_o * 8 + vi_i] = A[vi_o * 8 + vi_i] * 2.0
 
     Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
     into an outer and an inner part.
@@ -456,7 +461,7 @@ def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:
         return (
             isinstance(item, Expr)
             and is_index(item.dtype)
-            and not any(isinstance(n, (BufferLoad, Call)) for n in walk(item))
+            and not any(isinstance(n, (BufferLoad, Call)) for n in nodes_of(item))
         )
 
     def visit(item: Any) -> Any:

@@ -30,7 +30,7 @@ from ...errors import ScheduleError, require
 from ...expr import TRUE, Expr, Var, all_of, conjuncts, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
-from ...visit import substitute, uses_var, walk
+from ...visit import contains, substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
@@ -64,12 +64,22 @@ def plan_cache_read(
     scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
     scope, or after the block that writes the buffer, in the innermost loop around both.
 
-    Before → after, for ``sch.cache_read("B", 0, "local")``::
+    Before, and after ``sch.cache_read("B", 0, "local")``::
 
-        for i in range(8):                       for ax0 in range(8):
-            B[i] = A[i] * 2.0                        A_local[ax0] = A[ax0]
-                                                 for i in range(8):
-                                                     B[i] = A_local[i] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+
+        A_local = T.alloc_buffer((8,), "float32", scope="local")
+        for ax0 in range(8):
+            with T.block("A_local"):
+                v0 = T.axis.spatial(8, ax0)
+                A_local[v0] = A[v0]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A_local[vi] * 2.0
 
     Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
     """
@@ -237,12 +247,22 @@ def plan_cache_write(
     loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
     ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
-    Before → after, for ``sch.cache_write("B", 0, "local")``::
+    Before, and after ``sch.cache_write("B", 0, "local")``::
 
-        for i in range(8):                       for i in range(8):
-            B[i] = A[i] * 2.0                        B_local[i] = A[i] * 2.0
-                                                 for ax0 in range(8):
-                                                     B[ax0] = B_local[ax0]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+
+        B_local = T.alloc_buffer((8,), "float32", scope="local")
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B_local[vi] = A[vi] * 2.0
+        for ax0 in range(8):
+            with T.block("B_local"):
+                v0 = T.axis.spatial(8, ax0)
+                B[v0] = B_local[v0]
 
     Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
     """
@@ -325,7 +345,7 @@ def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> lis
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
     """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
     a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
-    if any(isinstance(n, BlockRealize) for n in walk(block.body)):
+    if contains(block.body, BlockRealize):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
     if not stores:

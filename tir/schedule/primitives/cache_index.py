@@ -13,7 +13,7 @@ from ...errors import require
 from ...expr import BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
 from ...op import effect_of
 from ...stmt import Block, BufferStore, For, LetStmt, Stmt
-from ...visit import rewrite, substitute, walk
+from ...visit import nodes_of, rewrite, substitute, walk
 from ..build import unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -39,6 +39,8 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
 
+        index_var_0 = T.alloc_buffer((8, 8), "int32")
+        index_var_1 = T.alloc_buffer((8,), "int32")
         for ax0, ax1 in T.grid(8, 8):
             with T.block("index_0"):
                 v0, v1 = T.axis.remap("SS", [ax0, ax1])
@@ -65,7 +67,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
         chosen = _next([body, init], domains, inner, max(1, int(cse_thresh)), whole=cse_thresh == 0)
         if chosen is None:
             break
-        used = [v for v in domains if any(n is v for n in walk(chosen))]
+        used = [v for v in domains if any(n is v for n in nodes_of(chosen))]
         name = state.fresh_block_name(f"index_{len(names)}", set(names))
         shape = tuple(domains[v].extent for v in used)
         buffer = decl_buffer(shape, chosen.dtype, f"index_var_{len(names)}", scope=storage_scope)
@@ -110,7 +112,7 @@ def _indices(parts: Sequence[Any]) -> Iterator[Expr]:
 
 
 def _written(parts: Sequence[Any]) -> set[Buffer]:
-    return {n.buffer for part in parts if part is not None for n in walk(part) if isinstance(n, BufferStore)}
+    return {n.buffer for part in parts if part is not None for n in nodes_of(part) if isinstance(n, BufferStore)}
 
 
 def _next(parts: Sequence[Any], domains: Any, inner: set[Var], least: int, whole: bool) -> Expr | None:

@@ -6,31 +6,31 @@ preserves the dependences of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...analysis.accessed_regions import accessed_regions, region_in
+from ...analysis.accessed_regions import accessed_regions
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import blocks_using, top_statement
 from ...arith import Analyzer
-from ...arith.linear import linear
-from ...arith.regions import relax, union
-from ...buffer import Buffer, BufferRegion, Range
+from ...arith.regions import relax
+from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
-from ...visit import accesses, free_vars, substitute, uses_var
+from ...visit import accesses, substitute, uses_var
 from ..build import insert_before, nest
 from ..handles import Location
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import State, label
+from ._domains import accessed_box, idle_conditions, solve_domains
 from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters, with_own_conditions
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
@@ -57,13 +57,28 @@ def plan_compute_at(
     of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
     block below ``loop`` are called ``ax0``, ``ax1`` …
 
-    Before → after, for ``sch.compute_at("B", "i")``::
+    Before, and after ``sch.compute_at("H", "B.i")``::
 
-        for i, j in T.grid(8, 8):                for i in range(8):
-            B[i, j] = A[i, j] * 2.0                  for ax0 in range(8):
-        for i, j in T.grid(8, 8):                        B[i, ax0] = A[i, ax0] * 2.0
-            C[i, j] = B[i, j] + 1.0                  for j in range(8):
-                                                         C[i, j] = B[i, j] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for ax0 in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
 
     A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
     ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
@@ -94,13 +109,28 @@ def plan_reverse_compute_at(
     ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
     last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
-    Before → after, for ``sch.reverse_compute_at("C", "i")``::
+    Before, and after ``sch.reverse_compute_at("B", "H.i")``::
 
-        for i, j in T.grid(8, 8):                for i in range(8):
-            B[i, j] = A[i, j] * 2.0                  for j in range(8):
-        for i, j in T.grid(8, 8):                        B[i, j] = A[i, j] * 2.0
-            C[i, j] = B[i, j] + 1.0                  for ax0 in range(8):
-                                                         C[i, ax0] = B[i, ax0] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for j in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for ax0 in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    B[vi, vj] = H[vi, vj] + 1.0
 
     Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
     """
@@ -118,13 +148,28 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
 
     It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
-    Before → after, for ``sch.compute_root("B")``::
+    Before, and after ``sch.compute_root("H")``::
 
-        for i in range(8):                       for ax0, ax1 in T.grid(8, 8):
-            for ax0 in range(8):                     B[ax0, ax1] = A[ax0, ax1] * 2.0
-                B[i, ax0] = A[i, ax0] * 2.0      for i, j in T.grid(8, 8):
-            for j in range(8):                       C[i, j] = B[i, j] + 1.0
-                C[i, j] = B[i, j] + 1.0
+        H = T.alloc_buffer((8, 8), "float32")
+        for i in range(8):
+            for ax0 in range(8):
+                with T.block("H"):
+                    vi, vj = T.axis.remap("SS", [i, ax0])
+                    H[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((8, 8), "float32")
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [ax0, ax1])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
 
     Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
     """
@@ -238,7 +283,7 @@ def _move_producer(
         block, loop.node, _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
-    domains = _solve(block, accessed_regions(block.block)["writes"], needed)
+    domains = solve_domains(block, accessed_regions(block.block)["writes"], needed)
     first = min(position_under(loop, c) for c in consumers)
     # a later one computes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
@@ -269,7 +314,7 @@ def _move_consumer(
     )  # fmt: skip
     made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
     reads = accessed_regions(block.block)["reads"]
-    domains = _solve(block, reads, made)
+    domains = solve_domains(block, reads, made)
     last = max(position_under(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
@@ -278,11 +323,11 @@ def _move_consumer(
     at_producer = (index < 0 or last <= index) and len(producers) == 1
     move = partial(consumer_move_is_legal, block, loop, producers[0], made, when) if at_producer else None
     place = (index, last, latest, unsafe)
-    if not is_const(block.node.predicate, 1) and any(_idle(p, loop) for p in producers):
+    if not is_const(block.node.predicate, 1) and any(idle_conditions(p, loop) for p in producers):
         # loops over all threads that write it, so that they can be bound to these; the guard stays
         wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
         try:
-            return _move(state, block, loop, _solve(block, reads, wide), preserve_unit_loops, *place, when)
+            return _move(state, block, loop, solve_domains(block, reads, wide), preserve_unit_loops, *place, when)
         except ScheduleError:
             pass  # where it reads more than what they made
     try:
@@ -313,7 +358,7 @@ def _in_step(
         lambda end=end: _rebuild(  # type: ignore[misc]
             block,
             [*loop.all_loops(), loop],
-            _solve(block, accessed_regions(block.block)["reads"], made, steps, end),
+            solve_domains(block, accessed_regions(block.block)["reads"], made, steps, end),
             keep_units,
             when,
         )
@@ -383,94 +428,6 @@ def _shared_by(buffer: Buffer) -> tuple[str, ...]:
     if buffer.scope.startswith("shared"):
         return ("threadIdx.", "vthread")
     return ("threadIdx.x",) if buffer.scope == "warp" else ()
-
-
-def accessed_box(
-    loop: LoopRef,
-    blocks: Sequence[BlockRef],
-    buffer: Buffer,
-    side: str,
-    shared_by: tuple[str, ...] = (),
-    idle: bool = False,
-) -> tuple[Range, ...] | None:
-    """The box of ``buffer`` that ``blocks`` access in one iteration of ``loop``; None if they do not. Loops around that
-    are bound to axes of ``shared_by`` count with all their iterations. ``idle``: include threads under ``loop`` that
-    conditions leave idle."""
-    boxes = []
-    for ref in blocks:
-        said = conjuncts(ref.node.predicate)
-        left_out = _idle(ref, loop) if idle else []
-        condition = all_of([c for c in said if not any(c is d for d in left_out)])
-        inner: dict[Var, Range] = {}
-        for above in ref.loops():
-            if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
-                inner[above.var] = above.range
-        box = region_in(inner, ref, buffer, side, predicate=condition)
-        boxes += [] if box is None else [box]
-    if not boxes:
-        return None
-    return boxes[0] if len(boxes) == 1 else union(boxes)
-
-
-def _idle(producer: BlockRef, loop: LoopRef) -> list[Expr]:
-    """The conjuncts of the predicate of ``producer`` that leave threads under ``loop`` idle."""
-    inner = [p for p in producer.loops() if loop in p.ancestors()]
-    threads = {p.var for p in inner if p.node.thread}
-    written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
-    where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
-    others = {p.var for p in inner if not p.node.thread and any(uses_var(e, p.var) for e in where)}
-    parts = conjuncts(producer.node.predicate)
-    return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
-
-
-def _solve(
-    block: BlockRef,
-    regions: Sequence[BufferRegion],
-    wanted: Mapping[Buffer, tuple[Range, ...] | None],
-    steps: Collection[Var] = (),
-    end: int = 0,
-) -> dict[Var, Range]:
-    """For each iterator of ``block``, the values for which its access overlaps the wanted boxes; absent: its domain.
-
-    If a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
-    """
-    found: dict[Var, list[Range]] = {}
-    iters = {i.var for i in block.block.iter_vars}
-    for region in regions:
-        box = wanted.get(region.buffer)
-        if box is None:
-            continue
-        for axis, want in zip(region.region, box):
-            if steps and uses_var(want.min, steps):
-                one = const(1, axis.min.dtype)
-                axis = Range(axis.min + (axis.extent - 1) * end, one)
-            solved = _solve_axis(axis, want, iters)
-            if solved is not None:
-                found.setdefault(solved[0], []).append(solved[1])
-    return {var: ranges[0] if len(ranges) == 1 else union([(r,) for r in ranges])[0] for var, ranges in found.items()}
-
-
-def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
-    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
-    parts = linear(axis.min).in_one(iters)
-    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
-        size = axis.min.b  # e // size is in a box where e is in one size times as large
-        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
-    if parts is None or not isinstance(axis.extent, IntImm):
-        return None
-    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
-    width = axis.extent.value
-    low, high = want.min - offset, want.min + want.extent - 1 - offset
-    if scale == 1 and width == 1:
-        return var, Range(low, want.extent)
-    if scale < 0:
-        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
-        zero = const(0, low.dtype)
-        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
-    analyzer = Analyzer()
-    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
-    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
-    return var, Range(first, analyzer.simplify(last - first + 1))
 
 
 def _members(loop: LoopRef) -> tuple[Stmt, ...]:

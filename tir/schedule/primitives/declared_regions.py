@@ -44,10 +44,22 @@ def _check_annotate_buffer_access(
     ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
     region omits an element that the block accesses, later steps may be wrong.
 
-    Before → after, for ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi - 1, vi + 2)])``::
+    Before, and after ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi, vi + 2)])``::
 
-        T.reads(A[0:8])                          T.reads(A[vi - 1:vi + 2])
-                                                 T.block_attr({"explicit_read_region": [0]})
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[0:9])
+                T.writes(B[vi])
+                B[vi] = A[vi] + A[vi + 1]
+
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi : vi + 2])
+                T.writes(B[vi])
+                T.block_attr({"explicit_read_region": [0]})
+                B[vi] = A[vi] + A[vi + 1]
 
     Raises ``ScheduleError`` when the number of ranges is not the number of axes.
     """
@@ -131,9 +143,21 @@ def _check_unsafe_hide_buffer_access(
 
     Unsafe, as the name says: later steps no longer see the dependences through them.
 
-    Before → after, for ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
+    Before, and after ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
 
-        T.reads(A[vi], idx[vi])                  T.reads(A[vi])
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi], C[vi])
+                T.writes(B[vi])
+                B[vi] = A[vi] + C[vi]
+
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi])
+                T.writes(B[vi])
+                B[vi] = A[vi] + C[vi]
 
     Raises ``ScheduleError`` for a number without a region.
     """

@@ -32,15 +32,26 @@ def _check_fuse_reduction_epilogue(
     intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
     reduction, which preserves its meaning; the intermediate buffer stays.
 
-    Before → after, for ``sch.fuse_reduction_epilogue("S", "B")``::
+    Before, and after ``sch.fuse_reduction_epilogue("S", "B")``::
 
-        for i, k in T.grid(8, 4):                for i, k in T.grid(8, 4):
-            with T.block("S"):                       with T.block("S"):
-                with T.init():                           with T.init():
-                    S[i] = 0.0                               B[i] = C[i]
-                S[i] = S[i] + A[i, k]                    B[i] = B[i] + A[i, k]
+        S = T.alloc_buffer((8,), "float32")
+        for i, k in T.grid(8, 4):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0.0
+                S[vi] = S[vi] + A[vi, vk]
         for i in range(8):
-            B[i] = S[i] + C[i]
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = S[vi] + C[vi]
+
+        for i, k in T.grid(8, 4):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = C[vi]
+                B[vi] = B[vi] + A[vi, vk]
 
     Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
     epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.

@@ -19,7 +19,7 @@ from ...expr import (
 )
 from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
-from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ...visit import accesses, nodes_of, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
@@ -42,12 +42,22 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
 
     A block whose buffer nothing reads is removed.
 
-    Before → after, for ``sch.compute_inline("B")``::
+    Before, and after ``sch.compute_inline("H")``::
 
-        for i in range(8):                       for i in range(8):
-            B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+        H = T.alloc_buffer((8,), "float32")
         for i in range(8):
-            C[i] = B[i] + 1.0
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
+
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0 + 1.0
 
     Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
     another writer, or when what the block reads is overwritten before a consumer runs.
@@ -72,12 +82,22 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
 def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
-    Before → after, for ``sch.reverse_compute_inline("C")``::
+    Before, and after ``sch.reverse_compute_inline("B")``::
 
-        for i in range(8):                       for i in range(8):
-            B[i] = A[i] * 2.0                        C[i] = A[i] * 2.0 + 1.0
+        H = T.alloc_buffer((8,), "float32")
         for i in range(8):
-            C[i] = B[i] + 1.0
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
+
+        for i in range(8):
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0 + 1.0
 
     Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
     its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
@@ -174,7 +194,7 @@ def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> Non
     require(is_pure(store.value), "the value that block {0} stores has an effect", block, nodes=[block.node])
     data = store.buffer.data
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
-    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in walk(body))
+    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in nodes_of(body))
     require(
         not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block, nodes=[block.node]
     )

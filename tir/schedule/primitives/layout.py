@@ -21,7 +21,7 @@ from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import nest
 from ..invariants import Keeps
 from ..legality import require_injective, require_same_meaning
@@ -94,11 +94,27 @@ def _check_transform_layout(
     of the new indices) a block after the last writer stores it there; for a buffer that nothing writes, the caller must
     have stored it, and an assumption is added that says so.
 
-    Before → after, for ``sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
+    Before, and after ``sch.transform_layout("H", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
 
-        B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((4, 8, 4))
-        ...                                      ...
-        B[vi, vj] = A[vi, vj]                    B[vi // 4, vj, vi % 4] = A[vi, vj]
+        H = T.alloc_buffer((8, 8), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi, vj] + 1.0
+
+        H = T.alloc_buffer((2, 8, 4), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                H[vi // 4, vj, vi % 4] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = H[vi // 4, vj, vi % 4] + 1.0
 
     Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
     index can be negative, and when the buffer is also accessed through its pointer.
@@ -236,7 +252,7 @@ def _allocating(state: State, buffer: Buffer) -> BlockRef:
 
 
 def _stores(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in walk(stmt))
+    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in nodes_of(stmt))
 
 
 def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var], padding: Expr, assume: bool) -> Stmt:
@@ -277,12 +293,17 @@ def _check_transform_block_layout(
     The map must be a bijection onto a box; an index of spatial iterators is spatial, of reduction iterators a
     reduction.
 
-    Before → after, for ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
+    Before, and after ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
 
-        for i, j in T.grid(8, 4):                for ax0 in range(32):
-            with T.block("B"):                       with T.block("B"):
-                vi, vj = T.axis.remap("SS", [i, j])      v0 = T.axis.spatial(32, ax0)
-                B[vi, vj] = A[vi, vj]                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4]
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for ax0 in range(32):
+            with T.block("B"):
+                v0 = T.axis.spatial(32, ax0)
+                B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4] * 2.0
 
     Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
     the loops around contain other statements or do not run the block once for each value of its iterators, or when the
@@ -399,9 +420,17 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
 
     The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
 
-    Before → after, for ``sch.reorder_block_iter_var("B", [1, 0])``::
+    Before, and after ``sch.reorder_block_iter_var("B", [1, 0])``::
 
-        vi, vj = T.axis.remap("SS", [i, j])      vj, vi = T.axis.remap("SS", [j, i])
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vj, vi = T.axis.remap("SS", [j, i])
+                B[vi, vj] = A[vi, vj] * 2.0
 
     Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
     """

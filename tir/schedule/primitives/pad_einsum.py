@@ -46,7 +46,7 @@ from ...stmt import (
     Stmt,
     seq,
 )
-from ...visit import accesses, rewrite, uses_var, walk
+from ...visit import accesses, nodes_of, rewrite, uses_var, walk
 from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block
@@ -73,19 +73,22 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
                     C[vi, vj] = 0.0
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
+        A_pad = T.alloc_buffer((8, 8), "float32")
+        B_pad = T.alloc_buffer((8, 8), "float32")
+        C_pad = T.alloc_buffer((8, 8), "float32")
         for ax0, ax1 in T.grid(8, 8):
             with T.block("A_pad"):
                 v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], 0.0)
+                A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], T.float32(0))
         for ax0, ax1 in T.grid(8, 8):
             with T.block("B_pad"):
                 v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], 0.0)
+                B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], T.float32(0))
         for i, j, k in T.grid(8, 8, 8):
             with T.block("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                 with T.init():
-                    C_pad[vi, vj] = 0.0
+                    C_pad[vi, vj] = T.float32(0)
                 C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
         for ax0, ax1 in T.grid(6, 8):
             with T.block("C_pad"):
@@ -176,7 +179,7 @@ def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
 def _reads_more(block: BlockRef, groups: Mapping[tuple[Buffer, Any], Sequence[tuple[Any, Range]]]) -> bool:
     """Whether a copy may read an element that the block does not: the block uses part of the copy only, it reads under
     a guard, or it has stored to the element itself."""
-    guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in walk(block.block.body))
+    guarded = any(isinstance(n, Call) and n.op == "if_then_else" for n in nodes_of(block.block.body))
     partial = not all(_uses_all(axes, buffer.shape) for (buffer, _), axes in groups.items())
     return partial or guarded or any(reads_own_writes(block.block, buffer) for buffer, _ in groups)
 

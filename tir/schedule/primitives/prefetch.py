@@ -17,7 +17,7 @@ from ...visit import substitute, uses_var
 from ..build import nest, with_body
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above
-from .compute_at import accessed_box
+from ._domains import accessed_box
 
 CACHE_LINE = 64  # bytes
 

@@ -37,14 +37,23 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
 
     Before, and after ``sch.privatize("i", "T1")``::
 
-        T1 = T.alloc_buffer((1,))                    T1 = T.alloc_buffer((1,))
-        for i in range(8):                           for i in T.serial(8, private=[T1]):
-            with T.block("T1"):                          with T.block("T1"):
-                vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
-                T1[0] = A[vi] * 2.0                          T1[0] = A[vi] * 2.0
-            with T.block("B"):                           with T.block("B"):
-                vi = T.axis.spatial(8, i)                    vi = T.axis.spatial(8, i)
-                B[vi] = T1[0] + 1.0                          B[vi] = T1[0] + 1.0
+        T1 = T.alloc_buffer((1,), "float32")
+        for i in range(8):
+            with T.block("T1"):
+                vi = T.axis.spatial(8, i)
+                T1[0] = A[vi] * 2.0
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = T1[0] + 1.0
+
+        T1 = T.alloc_buffer((1,), "float32")
+        for i in T.serial(8, private=[T1]):
+            with T.block("T1"):
+                vi = T.axis.spatial(8, i)
+                T1[0] = A[vi] * 2.0
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = T1[0] + 1.0
     """
     from ...analysis.dependence.initialization import initialized_before_read
     from ...analysis.privatization import is_privatizable

@@ -34,14 +34,23 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
 
     Returns the handle of the init block; the old handle then refers to the update.
 
-    Before → after, for ``sch.decompose_reduction("C", "k")``::
+    Before, and after ``sch.decompose_reduction("C", "k")``::
 
-        for i, k in T.grid(8, 8):                for i in range(8):
-            with T.block("C"):                       with T.block("C_init"):
-                vi, vk = ...                             C[vi] = 0.0
-                with T.init():                       for k in range(8):
-                    C[vi] = 0.0                          with T.block("C_update"):
-                C[vi] = C[vi] + A[vi, vk]                    C[vi] = C[vi] + A[vi, vk]
+        for i, k in T.grid(8, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+        for i in range(8):
+            with T.block("C_init"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = T.float32(0)
+            for k in range(8):
+                with T.block("C_update"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    C[vi] = C[vi] + A[vi, vk]
 
     If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
     of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.

@@ -17,7 +17,7 @@ from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
-from ...visit import accesses, substitute, uses_var, walk
+from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
 from ..legality import require_independent, require_injective, require_not_steering
@@ -46,12 +46,22 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
     iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
     drops out as the indices simplify. It is named ``<buffer>_reindex``.
 
-    Before → after, for ``sch.reindex("C", ("read", 0))``::
+    Before, and after ``sch.reindex("C", ("read", 0))``::
 
-        for i, j in T.grid(8, 8):                for ax0, ax1 in T.grid(8, 8):
-            C[i, j] = A[j, i] * 2.0                  A_reindex[ax0, ax1] = A[ax1, ax0]
-                                                 for i, j in T.grid(8, 8):
-                                                     C[i, j] = A_reindex[i, j] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vj, vi] * 2.0
+
+        A_reindex = T.alloc_buffer((8, 8), "float32")
+        for ax0, ax1 in T.grid(8, 8):
+            with T.block("A_reindex"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                A_reindex[v0, v1] = A[v1, v0]
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A_reindex[vi, vj] * 2.0
 
     Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
     buffer is written between the copy and ``block``.
@@ -75,12 +85,22 @@ def _check_reindex_cache_read(
 
     Returns the block that copies.
 
-    Before → after, for ``sch.reindex_cache_read("C", 0, "shared", lambda i, j: (j, i))``::
+    Before, and after ``sch.reindex_cache_read("B", 0, "shared", lambda i, j: (j, i))``::
 
-        for i, j in T.grid(8, 4):                for ax0, ax1 in T.grid(8, 4):
-            C[i, j] = A[i, j] * 2.0                  A_shared[ax1, ax0] = A[ax0, ax1]
-                                                 for i, j in T.grid(8, 4):
-                                                     C[i, j] = A_shared[j, i] * 2.0
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        A_shared = T.alloc_buffer((4, 8), "float32", scope="shared")
+        for ax0, ax1 in T.grid(8, 4):
+            with T.block("A_shared"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                A_shared[v1, v0] = A[v0, v1]
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A_shared[vj, vi] * 2.0
 
     Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
@@ -101,12 +121,22 @@ def _check_reindex_cache_write(
 
     Returns the block that copies back.
 
-    Before → after, for ``sch.reindex_cache_write("C", 0, "local", lambda i, j: (j, i))``::
+    Before, and after ``sch.reindex_cache_write("B", 0, "local", lambda i, j: (j, i))``::
 
-        for i, j in T.grid(8, 4):                for i, j in T.grid(8, 4):
-            C[i, j] = A[i, j] * 2.0                  C_local[j, i] = A[i, j] * 2.0
-                                                 for ax0, ax1 in T.grid(8, 4):
-                                                     C[ax0, ax1] = C_local[ax1, ax0]
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+        B_local = T.alloc_buffer((4, 8), "float32", scope="local")
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B_local[vj, vi] = A[vi, vj] * 2.0
+        for ax0, ax1 in T.grid(8, 4):
+            with T.block("B_local"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                B[v0, v1] = B_local[v1, v0]
 
     Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
     """
@@ -180,7 +210,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
-        not any(isinstance(n, BlockRealize) for n in walk(block.block.body)),
+        not contains(block.block.body, BlockRealize),
         "block {0} has blocks inside; only a block that loads and stores itself has one place",
         block,
     )
@@ -204,7 +234,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             legal="cache_read or cache_write, which copy the buffer at its own indices",
         )
     own = {i.var for i in block.block.iter_vars}
-    inner = {n.loop_var for n in walk(block.block.body) if hasattr(n, "loop_var")}
+    inner = {n.loop_var for n in nodes_of(block.block.body) if hasattr(n, "loop_var")}
     require(
         not any(uses_var(e, inner - own) for e in found[0]),
         "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time",
@@ -271,7 +301,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         for part in (index >= 0, index < extent)
         if not analyzer.can_prove(part)
     ]
-    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in walk(e))
+    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in nodes_of(e))
     require(
         not (data and parts) or (runs_whole_domain(block) and not _has_condition(block.block)),
         "block {0} reads buffer {1} only where a condition holds, and the place depends on data: "
@@ -323,7 +353,7 @@ def _stage_read(
 ) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
-    sources = {buffer, *(n.buffer for e in staged.indices for n in walk(e) if isinstance(n, BufferLoad))}
+    sources = {buffer, *(n.buffer for e in staged.indices for n in nodes_of(e) if isinstance(n, BufferLoad))}
     require(
         unsafe or not any(r.buffer in sources for r in block.block.writes),
         "block {0} writes buffer {1} as well; a copy made before would miss that",
@@ -426,7 +456,7 @@ def _ends_in(block: BlockRef, host: BlockRef | LoopRef) -> bool:
 def _skips_store(block: Block, buffer: Buffer) -> bool:
     """Whether a store to ``buffer`` is under a condition."""
     return any(
-        isinstance(n, IfThenElse) and any(isinstance(s, BufferStore) and s.buffer is buffer for s in walk(n))
+        isinstance(n, IfThenElse) and any(isinstance(s, BufferStore) and s.buffer is buffer for s in nodes_of(n))
         for n in walk(block.body)
     )
 
@@ -456,14 +486,26 @@ def _check_cache_inplace(
 
     Returns the two copying blocks.
 
-    Before → after, for ``sch.cache_inplace("A", 0, "local")``::
+    Before, and after ``sch.cache_inplace("A", 0, "local")``::
 
-        for i in range(8):                       for ax0 in range(8):
-            A[i] = A[i] + 1.0                        A_local[ax0] = A[ax0]
-                                                 for i in range(8):
-                                                     A_local[i] = A_local[i] + 1.0
-                                                 for ax0 in range(8):
-                                                     A[ax0] = A_local[ax0]
+        for i in range(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A[vi] = A[vi] + 1.0
+
+        A_local = T.alloc_buffer((8,), "float32", scope="local")
+        for ax0 in range(8):
+            with T.block("A_local"):
+                v0 = T.axis.spatial(8, ax0)
+                A_local[v0] = A[v0]
+        for i in range(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A_local[vi] = A_local[vi] + 1.0
+        for ax0 in range(8):
+            with T.block("A_local_1"):
+                v0 = T.axis.spatial(8, ax0)
+                A[v0] = A_local[v0]
 
     Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
     """

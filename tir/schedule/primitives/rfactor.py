@@ -18,7 +18,7 @@ from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
-from ...visit import accesses, substitute, uses_var, walk
+from ...visit import accesses, nodes_of, substitute, uses_var, walk
 from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -41,12 +41,28 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
     end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
-    Before → after, for ``sch.rfactor("ki", 0)``::
+    Before, and after ``sch.rfactor("k", 0)``::
 
-        for ko, ki in T.grid(4, 8):              for ko, ki in T.grid(4, 8):
-            C[()] += A[ko * 8 + ki]                  C_rf[ki] += A[ko * 8 + ki]
-                                                 for ki in range(8):
-                                                     C[()] += C_rf[ki]
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+        C_rf = T.alloc_buffer((8, 4), "float32")
+        for i, k in T.grid(4, 8):
+            with T.block("C_rf"):
+                vk, vi = T.axis.remap("SS", [k, i])
+                with T.init():
+                    C_rf[vk, vi] = T.float32(0)
+                C_rf[vk, vi] = C_rf[vk, vi] + A[vi, vk]
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vk, vi = T.axis.remap("RS", [k, i])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + C_rf[vk, vi]
 
     A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
     Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
@@ -116,13 +132,15 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     )
     plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
     _require_distinct_terms(plan, first)
+    if block.block.init is not None:
+        InitRuns.innermost(block, loop, _final_block(plan, _partial_buffers(plan))).require_first()
     return plan
 
 
 def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) -> None:
     """Require that ``conditions``, which the partial results and their combination both ask, have one answer in all of
     the block's loops."""
-    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in walk(e) if isinstance(n, BufferLoad)}
+    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
     writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
     require(
         not writers,
@@ -310,7 +328,7 @@ def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequ
 def _starts(reduction: Reduction) -> Sequence[Expr]:
     """The initial values of partial results."""
     init = reduction.init
-    if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in walk(v)):
+    if init is not None and reduction.is_idempotent and not any(isinstance(n, Var) for v in init for n in nodes_of(v)):
         return init
     return reduction.identity
 
@@ -358,13 +376,10 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     return BlockRealize(tuple(values), block.node.predicate, refresh(made.replace(reads=reads, writes=writes)))
 
 
-def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
-    """The loops and block that combine the partial results into the old buffers."""
+def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
+    """The block that combines the partial results into the old buffers, along ``loop``."""
     block, loop, reduction = plan.block, plan.loop, plan.reduction
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
-    loops = block.loops()
-    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
-    kept = [r for r in inside if any(uses_var(v, r.var) for _, v in pairs)]
     factor = IterVar(loop.range, Var(f"v{loop.name}", loop.var.dtype), "reduce")
     index = _insert(reduction.stores[0].indices, plan.axis, factor.var - loop.node.min)
     results = [BufferLoad(store.buffer, store.indices) for store in reduction.stores]
@@ -373,8 +388,16 @@ def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     made = Block((factor, *(i for i, _ in pairs)), (), (), block.name, update, block.block.init)
     reads, writes = block_access_region(made)
     bindings = (loop.var, *(v for _, v in pairs))
-    body: Stmt = BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
-    for ref in reversed((*kept, loop)):
+    return BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
+
+
+def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
+    """The final block in the loops of its results, and ``loop``."""
+    block, loops = _final_block(plan, partials), plan.block.loops()
+    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
+    kept = [r for r in inside if any(uses_var(v, r.var) for v in block.iter_values[1:])]
+    body: Stmt = block
+    for ref in reversed((*kept, plan.loop)):
         body = For(ref.var, ref.node.min, ref.node.extent, SERIAL, body)
     return refresh(body)
 

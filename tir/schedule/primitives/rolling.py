@@ -66,7 +66,7 @@ def _check_rolling_buffer(
 
     Before, and after ``sch.rolling_buffer("B", 0)``::
 
-        B = T.alloc_buffer((10, 8))
+        B = T.alloc_buffer((10, 8), "float32")
         for i in range(8):
             for ax0, ax1 in T.grid(3, 8):
                 with T.block("B"):
@@ -78,13 +78,13 @@ def _check_rolling_buffer(
                     vi, vj = T.axis.remap("SS", [i, j])
                     C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
 
-        B = T.alloc_buffer((3, 8))
+        B = T.alloc_buffer((3, 8), "float32")
         for i in range(8):
             for ax0, ax1 in T.grid(3, 8):
                 with T.block("B"):
                     vi = T.axis.opaque(10, i + ax0)
                     vj = T.axis.spatial(8, ax1)
-                    T.where(i < 1 or 2 <= ax0)
+                    T.where(i < 1 or ax0 >= 2)
                     B[vi % 3, vj] = A[vi, vj] * 2.0
             for j in range(8):
                 with T.block("C"):

@@ -85,6 +85,16 @@ def _check_sample_perfect_tile(
     Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
     A loop of symbolic extent has one tiling: None, which ``split`` infers, then ones. Raises ``ScheduleError`` for a
     decision whose product is not the extent.
+
+    >>> import tir
+    >>> from tir import te
+    >>> A = te.placeholder((16,), name="A")
+    >>> sch = tir.Schedule(te.create_prim_func([A, te.compute((16,), lambda i: A[i] * 2.0, "B")]), seed=0)
+    >>> outer, inner = sch.sample_perfect_tile("i", n=2, max_innermost_factor=4)
+    >>> int(outer) * int(inner), int(inner) <= 4
+    (16, True)
+    >>> [loop.name for loop in sch.split("i", [outer, inner])]
+    ['i_0', 'i_1']
     """
     require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n, legal="1 or more")
     extent = loop.node.extent

@@ -35,6 +35,14 @@ def _check_sample_partitioned_tile(
     Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
     Raises ``ScheduleError`` for an extent that is not a constant multiple of ``innerpart_factor``, or a decision that
     breaks these rules.
+
+    >>> import tir
+    >>> from tir import te
+    >>> A = te.placeholder((64,), name="A")
+    >>> sch = tir.Schedule(te.create_prim_func([A, te.compute((64,), lambda i: A[i] * 2.0, "B")]), seed=0)
+    >>> a, b, c = map(int, sch.sample_partitioned_tile("i", n=3, partition_pos=1, innerpart_factor=16))
+    >>> a * b * c, b * c % 16
+    (64, 0)
     """
     extent = loop.node.extent
     require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent, nodes=[loop.node])
@@ -178,7 +186,18 @@ def sample_compute_location(state: State, plan: LocationPlan) -> tuple[State, Lo
 
 
 def _check_enter_postproc(state: State) -> State:
-    """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here."""
+    """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(8, 16))
+    >>> sch.parallel("i")
+    >>> sch.enter_postproc()
+    >>> sch.unroll("j")
+    >>> again = tir.Schedule(tir.library.rows.row_sum(8, 16))
+    >>> sch.trace.apply_to_schedule(again, remove_postproc=True)
+    >>> again
+    Schedule of main after 1 step
+    """
     return state
 
 

@@ -49,10 +49,11 @@ def _check_stage(
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi, vj] * 2.0
 
+        A_local = T.alloc_buffer((8, 16), "float32", scope="local")
         for i in range(8):
-            for ax1 in range(16):
+            for ax0 in range(16):
                 with T.block("A_local"):
-                    v0, v1 = T.axis.remap("SS", [i, ax1])
+                    v0, v1 = T.axis.remap("SS", [i, ax0])
                     A_local[v0, v1] = A[v0, v1]
             for j in range(16):
                 with T.block("B"):

@@ -75,9 +75,27 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
     """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
-    Before → after, for ``sch.set_scope("B", 0, "shared")``::
+    Before, and after ``sch.set_scope("H", 0, "shared")``::
 
-        B = T.alloc_buffer((8,))                 B = T.alloc_buffer((8,), scope="shared")
+        H = T.alloc_buffer((8,), "float32")
+        for i in range(8):
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
+
+        H = T.alloc_buffer((8,), "float32", scope="shared")
+        for i in range(8):
+            with T.block("H"):
+                vi = T.axis.spatial(8, i)
+                H[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = H[vi] + 1.0
 
     Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
     """
@@ -344,16 +362,17 @@ def swap_buffers(
     made = set(swapped.values())
 
     def visit(node: Any) -> Any:
-        if isinstance(node, BufferLoad) and node.buffer in made:
-            return load(node)
-        if isinstance(node, BufferStore) and node.buffer in made:
-            return node.replace(value=stored(node.value))
-        if isinstance(node, Buffer):
+        kind = type(node)
+        if kind is BufferLoad:
+            return load(node) if node.buffer in made else None
+        if kind is BufferStore:
+            return node.replace(value=stored(node.value)) if node.buffer in made else None
+        if kind is Buffer:
             return swapped.get(node)
-        return pointers.get(node) if isinstance(node, Var) else None
+        return pointers.get(node) if kind is Var else None
 
     def names_one(node: Any) -> bool:
-        return not isinstance(node, For) or not pointers.keys().isdisjoint(named(node))
+        return type(node) is not For or not pointers.keys().isdisjoint(named(node))
 
     buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
     return func.replace(body=rewrite(func.body, visit, enter=names_one), buffer_map=buffer_map)

@@ -539,9 +539,9 @@ def _mark(state: State, plan: KindPlan) -> State:
 
 
 for _name, _check, _keeps in (
-    ("parallel", _check_parallel, Keeps.KERNELS),
-    ("vectorize", _check_vectorize, Keeps.KERNELS),
-    ("unroll", _check_unroll, Keeps.NOTHING),
+    ("parallel", _check_parallel, Keeps.KERNELS | Keeps.FORM),
+    ("vectorize", _check_vectorize, Keeps.KERNELS | Keeps.FORM),
+    ("unroll", _check_unroll, Keeps.KERNELS | Keeps.FORM),
     ("bind", _check_bind, Keeps.BOUND),
 ):
     primitive(

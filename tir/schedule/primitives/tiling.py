@@ -18,7 +18,8 @@ from ..handles import LoopRV
 from ..legality import require_legal, require_same_meaning
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_reorder, plan_split, reorder, require_plain, split, visible_names
+from .loops import plan_split, require_plain, split, visible_names
+from .reorder import plan_reorder, reorder
 
 # ---------------------------------------------------------------- tile
 

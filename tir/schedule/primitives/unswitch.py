@@ -13,7 +13,7 @@ from ...errors import ScheduleError, require
 from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ...visit import accesses, buffers_in, rewrite, walk
+from ...visit import accesses, buffers_in, nodes_of, rewrite, walk
 from ..build import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State, require_above
@@ -108,11 +108,11 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     )
     written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
     written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
-    written |= {v for v in walk(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
+    written |= {v for v in nodes_of(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
     reasons: list[str] = []
     places: list[Stmt] = []
     for stmt, inner, surely in _conditional(node):
-        if about is not None and stmt is not about.node and not any(n is about.node for n in walk(stmt)):
+        if about is not None and stmt is not about.node and not any(n is about.node for n in nodes_of(stmt)):
             continue
         taken: list[Expr] = []
         for position, part in enumerate(_parts(stmt)):

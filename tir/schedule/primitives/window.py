@@ -20,7 +20,8 @@ from ..legality import require_independent, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
-from .compute_at import accessed_box, position_under
+from ._domains import accessed_box
+from .compute_at import position_under
 
 
 def _check_read_at(
@@ -48,6 +49,7 @@ def _check_read_at(
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
 
+        A_shared = T.alloc_buffer((9, 16), "float32", scope="shared")
         for i in range(8):
             with T.block("A_shared"):
                 v0 = T.axis.spatial(8, i)
@@ -110,6 +112,7 @@ def _check_write_at(
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = A[vi, vj] + 1.0
 
+        C_local = T.alloc_buffer((8, 16), "float32", scope="local")
         for i in range(8):
             for j in range(16):
                 with T.block("C"):

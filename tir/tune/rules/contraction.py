@@ -16,9 +16,8 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, unconverted, volume
+from ..nest import Access, Axis, Nest, is_view, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
-from .inline import is_view
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
@@ -105,7 +104,7 @@ def _operands(update: Update) -> list[Access]:
 @rule(targets=("llvm",), order=40)
 def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
-    nest = Nest.of(sch, block)
+    nest = Nest.in_steps(sch, block)
     found = nest and Contraction.of(nest)
     if not found or not found.rows:
         return []
@@ -218,10 +217,6 @@ class Tiling:
         tile = choose(sch, self.tiles, self.costs)
         groups = self.together()
         together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
-        *_, before, last = [1, *(a.size for a in found.terms)]
-        steps = [f for f in STEPS if last % f == 0]
-        step = choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])
-
         *outer_rows, row = found.rows
         jc, jr, jv, lane = sch.split(found.lane.loop, [None, together, self.vectors, self.lanes])
         io, ii = sch.split(row.loop, [None, tile % 64])
@@ -230,26 +225,35 @@ class Tiling:
             yo, yi = sch.split(blocks_of_rows[-1], [None, tile // 64])
             blocks_of_rows[-1], inner_rows = yo, [yi, ii]
         *outer_terms, term = (a.loop for a in found.terms)
-        po, pi = sch.split(term, [None, step])
         batch = [a.loop for a in (*found.batch, *found.columns)]
         strips = [*blocks_of_rows, io]
         around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
-        sch.reorder(*batch, *around, jr, *outer_terms, po, pi, *inner_rows, jv, lane)
+        sch.reorder(*batch, *around, jr, *outer_terms, term, *inner_rows, jv, lane)
         if pack is not None:
-            self.pack(sch, pack, None if self.shared == "rows" else jc)
+            self.pack(sch, pack, None if self.shared == "rows" or found.nest.in_time else jc)
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
         sch.vectorize(lane)
-        init = sch.decompose_reduction(name, [*outer_terms, po][0])
+        init = sch.decompose_reduction(name, [*outer_terms, term][0])
         inner_init = sch.get_loops(init)
-        window = outer_terms[-1:] if last == steps[0] and 1 < before * last <= WINDOW else []
-        for loop in (*window, pi, *inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
+        for loop in (*inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
         shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
+        self._unroll_terms(sch, [*outer_terms, term])
         return sch
+
+    def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> None:
+        """Make some steps of the reduction, or the whole window of a convolution, straight code. This is chosen last: schedules
+        that differ in nothing else have all other steps in common."""
+        *_, before, last = [1, *(a.size for a in self.found.terms)]
+        steps = [f for f in STEPS if last % f == 0]
+        _, inner = sch.split(terms[-1], [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
+        sch.unroll(inner)
+        if len(terms) > 1 and last == steps[0] and 1 < before * last <= WINDOW:
+            sch.unroll(terms[-2])
 
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""

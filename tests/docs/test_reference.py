@@ -1,0 +1,37 @@
+"""Every public name says in a sentence what it is, and shows it in an example that runs."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import sys
+from typing import Any
+
+import pytest
+from site_modules import site_module
+
+reference = site_module("reference")
+
+
+@pytest.mark.parametrize("page", reference.REFERENCE)
+def test_every_name_has_a_sentence_and_an_example(page):
+    found = reference.members(page)
+    without = [
+        n for n, value in found.items() if not (reference.has_sentence(n, value) and reference.has_example(value))
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize("page", reference.REFERENCE)
+def test_examples_of_names_made_from_tables_run(page):
+    """``test_docstring_examples`` runs those that stand in the files."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for name, value in reference.members(page).items():
+        if not _stands_in_a_file(value):
+            runner.run(doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {}, name, None, None))
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def _stands_in_a_file(value: Any) -> bool:
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    return vars(module).get(getattr(value, "__qualname__", "")) is value if module else False

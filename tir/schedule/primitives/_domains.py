@@ -1,0 +1,102 @@
+"""What the blocks under a loop access in one of its iterations, and which instances of another block access it too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ...analysis.accessed_regions import region_in
+from ...analysis.index import BlockRef, LoopRef
+from ...arith import Analyzer
+from ...arith.linear import linear
+from ...arith.regions import union
+from ...buffer import Buffer, BufferRegion, Range
+from ...expr import Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
+from ...visit import free_vars, uses_var
+
+
+def accessed_box(
+    loop: LoopRef,
+    blocks: Sequence[BlockRef],
+    buffer: Buffer,
+    side: str,
+    shared_by: tuple[str, ...] = (),
+    idle: bool = False,
+) -> tuple[Range, ...] | None:
+    """The box of ``buffer`` that ``blocks`` access in one iteration of ``loop``; None if they do not. Loops around that
+    are bound to axes of ``shared_by`` count with all their iterations. ``idle``: include threads under ``loop`` that
+    conditions leave idle."""
+    boxes = []
+    for ref in blocks:
+        said = conjuncts(ref.node.predicate)
+        left_out = idle_conditions(ref, loop) if idle else []
+        condition = all_of([c for c in said if not any(c is d for d in left_out)])
+        inner: dict[Var, Range] = {}
+        for above in ref.loops():
+            if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
+                inner[above.var] = above.range
+        box = region_in(inner, ref, buffer, side, predicate=condition)
+        boxes += [] if box is None else [box]
+    if not boxes:
+        return None
+    return boxes[0] if len(boxes) == 1 else union(boxes)
+
+
+def idle_conditions(producer: BlockRef, loop: LoopRef) -> list[Expr]:
+    """The conjuncts of the predicate of ``producer`` that leave threads under ``loop`` idle."""
+    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    threads = {p.var for p in inner if p.node.thread}
+    written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
+    where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
+    others = {p.var for p in inner if not p.node.thread and any(uses_var(e, p.var) for e in where)}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
+
+
+def solve_domains(
+    block: BlockRef,
+    regions: Sequence[BufferRegion],
+    wanted: Mapping[Buffer, tuple[Range, ...] | None],
+    steps: Collection[Var] = (),
+    end: int = 0,
+) -> dict[Var, Range]:
+    """For each iterator of ``block``, the values for which its access overlaps the wanted boxes; absent: its domain.
+
+    If a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
+    """
+    found: dict[Var, list[Range]] = {}
+    iters = {i.var for i in block.block.iter_vars}
+    for region in regions:
+        box = wanted.get(region.buffer)
+        if box is None:
+            continue
+        for axis, want in zip(region.region, box):
+            if steps and uses_var(want.min, steps):
+                one = const(1, axis.min.dtype)
+                axis = Range(axis.min + (axis.extent - 1) * end, one)
+            solved = _solve_axis(axis, want, iters)
+            if solved is not None:
+                found.setdefault(solved[0], []).append(solved[1])
+    return {var: ranges[0] if len(ranges) == 1 else union([(r,) for r in ranges])[0] for var, ranges in found.items()}
+
+
+def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
+    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
+    parts = linear(axis.min).in_one(iters)
+    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
+        size = axis.min.b  # e // size is in a box where e is in one size times as large
+        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
+    if parts is None or not isinstance(axis.extent, IntImm):
+        return None
+    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
+    width = axis.extent.value
+    low, high = want.min - offset, want.min + want.extent - 1 - offset
+    if scale == 1 and width == 1:
+        return var, Range(low, want.extent)
+    if scale < 0:
+        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
+        zero = const(0, low.dtype)
+        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
+    analyzer = Analyzer()
+    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
+    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
+    return var, Range(first, analyzer.simplify(last - first + 1))
