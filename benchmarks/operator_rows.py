@@ -99,6 +99,78 @@ ROWS = [
     ("image.resize2d", "v", "ops.image.resize2d(a, None, (384, 384))", "", "F.interpolate(a, (384, 384), mode='bilinear')"),
     ("image.grid_sample", "vE", "ops.image.grid_sample(a, b)", "", "F.grid_sample(a, b.permute(0, 2, 3, 1), align_corners=True)"),
     ("vision.box_iou", "GG", "ops.vision.box_iou(a, b)", "", ""),
+    ("zeros", "", "ops.zeros((N, N))", "", "torch.zeros((N, N))"),
+    ("ravel", "v", "ops.ravel(a)", "a.flatten()", "a.reshape(-1).clone()"),
+    ("nn.flatten", "v", "ops.nn.flatten(a)", "a.reshape(1, -1).copy()", "a.flatten(1).clone()"),
+    ("squeeze", "v", "ops.squeeze(a)", "a.squeeze().copy()", "a.squeeze().clone()"),
+    ("expand_like", "rx", "ops.expand_like(a, b, 0)", "np.repeat(a[None], N, 0)", "a.expand(N, N).contiguous()"),
+    ("unravel_index", "p", "ops.unravel_index(a, (32, 32))", "np.unravel_index(a, (32, 32))", "torch.unravel_index(a, (32, 32))"),
+    ("gather_nd", ("x", "places"), "ops.gather_nd(a, b)", "a[b[0], b[1]]", "a[b[0], b[1]]"),
+    ("adv_index", "xpp", "ops.adv_index(a, [b, c])", "a[b, c]", "a[b, c]"),
+    ("reverse_sequence", "xq", "ops.reverse_sequence(a, b)", "", "(lambda j, n: a.gather(1, torch.where(j < n, n - 1 - j, j)))(torch.arange(N), b[:, None])"),
+    ("nn.pad", "x", "ops.nn.pad(a, (1, 2), (1, 2))", "np.pad(a, ((1, 1), (2, 2)))", "F.pad(a, (2, 2, 1, 1))"),
+    ("dynamic_strided_slice", ("x", "begin", "end", "steps"), "ops.dynamic_strided_slice(a, b, c, d, (1022, 510))", "a[b[0]:c[0]:d[0], b[1]:c[1]:d[1]].copy()", "a[b[0]:c[0]:d[0], b[1]:c[1]:d[1]].clone()"),
+    ("strided_set", ("x", "half"), "ops.strided_set(a, b, (0, 0), (N, N), (1, 2))", "np.copyto((c := a.copy())[:, ::2], b)", "a.clone()[:, ::2].copy_(b)"),
+    ("nn.space_to_batch_nd", ("nhwc",), "ops.nn.space_to_batch_nd(a, (2, 2), (0, 0), (0, 0))", "a.reshape(1, 128, 2, 128, 2, 16).transpose(2, 4, 0, 1, 3, 5).copy()", "a.reshape(1, 128, 2, 128, 2, 16).permute(2, 4, 0, 1, 3, 5).contiguous()"),
+    ("nn.batch_to_space_nd", ("nhwc4",), "ops.nn.batch_to_space_nd(a, (2, 2), (0, 0), (0, 0))", "a.reshape(2, 2, 1, 128, 128, 16).transpose(2, 3, 0, 4, 1, 5).copy()", "a.reshape(2, 2, 1, 128, 128, 16).permute(2, 3, 0, 4, 1, 5).contiguous()"),
+    ("vision.reorg", "v", "ops.vision.reorg(a, 2)", "", "F.pixel_unshuffle(a, 2)"),
+    ("trilu", "x", "ops.trilu(a, 1, upper=True)", "np.triu(a, 1)", "torch.triu(a, 1)"),
+    ("matrix_set_diag", "xr", "ops.matrix_set_diag(a, b)", "np.fill_diagonal(a.copy(), b)", "a.clone().diagonal().copy_(b)"),
+    ("sequence_mask", "xq", "ops.sequence_mask(a, b, -1.0, 1)", "np.where(np.arange(N) < b[:, None], a, np.float32(-1))", "torch.where(torch.arange(N) < b[:, None], a, -1.0)"),
+    ("nn.prelu", "vD", "ops.nn.prelu(a, b)", "", "F.prelu(a, b)"),
+    ("nn.thresholded_relu", "x", "ops.nn.thresholded_relu(a, 1.0)", "", "F.threshold(a, 1.0, 0.0)"),
+    ("nn.shrink", "x", "ops.nn.shrink(a, 0.5, 0.5)", "", "F.softshrink(a, 0.5)"),
+    ("nn.pool1d", ("ncw",), "ops.nn.pool1d(a, 2, 2, 1, 0, 'max')", "", "F.max_pool1d(a, 2)"),
+    ("nn.pool3d", "h", "ops.nn.pool3d(a, 2, 2, 1, 0, 'max')", "", "F.max_pool3d(a, 2)"),
+    ("nn.pool3d, avg", "h", "ops.nn.pool3d(a, 3, 1, 1, 1, 'avg')", "", "F.avg_pool3d(a, 3, 1, 1)"),
+    ("nn.lp_pool1d", ("ncw",), "ops.nn.lp_pool1d(a, 2, 2)", "", "F.lp_pool1d(a, 2, 2, 2)"),
+    ("nn.lp_pool3d", "h", "ops.nn.lp_pool3d(a, 2, 2)", "", "F.lp_pool3d(a, 2, 2, 2)"),
+    ("nn.adaptive_pool1d", ("ncw",), "ops.nn.adaptive_pool1d(a, 7, 'avg')", "", "F.adaptive_avg_pool1d(a, 7)"),
+    ("nn.adaptive_pool3d", "h", "ops.nn.adaptive_pool3d(a, 7, 'avg')", "", "F.adaptive_avg_pool3d(a, 7)"),
+    ("nn.multi_head_attention", ("tokens", *["square"] * 4), "ops.nn.multi_head_attention(a, a, a, b, c, d, e, num_heads=4)", "", "F.linear(F.scaled_dot_product_attention(*(F.linear(a, w).view(1, 256, 4, 64).transpose(1, 2) for w in (b, c, d))).transpose(1, 2).reshape(1, 256, 256), e)"),
+    ("nn.rotary_embedding", ("heads", "angles", "angles"), "ops.nn.rotary_embedding(a, b, c)", "", "torch.cat([a[..., :32] * b - a[..., 32:] * c, a[..., 32:] * b + a[..., :32] * c], -1)"),
+    ("nn.conv1d_ncw", "ed", "ops.nn.conv1d_ncw(a, b, 1, 1)", "", "F.conv1d(a, b, padding=1)"),
+    ("nn.conv1d_nwc", ("nwc", "wio"), "ops.nn.conv1d_nwc(a, b, 1, 1)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1)"),
+    ("nn.group_conv1d_ncw", ("e", "oiw4"), "ops.nn.group_conv1d_ncw(a, b, 1, 1, 1, 4)", "", "F.conv1d(a, b, padding=1, groups=4)"),
+    ("nn.group_conv1d_nwc", ("nwc", "wio4"), "ops.nn.group_conv1d_nwc(a, b, 1, 1, 1, 4)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1, groups=4)"),
+    ("nn.conv2d_nchw", "AB", "ops.nn.conv2d_nchw(a, b, 1, 1)", "", "F.conv2d(a, b, padding=1)"),
+    ("nn.conv2d_nhwc", ("image56", "hwio"), "ops.nn.conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1)"),
+    ("nn.conv2d_hwcn", ("hwcn", "hwio"), "ops.nn.conv2d_hwcn(a, b, 1, 1)", "", "F.conv2d(a.permute(3, 2, 0, 1), b.permute(3, 2, 0, 1), padding=1)"),
+    ("nn.group_conv2d_nchw", ("A", "oihw4"), "ops.nn.group_conv2d_nchw(a, b, 1, 1, 1, 4)", "", "F.conv2d(a, b, padding=1, groups=4)"),
+    ("nn.group_conv2d_nhwc", ("image56", "hwio4"), "ops.nn.group_conv2d_nhwc(a, b, 1, 1, 1, 4)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1, groups=4)"),
+    ("nn.conv2d_NCHWc", ("nchw16", "weights16"), "ops.nn.conv2d_NCHWc(a, b, 1, 1, 1, 'NCHW16c', 'NCHW16c')", "", "F.conv2d(a.reshape(1, 64, 56, 56), b.reshape(64, 64, 3, 3), padding=1)"),
+    ("nn.depthwise_conv2d_nhwc", ("nhwc", "depthwise"), "ops.nn.depthwise_conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(2, 3, 0, 1), padding=1, groups=16)"),
+    ("nn.conv3d_ncdhw", "hz", "ops.nn.conv3d_ncdhw(a, b, 1, 1)", "", "F.conv3d(a, b, padding=1)"),
+    ("nn.conv3d_ndhwc", ("ndhwc", "dhwio"), "ops.nn.conv3d_ndhwc(a, b, 1, 1)", "", "F.conv3d(a.permute(0, 4, 1, 2, 3), b.permute(4, 3, 0, 1, 2), padding=1)"),
+    ("nn.conv1d_transpose", ("e", "iow"), "ops.nn.conv1d_transpose(a, b, 2, 1)", "", "F.conv_transpose1d(a, b, stride=2, padding=1)"),
+    ("nn.conv3d_transpose", ("small3d", "z"), "ops.nn.conv3d_transpose(a, b, 2, 1)", "", "F.conv_transpose3d(a, b, stride=2, padding=1)"),
+    ("nn.nll_loss", ("logits", "labels"), "ops.nn.nll_loss(a, b)", "", "F.nll_loss(a, b)"),
+    ("nn.cross_entropy", ("logits", "labels"), "ops.nn.cross_entropy(a, b)", "", "F.cross_entropy(a, b)"),
+    ("nn.scale_shift_nchw", "vDD", "ops.nn.scale_shift_nchw(a, b, c)", "a * b[:, None, None] + c[:, None, None]", "a * b[:, None, None] + c[:, None, None]"),
+    ("nn.scale_shift_nhwc", ("nhwc", "D", "D"), "ops.nn.scale_shift_nhwc(a, b, c)", "a * b + c", "a * b + c"),
+    ("nn.requantize", ("i",), "ops.nn.requantize(a, 0.1, 3, 0.2, 5)", "", "torch.clamp(torch.round((a.float() - 3) * 0.5) + 5, -128, 127).to(torch.int8)"),
+    ("nn.simulated_quantize", "x", "ops.nn.simulated_quantize(a, 'int8', 0.1, 3)", "", "torch.clamp(torch.round(a / 0.1) + 3, -128, 127)"),
+    ("nn.simulated_dequantize", "x", "ops.nn.simulated_dequantize(a, 'int8', 0.1, 3)", "", "(a - 3) * 0.1"),
+    ("nn.fake_quantize", "x", "ops.nn.fake_quantize(a, 0.1, 3)", "", "torch.fake_quantize_per_tensor_affine(a, 0.1, 3, -128, 127)"),
+    ("nn.rnn", ("steps64", "ih", "hh"), "ops.nn.rnn(a, b, c)", "", "torch.rnn_tanh(a, torch.zeros(1, 16, 64), [b, c], False, 1, 0.0, False, False, False)[0]"),
+    ("nn.gru", ("steps64", "ih3", "hh3"), "ops.nn.gru(a, b, c, linear_before_reset=True)", "", "torch.gru(a, torch.zeros(1, 16, 64), [b, c], False, 1, 0.0, False, False, False)[0]"),
+    ("nn.lstm", ("steps64", "ih4", "hh4"), "ops.nn.lstm(a, b, c)", "", "torch.lstm(a, [torch.zeros(1, 16, 64)] * 2, [b, c], False, 1, 0.0, False, False, False)[0]"),
+    ("nn.dilate", ("half",), "ops.nn.dilate(a, (1, 2))", "np.copyto(np.zeros((N, N - 1), 'float32')[:, ::2], a)", "torch.zeros(N, N - 1)[:, ::2].copy_(a)"),
+    ("image.resize1d", ("ncw",), "ops.image.resize1d(a, None, 1536 * 8)", "", "F.interpolate(a, 1536 * 8, mode='linear')"),
+    ("image.resize3d", "h", "ops.image.resize3d(a, None, (24, 96, 96))", "", "F.interpolate(a, (24, 96, 96), mode='trilinear')"),
+    ("image.affine_grid", ("theta",), "ops.image.affine_grid(a, (512, 1024))", "", "F.affine_grid(a, (1, 1, 512, 1024), align_corners=True)"),
+    ("image.dilation2d_nchw", ("v", "structure"), "ops.image.dilation2d_nchw(a, b, 1, 0, (1, 1))", "", "torch.stack([a[:, :, i : i + 254, j : j + 254] + b[:, i, j, None, None] for i in range(3) for j in range(3)]).amax(0)"),
+    ("image.dilation2d_nhwc", ("nhwc", "structure_last"), "ops.image.dilation2d_nhwc(a, b, 1, 0, (1, 1))", "", "torch.stack([a[:, i : i + 254, j : j + 254] + b[i, j] for i in range(3) for j in range(3)]).amax(0)"),
+    ("nonzero", "f", "ops.nonzero(a)", "np.nonzero(a)", "torch.nonzero(a)"),
+    ("argwhere", "f", "ops.argwhere((N * N, 2), a)", "np.argwhere(a)", "torch.argwhere(a)"),
+    ("unique", ("many",), "ops.unique(a, True, True)", "np.unique(a, True, True, True)", ""),
+    ("dft", ("signals", "signals"), "ops.dft(a, b)", "np.fft.fft(a + 1j * b)", "torch.fft.fft(torch.complex(a, b))"),
+    ("stft", ("signal", "window"), "ops.stft(a, 64, 32, 64, b, False, True)", "", "torch.stft(a, 64, 32, 64, b, center=False, onesided=True, return_complex=True)"),
+    ("scatter_nd", ("x", "places", "y"), "ops.scatter_nd(a, b, c, 'update')", "", "a.index_put((b[0], b[1]), c)"),
+    ("index_put", "xppy", "ops.index_put(a, [b, c], d)", "", "a.index_put((b, c), d)"),
+    ("sparse_to_dense", ("pairs", "sparse_values"), "ops.sparse_to_dense(a, (N, N), b)", "np.put(np.zeros(N * N, 'float32'), a[:, 0] * N + a[:, 1], b)", "torch.zeros(N, N).index_put_((a[:, 0], a[:, 1]), b)"),
+    ("tensordot", "ml", "ops.tensordot(a, b, 1)", "np.tensordot(a, b, 1)", "torch.tensordot(a, b, 1)"),
+    ("vision.get_valid_counts", ("boxes",), "ops.vision.get_valid_counts(a, 0.5)", "a[:, a[0, :, 1] > 0.5]", "a[:, a[0, :, 1] > 0.5]"),
 ]  # fmt: skip
 
 
@@ -134,7 +206,40 @@ def arrays() -> dict[str, np.ndarray]:
         "E": rng.uniform(-1, 1, (1, 2, 128, 128)).astype("float32"),
         "G": some(N, 4),
     }
-    return made
+    return made | _of_layouts(some) | _of_places(rng, some)
+
+
+def _of_layouts(some: Any) -> dict[str, np.ndarray]:
+    """Images, weights and sequences."""
+    shapes = {
+        "half": (N, 512), "nhwc": (1, 256, 256, 16), "nhwc4": (4, 128, 128, 16), "ncw": (1, 128, 8192),
+        "tokens": (1, 256, 256), "square": (256, 256), "heads": (1, 16, 1024, 64), "angles": (1024, 32),
+        "nwc": (8, 1024, 16), "wio": (3, 16, 32), "wio4": (3, 4, 32), "oiw4": (32, 4, 3), "iow": (16, 32, 3),
+        "image56": (1, 56, 56, 64), "hwcn": (56, 56, 64, 1), "hwio": (3, 3, 64, 64), "hwio4": (3, 3, 16, 64),
+        "oihw4": (64, 16, 3, 3), "nchw16": (1, 4, 56, 56, 16), "weights16": (4, 4, 3, 3, 16, 16),
+        "depthwise": (3, 3, 16, 1), "ndhwc": (1, 16, 64, 64, 8), "dhwio": (3, 3, 3, 8, 8), "small3d": (1, 8, 8, 32, 32),
+        "structure": (16, 3, 3), "structure_last": (3, 3, 16), "logits": (1024, 1000), "theta": (1, 2, 3),
+        "steps64": (64, 16, 64), "ih": (64, 64), "hh": (64, 64), "ih3": (192, 64), "hh3": (192, 64),
+        "ih4": (256, 64), "hh4": (256, 64), "signals": (1024, 64), "signal": (8, 16384), "window": (64,),
+        "boxes": (1, 16384, 6), "sparse_values": (65536,),
+    }  # fmt: skip
+    weights = ("square", "ih", "hh", "ih3", "hh3", "ih4", "hh4")  # small, as those of networks: sums stay about 1
+    return {name: some(*shape) / (100 if name in weights else 1) for name, shape in shapes.items()}
+
+
+def _of_places(rng: np.random.Generator, some: Any) -> dict[str, np.ndarray]:
+    """Indices."""
+    places = rng.integers(0, N, (2, N, N))
+    flat = np.sort(rng.choice(N * N, 65536, replace=False))
+    return {
+        "places": places,
+        "pairs": np.stack(np.divmod(flat, N), 1),
+        "labels": rng.integers(0, 1000, 1024),
+        "many": rng.integers(0, 1000, 65536, "int32"),
+        "begin": np.array([1, 2]),
+        "end": np.array([1023, 1022]),
+        "steps": np.array([1, 2]),
+    }
 
 
 def line(text: str, count: int, names: dict[str, Any]) -> Any:

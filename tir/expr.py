@@ -76,6 +76,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         if not value.is_integer():
             raise TypeError(f"constant {value!r} is not an integer, but the dtype asked for is {want}")
         value = int(value)
+    if not isinstance(value, int):
+        raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if not want.min_value <= value <= want.max_value:
         raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
@@ -288,7 +290,12 @@ def mul(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr:
-    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
+    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv.
+
+    >>> import tir
+    >>> tir.div(tir.Var("x", "float32"), 2.0)
+    x / 2.0
+    """
     x, y = matched(a, b, "`/`")
     if not x.dtype.is_float:
         raise TypeError(
@@ -298,17 +305,32 @@ def div(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
-    """``a / b`` rounded toward zero, as in C."""
+    """``a / b`` rounded toward zero, as in C.
+
+    >>> import tir
+    >>> tir.truncdiv(-7, 2)
+    -3
+    """
     return arithmetic(Div, a, b)
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
-    """What ``truncdiv`` leaves, with the sign of ``a``."""
+    """What ``truncdiv`` leaves, with the sign of ``a``.
+
+    >>> import tir
+    >>> tir.truncmod(-7, 2)
+    -1
+    """
     return arithmetic(Mod, a, b)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
-    """``a // b``: rounded down, as in Python."""
+    """``a // b``: rounded down, as in Python.
+
+    >>> import tir
+    >>> tir.floordiv(-7, 2)
+    -4
+    """
     x, y = matched(a, b, "`//`")
     if x.dtype.is_float:
         return Call("floor", (Div(x, y),), x.dtype)
@@ -316,7 +338,12 @@ def floordiv(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def floormod(a: ExprLike, b: ExprLike) -> Expr:
-    """``a % b``: with the sign of ``b``, as in Python."""
+    """``a % b``: with the sign of ``b``, as in Python.
+
+    >>> import tir
+    >>> tir.floormod(-7, 2)
+    1
+    """
     x, y = matched(a, b, "`%`")
     if x.dtype.is_float:
         return Sub(x, Mul(y, Call("floor", (Div(x, y),), x.dtype)))
@@ -324,12 +351,22 @@ def floormod(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def min_(a: ExprLike, b: ExprLike) -> Expr:
-    """The smaller of two values."""
+    """The smaller of two values.
+
+    >>> import tir
+    >>> tir.min(3, 5)
+    3
+    """
     return arithmetic(Min, a, b)
 
 
 def max_(a: ExprLike, b: ExprLike) -> Expr:
-    """The larger of two values."""
+    """The larger of two values.
+
+    >>> import tir
+    >>> tir.max(3, 5)
+    5
+    """
     return arithmetic(Max, a, b)
 
 
@@ -447,7 +484,12 @@ def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def cast(dtype: str, value: ExprLike) -> Expr:
-    """``value`` as ``dtype``; constants that fit are converted now."""
+    """``value`` as ``dtype``; constants that fit are converted now.
+
+    >>> import tir
+    >>> tir.cast("float32", tir.const(3))
+    T.float32(3)
+    """
     want = dtype if type(dtype) is DType else DType(dtype)
     x = as_expr(value)
     if x.dtype is want:

@@ -65,6 +65,12 @@ class Expr(Node):
             "use T.if_then_else(cond, a, b), T.Select, or an `if` statement inside the prim_func"
         )
 
+    def __float__(self) -> float:
+        raise TypeError(
+            f"the value of `{self!r}` is not known while the program is being built, so a function of Python's numbers cannot "
+            "take it; T.exp, T.sqrt … and te.exp, te.sqrt … take expressions"
+        )
+
 
 ExprLike: TypeAlias = Expr | int | float | bool
 

@@ -55,7 +55,7 @@ EXEMPT = {
     "nn.simulated_quantize": "nan is no integer",
     "nn.fake_quantize": "nan is no integer",
     **dict.fromkeys(
-        (f"nn.conv{n}d_transpose" for n in (1, 2, 3)), "an infinite weight meets the zeros between elements"
+        (f"nn.conv{n}d_transpose" for n in (1, 2, 3)), "an infinite weight meets the zeros around the image"
     ),
     **dict.fromkeys(
         (f"image.resize{n}d" for n in (1, 2, 3)), "the reference sums all elements, most of them times zero"

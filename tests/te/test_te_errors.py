@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 import tir
-from tir import te
+from tir import ops, te
 from tir.errors import TensorExpressionError
 
 A = te.placeholder((6, 4), name="A")
@@ -34,6 +37,50 @@ CASES = {
     "sum without axis": (lambda: compute(lambda i: te.sum(B[i])), "needs the axes it reduces over"),
     "sum over a spatial axis": (lambda: compute(lambda i: te.sum(B[i], axis=[i])), "te.reduce_axis"),
     "sum over an axis of another tensor": (lambda: te.sum(B[0], axis=compute(lambda i: B[i]).op.axis[0]), "spatial"),
+    "sum over a dimension by number": (lambda: te.sum(A[0, k], axis=3), "not over 3", "tir.ops.sum"),
+    "sum of a tensor by number": (lambda: te.sum(A, axis=0), "not over 0", "te.reduce_axis((0, n))"),
+    "sum over the name of an axis": (lambda: te.sum(A[0, k], axis="k"), "not over 'k'"),
+    "sum over no axes": (lambda: te.sum(A[0, k], axis=()), "not over ()"),
+    "sum with where and no axis": (lambda: te.sum(A[0, k], where=k < 3), "needs the axes it reduces over"),
+    "maximum with init and no axis": (lambda: te.max(A[0, k], 0.0, init=1.0), "needs the axes it reduces over"),
+    "sum given where twice": (lambda: te.sum(A[0, k], k, k < 3, where=k < 2), "`where` is given twice"),
+    "sum of too many arguments": (lambda: te.sum(A[0, k], k, None, None, 3), "5 arguments are given"),
+    "axis of a float bound": (lambda: te.reduce_axis((0, 2.5)), "is an integer, not 2.5"),
+    "axis of one bound": (lambda: te.reduce_axis((8,)), "(begin, end), not (8,)"),
+    "axis that ends before it begins": (lambda: te.reduce_axis((8, 0)), "ends at 0, before its begin 8"),
+    "threads of a negative number": (lambda: te.thread_axis((0, -4), "threadIdx.x"), "ends at -4"),
+    "a function of Python's numbers": (lambda: compute(lambda i: math.exp(B[i])), "te.exp"),
+    "an if of Python": (lambda: compute(lambda i: B[i] if i > 3 else 0.0), "Python cannot branch on it"),
+    "an and of Python": (lambda: compute(lambda i: te.if_then_else(i > 3 and i < 5, 1.0, 0.0)), "cannot branch on it"),
+    "a condition that is a float": (
+        lambda: compute(lambda i: te.if_then_else(B[i], 1.0, 0.0)),
+        "a condition must be bool",
+    ),
+    "an index that is text": (lambda: compute(lambda i: A["i", 0]), "an integer, not 'i'"),
+    "a tensor as a shape": (lambda: te.compute(A, lambda i: i), "is used as a scalar"),
+    "no shape": (lambda: te.compute(lambda i: i, (3,)), "extent 0 of `compute` is an integer"),
+    "an array as an operand": (lambda: ops.add(np.ones((3,)), B), "a tensor or a number", "te.placeholder"),
+    "a new size of 0": (lambda: ops.image.resize2d(te.placeholder((1, 1, 4, 4)), None, (0, 4)), "at least 1"),
+    "no operand for a product": (lambda: ops.nn.matmul(A, te.placeholder((3, 5))), "4", "3"),
+    "an axis that is not there": (lambda: ops.sum(A, axis=5), "from -2 to 1"),
+    "an axis that is a float": (lambda: ops.sum(A, axis=1.0), "an integer, not 1.0"),
+    "a wrong number of elements": (lambda: ops.reshape(A, (3, 5)), "24 elements, but (3, 5) has 15"),
+    "two open extents": (lambda: ops.reshape(A, (-1, -1)), "one -1 at most"),
+    "no order of axes": (lambda: ops.transpose(A, (0, 0)), "each axis once"),
+    "nothing joined": (lambda: ops.concatenate([], 0), "no tensor"),
+    "parts of other sizes": (lambda: ops.split(A, 5, 0), "5 parts of one size"),
+    "indices that are floats": (lambda: ops.take(A, B, axis=0), "has integers, not float32"),
+    "a misspelt word": (lambda: ops.nn.pool2d(te.placeholder((1, 1, 4, 4)), 2, 2, 1, 0, "mean"), "'max', 'avg'"),
+    "a stride of 0": (
+        lambda: ops.nn.conv2d(te.placeholder((1, 1, 4, 4)), te.placeholder((1, 1, 1, 1)), 0),
+        "at least 1",
+    ),
+    "labels of no tensor": (lambda: ops.einsum("ij,jk->il", A, te.placeholder((4, 2))), "a label that no tensor has"),
+    "more than there are": (lambda: ops.topk(A, 99), "4 elements along axis 1, not 99"),
+    "an extent that is not 1": (lambda: ops.squeeze(A, 0), "extent 6"),
+    "a keyword of another library": (lambda: ops.sum(A, dim=1), "'dim'", "sum(x, axis=None"),
+    "an operand that is missing": (lambda: ops.add(A), "'y'", "add(x, y)"),
+    "a mask that is no bool": (lambda: ops.where(A, A, A), "takes bool"),
     "sum over an axis twice": (lambda: te.sum(A[0, k], axis=[k, k]), "twice"),
     "inits of another type": (lambda: te.sum(A[0, k], axis=k, init=te.const(0, "int32")), "starts from int32"),
     "too many inits": (lambda: te.sum(A[0, k], axis=k, init=[0.0, 1.0]), "2 initial values"),

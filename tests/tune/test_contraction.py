@@ -149,3 +149,25 @@ def test_short_rows_become_one_axis(layout: str):
         Y = te.compute(Y.shape, lambda *at: tir.max(Y[at], 0.0), name="Z")
     sch = same(te.create_prim_func([X, W, Y]), 2)
     assert [i.dom.extent.value for i in sch.get(sch.get_block("Y_update")).iter_vars][2] >= 25
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_groups_of_a_convolution_are_an_axis_of_products(layout: str):
+    shapes = {"NCHW": ((1, 6, 5, 9), (8, 3, 2, 3)), "NHWC": ((1, 5, 9, 6), (2, 3, 3, 8))}[layout]
+    x, w = (te.placeholder(s, name=n) for s, n in zip(shapes, "xw"))
+    func = te.create_prim_func([x, w, tir.ops.nn.conv2d(x, w, data_layout=layout, groups=2)])
+    assert 'scope="local"' in same(func).mod.script(), "no tile in registers"
+
+
+def test_a_product_in_each_step_of_a_scan_is_tiled_and_its_weights_are_packed_before():
+    x, w, r = te.placeholder((3, 9, 5), name="x"), te.placeholder((4, 5), name="w"), te.placeholder((4, 4), name="r")
+    sch = same(te.create_prim_func([x, w, r, tir.ops.nn.rnn(x, w, r)]))
+    assert [loop.name for loop in sch.get_loops("r_global")][0] != "t"
+    assert "vectorized" in kinds(sch, "rnn_recurrent_update") and "vectorized" in kinds(sch, "rnn_step")
+
+
+def test_a_copy_that_lays_operands_out_for_products_stays():
+    x, w = te.placeholder((1, 12, 8), name="x"), te.placeholder((8, 8), name="w")
+    func = te.create_prim_func([x, w, tir.ops.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=2)])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert sch.get_loops("attention_products_update")[2] == sch.get_loops("attention_exp")[2], "no strip of rows"

@@ -158,3 +158,10 @@ def test_a_refused_step_drops_the_schedule_and_is_counted():
     space = Space(env, [Rule("wrong", wrong, ("llvm",), 1)])
     made = space.first(tir.Schedule(elementwise.scale_add(10)))
     assert not made.trace.steps and space.dropped == {"wrong": 1}
+
+
+@pytest.mark.parametrize("shape", [(512, 128), (65536,), (4, 128, 128)])
+def test_a_reshape_is_one_copy(shape: tuple[int, ...]):
+    x = tir.te.placeholder((4, 64, 256), name="x")
+    sch = tir.tune.default(tir.te.create_prim_func([x, tir.ops.reshape(x, shape)]), "llvm -num-cores=1")
+    assert len(sch.get_loops("reshape")) == 1

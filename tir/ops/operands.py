@@ -38,9 +38,14 @@ def values_of(operand: Any) -> Values:
     if isinstance(operand, (bool, int, float)):
         return Values((), None, lambda _: operand)
     try:
-        made = value_of(operand)
+        made = None if hasattr(operand, "__array__") else value_of(operand)
     except TypeError:
-        raise error(f"an operand is a tensor or a number, not {operand!r}") from None
+        made = None
+    if made is None:
+        raise error(
+            f"an operand is a tensor or a number, not {operand!r}",
+            "te.placeholder(shape, dtype), and the array when it runs",
+        )
     return Values((), made.dtype, lambda _: made)
 
 

@@ -17,7 +17,7 @@ from ..te import Tensor, all, any, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import Case, arg, case
-from .places import chosen, constant_of, require_rank, sized
+from .places import chosen, constant, constant_of, require_rank, sized
 from .variants import Definition
 
 # ---------------------------------------------------------------- places between elements
@@ -223,6 +223,8 @@ def _resized(
     new = sized(size, "the new size")
     if len(new) != len(axes):
         raise error(f"the new size {new} is not that of {', '.join(letters)}")
+    if any(constant(n) == 0 for n in new):
+        raise error(f"the new size is {new}", "at least 1 along each axis")
     return _interpolate(data, axes, new, _regions(how, roi, letters), how, data_type(out_dtype or data.dtype))
 
 

@@ -19,7 +19,7 @@ from ..dtype import CLASSIC
 from ..small_floats import SMALL_FLOATS
 from . import tir as dialect
 from . import tir_operators
-from .tir_expr import DataType
+from .tir_types import DataType
 
 STUB = Path(__file__).with_name("tir.pyi")
 PACKAGE_STUB = Path(package.__file__).with_suffix(".pyi")

@@ -53,6 +53,14 @@ def prim_func(
     """Make a function of the dialect a ``PrimFunc``. ``private=True`` leaves out its global symbol.
 
     Raises ``ParseError`` with every error of the function.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         B[i] = A[i] * 2.0
+    >>> double.name
+    'double'
     """
     if func is None:
         options = Options(private, check_well_formed)
@@ -91,6 +99,16 @@ def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> A
     """Make a function of the dialect a macro: its statements are put where it is called.
 
     A hygienic macro sees the names where it is defined; with ``hygienic=False`` those where it is called.
+
+    >>> from tir.script import tir as T
+    >>> @T.macro
+    ... def put(buffer, index, value):
+    ...     buffer[index] = value
+    >>> @T.prim_func
+    ... def clear(A: T.Buffer((8,), "float32")):
+    ...     put(A, 3, T.float32(0))
+    >>> clear.body
+    A[3] = T.float32(0)
     """
     names, _ = _caller_names(sys._getframe(1))
 

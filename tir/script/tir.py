@@ -3,7 +3,7 @@
 Every name is a real Python object. Constructs that open a scope or make a statement return a description that the
 parser builds from (see :mod:`tir.script.frames`); expressions (:mod:`tir.script.tir_expr`, and calls in
 :mod:`tir.script.tir_calls`) are built at once. Names that are not here are looked up in the operator table (``T.exp``,
-``T.ptx_mma`` …) and among the data types (``T.float16x8``).
+``T.ptx_mma`` …: :mod:`tir.script.tir_operators`) and among the data types (``T.float16x8``).
 """
 
 from __future__ import annotations
@@ -14,189 +14,27 @@ from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
-from ..buffer import SCOPES as _SCOPES
 from ..buffer import Buffer as _Buffer
 from ..buffer import Range as _Range
 from ..buffer import index_expr as _index_expr
 from ..dtype import DType as _DType
 from ..expr import Expr
-from ..names import resembling as _resembling
 from ..node import freeze as _freeze
 from ..stmt import THREAD_AXES as _AXES
 from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
 from .parser import macro as macro
 from .parser import prim_func as prim_func
+from .tir_buffers import *  # noqa: F403
 from .tir_calls import *  # noqa: F403
 from .tir_expr import *  # noqa: F403
-from .tir_expr import DataType, Let, Range
+from .tir_expr import Range
+from .tir_nodes import *  # noqa: F403
+from .tir_nodes import Let
 from .tir_operators import operator_function as _operator_function
+from .tir_types import *  # noqa: F403
+from .tir_types import DataType
 from .values import attributes, dtype_of, to_expr
-
-# ---------------------------------------------------------------- buffers
-
-
-def _shape(shape: Any) -> tuple[Any, ...]:
-    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-
-
-def _check_scope(scope: Any) -> None:
-    """Refuse a storage scope that is nearly one; others may be those of hardware that this package does not know."""
-    near = _resembling(scope, _SCOPES, likeness=0.75) if isinstance(scope, str) else []
-    if near and scope not in _SCOPES and scope.partition(".")[0] not in _SCOPES:
-        raise TypeError(f"there is no storage scope {scope!r}; did you mean {', '.join(near)}?")
-
-
-class _BufferType:
-    """``T.Buffer((128, 128), "float32")``, also ``T.Buffer[(128,), "float32"]``: a parameter's type, or a view."""
-
-    def __call__(
-        self,
-        shape: Any,
-        dtype: Any = "float32",
-        data: Any = None,
-        strides: Any = None,
-        elem_offset: Any = None,
-        scope: str = "",
-        align: int = 0,
-        offset_factor: int = 0,
-        buffer_type: str = "",
-        axis_separators: Any = None,
-    ) -> _f.BufferSpec:
-        _check_scope(scope)
-        options = {
-            "data": data,
-            "strides": strides,
-            "elem_offset": elem_offset,
-            "scope": scope,
-            "data_alignment": align,
-            "offset_factor": offset_factor,
-            "buffer_type": buffer_type,
-            "axis_separators": axis_separators,
-        }
-        return _f.BufferSpec("Buffer", _shape(shape), dtype_of(dtype), options)
-
-    def __getitem__(self, item: Any) -> _f.BufferSpec:
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], (str, DataType)):
-            return self(*item)
-        return self(item)
-
-
-Buffer = buffer = _BufferType()
-
-
-def buffer_decl(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
-    return Buffer(shape, dtype, **options)
-
-
-def alloc_buffer(
-    shape: Any,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "global",
-    align: int = 0,
-    offset_factor: int = 0,
-    buffer_type: str = "",
-    axis_separators: Any = None,
-    annotations: Any = None,
-) -> _f.BufferSpec:
-    """A buffer that lives in the enclosing block (at the top of a function: in its root block).
-
-    Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``.
-    """
-    align = align or (annotations or {}).get("buffer_data_alignment", 0)
-    spec = Buffer(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
-    spec.how = "alloc_buffer"
-    return spec
-
-
-sblock_alloc_buffer = alloc_buffer
-
-
-def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
-    """``T.alloc_buffer`` in shared memory."""
-    return alloc_buffer(shape, dtype, scope="shared", **options)
-
-
-def alloc_local(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
-    """``T.alloc_buffer`` in each thread's own memory."""
-    return alloc_buffer(shape, dtype, scope="local", **options)
-
-
-def match_buffer(
-    param: Any,
-    shape: Any = None,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "",
-    align: int = 0,
-    offset_factor: int = 0,
-    buffer_type: str = "",
-    axis_separators: Any = None,
-) -> _f.BufferSpec:
-    """A name for a handle parameter's memory or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``."""
-    spec = Buffer(
-        () if shape is None else shape,
-        dtype,
-        data,
-        strides,
-        elem_offset,
-        scope,
-        align,
-        offset_factor,
-        buffer_type,
-        axis_separators,
-    )
-    spec.how, spec.source = "match_buffer", param
-    if shape is None:
-        spec.options["shape_of_source"] = True
-    return spec
-
-
-def decl_buffer(
-    shape: Any,
-    dtype: Any = "float32",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
-    scope: str = "",
-    align: int = 0,
-    offset_factor: int = 0,
-    buffer_type: str = "",
-    axis_separators: Any = None,
-) -> _f.BufferSpec:
-    """A view of the memory behind ``data`` over what follows; without ``data`` the memory is allocated too."""
-    spec = Buffer(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
-    spec.how = "decl_buffer"
-    return spec
-
-
-def allocate(
-    extents: Any, dtype: Any, scope: str = "global", condition: Any = True, annotations: Any = None
-) -> _f.AllocateFrame:
-    """Memory for what follows, or for the body of ``with``; its value is the pointer."""
-    return _f.AllocateFrame(
-        _shape(extents), _DType(dtype_of(dtype)), scope, True if condition is None else condition, annotations or {}
-    )
-
-
-def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = None) -> _f.AllocateFrame:
-    """Constant memory holding ``data`` (row-major)."""
-    return _f.AllocateFrame(_shape(extents), _DType(dtype_of(dtype)), "global", True, annotations or {}, data)
-
-
-def realize(region: Any, scope: str = "", condition: Any = True) -> _f.RealizeFrame:
-    """A box of a buffer in memory over the body: ``with T.realize(B[0:16], "global"):``."""
-    return _f.RealizeFrame(region, scope, condition)
-
-
-def buffer_store(buffer: _Buffer, value: Any, indices: Any) -> _f.StoreFrame:
-    return _f.StoreFrame(buffer, value, _shape(indices))
-
 
 # ---------------------------------------------------------------- loops
 
@@ -230,7 +68,17 @@ def _two(start: Any, stop: Any) -> tuple[Any, ...]:
 
 
 def grid(*extents: Any) -> _f.LoopFrame:
-    """Serial loops nested in order: ``for i, j in T.grid(m, n):``."""
+    """Serial loops nested in order, one for each extent: ``for i, j in T.grid(m, n):``. Raises ``TypeError`` without one.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def clear(A: T.Buffer((4, 8), "float32")):
+    ...     for i, j in T.grid(4, 8):
+    ...         A[i, j] = 0.0
+    >>> clear.body
+    for i, j in T.grid(4, 8):
+        A[i, j] = T.float32(0)
+    """
     if not extents:
         raise TypeError("T.grid takes at least one extent")
     loops = [_f.Loop(*e) if isinstance(e, tuple) else _f.Loop(e, None) for e in extents]
@@ -238,22 +86,72 @@ def grid(*extents: Any) -> _f.LoopFrame:
 
 
 def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
+    """A loop whose iterations run one after the other: over an extent, or from ``start`` up to ``stop``.
+
+    ``annotations`` is a dict of notes that the loop keeps; ``private`` lists buffers of which each iteration has a copy of
+    its own. Raises ``TypeError`` for another number of bounds, and for what is no buffer.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.serial(8, annotations={"kept": 1}):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in T.serial(8, annotations={"kept": 1}):
+        B[i] = A[i] * 2.0
+    """
     return _loop("serial", _two(start, stop), annotations, "T.serial", step=step, private=private)
 
 
 def parallel(
     start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
 ) -> _f.LoopFrame:
+    """A loop whose iterations may run at once, by the threads of a CPU.
+    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.parallel(8):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in T.parallel(8):
+        B[i] = A[i] * 2.0
+    """
     return _loop("parallel", _two(start, stop), annotations, "T.parallel", step=step, private=private)
 
 
 def vectorized(
     start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
 ) -> _f.LoopFrame:
+    """A loop whose iterations become the lanes of vectors; its extent is a constant.
+    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.vectorized(8):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in T.vectorized(8):
+        B[i] = A[i] * 2.0
+    """
     return _loop("vectorized", _two(start, stop), annotations, "T.vectorized", step=step, private=private)
 
 
 def unroll(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
+    """A loop that is written out when the program is lowered.
+    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.unroll(8):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in T.unroll(8):
+        B[i] = A[i] * 2.0
+    """
     return _loop("unrolled", _two(start, stop), annotations, "T.unroll", step=step, private=private)
 
 
@@ -263,7 +161,18 @@ unrolled = unroll
 def thread_binding(
     start: Any, stop: Any = None, thread: str = "", *, annotations: Any = None, private: Any = ()
 ) -> _f.LoopFrame:
-    """A loop run by the threads of an axis: ``T.thread_binding(128, thread="threadIdx.x")``."""
+    """A loop run by the threads or blocks of a GPU's axis: ``"threadIdx.x"``, ``"blockIdx.y"`` … Raises ``TypeError`` without
+    an axis, and for one that there is not.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.thread_binding(8, thread="threadIdx.x"):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        B[i] = A[i] * 2.0
+    """
     if isinstance(stop, str):
         stop, thread = None, stop
     if not thread:
@@ -272,6 +181,17 @@ def thread_binding(
 
 
 def range(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> _f.LoopFrame:
+    """``range`` of Python in a kernel: a serial loop, from 0 or ``start`` up to ``stop``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    ...     for i in T.range(0, 8):
+    ...         B[i] = A[i] * 2.0
+    >>> double.body
+    for i in range(8):
+        B[i] = A[i] * 2.0
+    """
     return _loop("serial", _two(start, stop), annotations, "T.range", step=step)
 
 
@@ -279,7 +199,23 @@ def range(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = Non
 
 
 def block(name: str = "", no_realize: builtins.bool = False) -> _f.BlockFrame:
-    """A unit of computation: ``with T.block("C"):``."""
+    """A unit of computation that schedules move as a whole: ``with T.block("C"):``. Its iterators are made by ``T.axis``;
+    what it reads and writes is inferred where ``T.reads`` and ``T.writes`` do not say it. Raises ``TypeError`` for a name
+    that is no string.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    ...     for i, k in T.grid(4, 8):
+    ...         with T.block("B"):
+    ...             vi, vk = T.axis.remap("SR", [i, k])
+    ...             with T.init():
+    ...                 B[vi] = 0.0
+    ...             B[vi] += A[vi, vk]
+    >>> import tir
+    >>> tir.Schedule(total)["B"]
+    BlockRV(B)
+    """
     if not isinstance(name, str):
         raise TypeError(f"a block's name is a string, got {name!r}")
     return _f.BlockFrame(name, no_realize)
@@ -289,12 +225,42 @@ sblock = block  # the name that newer TVM gives blocks
 
 
 def init() -> _f.InitFrame:
-    """What runs at the first step of the block's reduction: ``with T.init():``."""
+    """What runs at the first step of the block's reduction: ``with T.init():``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    ...     for i, k in T.grid(4, 8):
+    ...         with T.block("B"):
+    ...             vi, vk = T.axis.remap("SR", [i, k])
+    ...             with T.init():
+    ...                 B[vi] = 0.0
+    ...             B[vi] += A[vi, vk]
+    >>> import tir
+    >>> tir.Schedule(total).get("B").init
+    B[vi] = T.float32(0)
+    """
     return _f.InitFrame()
 
 
 class axis:
-    """Iterators of a block: ``vi = T.axis.spatial(128, i)``, ``vi, vk = T.axis.remap("SR", [i, k])``."""
+    """Iterators of a block, each with its domain and the value it takes: ``vi = T.axis.spatial(128, i)``, ``T.axis.reduce``,
+    ``T.axis.scan``, ``T.axis.opaque``; a domain is an extent or ``(begin, end)``. ``T.axis.remap("SR", [i, k])`` makes one for
+    each loop variable, S spatial or R reduce, over the whole loop.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    ...     for i, k in T.grid(4, 8):
+    ...         with T.block("B"):
+    ...             vi, vk = T.axis.remap("SR", [i, k])
+    ...             with T.init():
+    ...                 B[vi] = 0.0
+    ...             B[vi] += A[vi, vk]
+    >>> import tir
+    >>> [v.iter_type for v in tir.Schedule(total).get("B").iter_vars]
+    ['spatial', 'reduce']
+    """
 
     @staticmethod
     def _make(kind: str, dom: Any, binding: Any) -> _f.Axis:
@@ -331,21 +297,80 @@ class axis:
 
 
 def where(predicate: Any) -> _f.Directive:
-    """The block runs only where this holds."""
+    """The block runs only where this holds: its predicate.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             T.where(i < 6)
+    ...             B[vi] = A[vi] * 2.0
+    >>> double.body.block.body
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            T.where(i < 6)
+            T.reads(A[vi])
+            T.writes(B[vi])
+            B[vi] = A[vi] * 2.0
+    """
     return _f.Directive("where", predicate)
 
 
 def reads(*regions: Any) -> _f.Directive:
-    """The regions the block reads: ``T.reads(A[vi, 0:16], B[vj])``; none: ``T.reads()``."""
+    """The regions the block reads: ``T.reads(A[vi, 0:16], B[vj])``; none: ``T.reads()``. They may be larger than
+    what is read.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             T.reads(A[vi])
+    ...             B[vi] = A[vi] * 2.0
+    >>> import tir
+    >>> tir.Schedule(double).get("B").reads
+    (A[vi],)
+    """
     return _f.Directive("reads", regions)
 
 
 def writes(*regions: Any) -> _f.Directive:
-    """The regions the block writes."""
+    """The regions the block writes, as for ``T.reads``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             T.writes(B[vi])
+    ...             B[vi] = A[vi] * 2.0
+    >>> import tir
+    >>> tir.Schedule(double).get("B").writes
+    (B[vi],)
+    """
     return _f.Directive("writes", regions)
 
 
 def block_attr(attrs: dict[str, Any]) -> _f.Directive:
+    """Annotations of the block: a dict of what passes and users read. Raises ``TypeError`` for anything else.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             T.block_attr({"kept": 1})
+    ...             B[vi] = A[vi] * 2.0
+    >>> import tir
+    >>> tir.Schedule(double).get("B").annotations
+    {'kept': 1}
+    """
     return _f.Directive("block_attr", attrs)
 
 
@@ -353,16 +378,40 @@ sblock_attr = block_attr
 
 
 def func_attr(attrs: dict[str, Any]) -> _f.Directive:
-    """Attributes of the function: ``T.func_attr({"global_symbol": "main"})``."""
+    """Attributes of the function: ``T.func_attr({"global_symbol": "main"})``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     T.func_attr({"global_symbol": "main"})
+    ...     A[0] = 0.0
+    >>> f.name
+    'main'
+    """
     return _f.Directive("func_attr", attrs)
 
 
 def func_name(name: str) -> _f.Directive:
+    """The name of the function in the module: its attribute ``global_symbol``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     T.func_name("main")
+    ...     A[0] = 0.0
+    >>> f.name
+    'main'
+    """
     return _f.Directive("func_attr", {"global_symbol": name})
 
 
 def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None) -> Any:
-    """A layout map, for annotations."""
+    """A layout map of indices, for annotations; ``inverse_index_map`` is its inverse where that cannot be found.
+
+    >>> from tir.script import tir as T
+    >>> T.index_map(lambda i: (i // 4, i % 4))
+    IndexMap(initial_indices=[i], final_indices=[i // 4, i % 4], axis_separators=[])
+    """
     from tir import IndexMap
 
     made = IndexMap.from_func(mapping)
@@ -370,7 +419,12 @@ def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None) -> 
 
 
 def target(spec: Any, host: Any = None) -> Any:
-    """A target, for ``T.func_attr({"target": T.target("cuda", host="llvm")})``."""
+    """A target, for ``T.func_attr({"target": T.target("cuda", host="llvm")})``.
+
+    >>> from tir.script import tir as T
+    >>> T.target("cuda")
+    Target(kind='cuda', attrs={'max_threads_per_block': 1024, 'max_shared_memory_per_block': 49152, 'thread_warp_size': 32})
+    """
     from ..target import Target
 
     return Target.named(spec, host)
@@ -380,7 +434,14 @@ def target(spec: Any, host: Any = None) -> Any:
 
 
 class _Let:
-    """``with T.let(x, v):``; with a body, the expression; ``x: T.let[T.int32] = v`` declares a let of that type."""
+    """A variable with a value: ``with T.let(x, v):`` over the body, ``T.let(x, v, e)`` in the expression ``e``, and
+    ``x: T.let[T.int32] = v`` over what follows.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.let(i, 3, i * i)
+    T.Let(i * i, where={i: 3})
+    """
 
     def __call__(self, var: _e.Var, value: Any, body: Any = None) -> Any:
         if body is not None:
@@ -395,7 +456,17 @@ let = _Let()
 
 
 def LetStmt(value: Any, type_annotation: Any = None, *, var: _e.Var | None = None) -> _f.LetFrame:
-    """``with T.LetStmt(v) as x:``"""
+    """A variable with a value over the body of ``with``, or over what follows: ``x = T.bind(v)``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
+    ...     with T.LetStmt(n + 1) as m:
+    ...         A[0] = m * m
+    >>> f.body
+    m: T.int32 = n + 1
+    A[0] = m * m
+    """
     return _f.LetFrame(value, var, type_annotation)
 
 
@@ -403,7 +474,18 @@ bind = LetStmt
 
 
 def attr(node: Any, attr_key: str | None = None, value: Any = None) -> _f.AttrFrame:
-    """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing."""
+    """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing.
+    Raises ``TypeError`` for a key that is no string.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     with T.attr(A.data, "kept", 1):
+    ...         A[0] = 0.0
+    >>> f.body
+    T.attr(A, "kept", 1)
+    A[0] = T.float32(0)
+    """
     if attr_key is not None and not isinstance(attr_key, str):
         raise TypeError(f"the key of T.attr is a string, not {attr_key!r}")
     if attr_key is not None:
@@ -414,21 +496,63 @@ def attr(node: Any, attr_key: str | None = None, value: Any = None) -> _f.AttrFr
 
 
 def launch_thread(thread: Any, extent: Any) -> _f.LaunchFrame:
-    """Threads of an axis (by name, or from ``T.env_thread``): ``with T.launch_thread("threadIdx.x", 128) as tx:``."""
+    """Threads of an axis (by name, or from ``T.env_thread``): ``with T.launch_thread("threadIdx.x", 128) as tx:``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def clear(A: T.Buffer((128,), "float32")):
+    ...     with T.launch_thread("threadIdx.x", 128) as tx:
+    ...         A[tx] = 0.0
+    >>> clear.body
+    tx = T.launch_thread("threadIdx.x", 128)
+    A[tx] = T.float32(0)
+    """
     return _f.LaunchFrame(thread, extent)
 
 
 def env_thread(thread_tag: str, dtype: Any = "int32") -> _f.EnvThread:
-    """The index along a thread axis, to be launched with ``T.launch_thread``."""
+    """The index along a thread axis, to be launched with ``T.launch_thread``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def clear(A: T.Buffer((128,), "float32")):
+    ...     tx = T.env_thread("threadIdx.x")
+    ...     with T.launch_thread(tx, 128):
+    ...         A[tx] = 0.0
+    >>> clear.body
+    tx = T.launch_thread("threadIdx.x", 128)
+    A[tx] = T.float32(0)
+    """
     return _f.EnvThread(thread_tag, _DType(dtype_of(dtype)))
 
 
 def Assert(condition: Any, message: Any) -> _f.AssertFrame:
+    """A check over the body of ``with``, or before what follows: where it fails, the call raises ``RunError`` with
+    ``message``.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
+    ...     with T.Assert(n > 0, "n is positive"):
+    ...         A[0] = n
+    >>> f.body
+    assert n > 0, "n is positive"
+    A[0] = n
+    """
     return _f.AssertFrame(condition, message)
 
 
 class meta_var(_f.Meta):
-    """``x = T.meta_var(v)`` binds ``x`` in Python: no let is made."""
+    """``x = T.meta_var(v)`` binds ``x`` in Python: no let is made.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
+    ...     m = T.meta_var(n + 1)
+    ...     A[0] = m
+    >>> f.body
+    A[0] = n + 1
+    """
 
 
 # ---------------------------------------------------------------- everything else

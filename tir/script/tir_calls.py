@@ -9,7 +9,7 @@ from .. import op as _op
 from ..buffer import Buffer as _Buffer
 from ..expr import Expr
 from . import frames as _f
-from .tir_expr import DataType
+from .tir_types import DataType
 from .values import as_buffer_load, dtype_of, to_expr
 
 __all__ = [
@@ -43,16 +43,36 @@ def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:
 
 
 def call_extern(*args: Any, dtype: Any = None) -> Expr:
-    """Call the C function by name: ``T.call_extern("float32", "sinf", x)``."""
+    """Call a C function by name; its result type comes first, or as ``dtype=``. CUDA code calls CUDA's function.
+    Raises ``TypeError`` where the type is missing.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_extern("float32", "sinf", x)
+    T.call_extern("float32", "sinf", x)
+    """
     return _named_call("call_extern", args, dtype)
 
 
 def call_pure_extern(*args: Any, dtype: Any = None) -> Expr:
+    """As ``T.call_extern``, of a function without effects: a call may be moved, or made once for several.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_pure_extern("float32", "sinf", x)
+    T.call_pure_extern("float32", "sinf", x)
+    """
     return _named_call("call_pure_extern", args, dtype)
 
 
 def call_llvm_intrin(*args: Any, dtype: Any = None) -> Expr:
-    """Call an LLVM intrinsic by name: ``T.call_llvm_intrin("float32x4", "llvm.fma.v4f32", a, b, c)``."""
+    """Call an LLVM intrinsic by its full name, result type first. Code for CPUs has it.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)
+    T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)
+    """
     return _named_call("call_llvm_intrin", _without_signature(args), dtype)
 
 
@@ -62,7 +82,12 @@ class _Numbered(str):
 
 def llvm_lookup_intrinsic_id(name: str) -> str:
     """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them; the
-    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed."""
+    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed.
+
+    >>> from tir.script import tir as T
+    >>> T.llvm_lookup_intrinsic_id("llvm.sqrt.f32")
+    'llvm.sqrt.f32'
+    """
     return _Numbered(name)
 
 
@@ -75,17 +100,37 @@ def _without_signature(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
+    """As ``T.call_llvm_intrin``, of an intrinsic without effects.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)
+    T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)
+    """
     return _named_call("call_llvm_pure_intrin", _without_signature(args), dtype)
 
 
 def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same)."""
+    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same). Raises ``ValueError`` for an
+    unknown one.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.call_intrin("float32", "exp", x)
+    T.exp(x)
+    """
     name = name.removeprefix("tir.")
     return _op.call(name, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
 
 
 def call_packed(*args: Any, dtype: Any = "int32") -> Expr:
-    """Call a registered host function by name; a buffer among its arguments is passed as an array."""
+    """Call a function that ``tir.register_func`` registered; a buffer among its arguments is passed as an array.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_packed("log", i)
+    T.call_packed("log", i)
+    """
     return _op.call("call_packed", *map(_packed_array, args), dtype=dtype_of(dtype))
 
 
@@ -102,16 +147,36 @@ def _packed_array(value: Any) -> Any:
 
 
 def call_cpacked(*args: Any, dtype: Any = "int32") -> Expr:
+    """As ``T.call_packed``, of programs that call by symbol; buffers are passed as pointers.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_cpacked("log", i)
+    T.call_cpacked("log", i)
+    """
     return _op.call("call_cpacked", *args, dtype=dtype_of(dtype))
 
 
 def call_global(name: str, *args: Any, dtype: Any = "void") -> Expr:
-    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this)."""
+    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this).
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.call_global("helper", i, dtype="int32")
+    T.call_global("helper", i, dtype="int32")
+    """
     return _op.call("call_global", _e.StringImm(name), *args, dtype=dtype_of(dtype))
 
 
 def address_of(place: Any, dtype: Any = "handle") -> Expr:
-    """The address of a buffer element: ``T.address_of(A[i])``."""
+    """The address of a buffer element, a handle. Raises ``TypeError`` for a value, which has no address.
+
+    >>> from tir.script import tir as T
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> T.address_of(A[3])
+    T.address_of(A[3])
+    """
     if dtype_of(dtype) != "handle":
         raise TypeError(f"T.address_of gives a handle, not a {dtype_of(dtype)}")
     place = as_buffer_load(place)
@@ -126,35 +191,85 @@ def address_of(place: Any, dtype: Any = "handle") -> Expr:
 
 
 def type_annotation(dtype: Any) -> Expr:
+    """A data type as an expression, for operators that take one.
+
+    >>> from tir.script import tir as T
+    >>> T.type_annotation("float32")
+    T.type_annotation("float32")
+    """
     return _op.call("type_annotation", dtype=dtype_of(dtype))
 
 
 def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = "handle") -> Expr:
-    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both)."""
+    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both).
+
+    >>> from tir.script import tir as T
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> T.tvm_access_ptr("float32", A.data, 0, 8, 1)
+    T.tvm_access_ptr(T.type_annotation("float32"), A, 0, 8, 1)
+    """
     if isinstance(ptype, (str, DataType)):
         ptype = type_annotation(ptype)
     return _op.call("tvm_access_ptr", ptype, data, offset, extent, rw_mask, dtype="handle")
 
 
 def isnullptr(pointer: Any) -> Expr:
+    """Whether a pointer is null, as ``bool``.
+
+    >>> from tir.script import tir as T
+    >>> T.isnullptr(T.Var("p", "handle"))
+    T.isnullptr(p)
+    """
     return _op.call("isnullptr", pointer, dtype="bool")
 
 
 def tvm_tuple(*items: Any) -> Expr:
+    """Several values as one argument, for ``T.attr`` of programs for other systems.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.tvm_tuple(i, 3)
+    T.tvm_tuple(i, 3)
+    """
     return _op.call("tvm_tuple", *items, dtype="handle")
 
 
 def ret(value: Any) -> Expr:
-    """Leave the function with ``value``."""
+    """Leave the function with ``value``, a number.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def next_of(n: T.int32):
+    ...     T.ret(n + 1)
+    >>> next_of.body
+    T.ret(n + 1)
+    """
     e = to_expr(value)
     return _op.call("ret", e, dtype=e.dtype)
 
 
 def assume(condition: Any) -> Expr:
-    """What the caller promises to hold, as a statement: ``T.assume(A[i] > 0)``."""
+    """What the caller promises to hold, as a statement; code generators may rely on it, the executor checks it.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(A: T.Buffer((8,), "int32")):
+    ...     T.assume(A[0] > 0)
+    >>> f.body
+    T.assume(A[0] > 0)
+    """
     return _op.call("assume", _e.as_bool(to_expr(condition)), dtype="bool")
 
 
 def evaluate(value: Any) -> _f.Evaluated:
-    """An expression as a statement, for its effect."""
+    """An expression as a statement, for its effect.
+
+    >>> from tir.script import tir as T
+    >>> @T.prim_func
+    ... def f(n: T.int32):
+    ...     T.evaluate(T.call_extern("int32", "note", n))
+    >>> f.body
+    T.call_extern("int32", "note", n)
+    """
     return _f.Evaluated(value)

@@ -11,7 +11,7 @@ from typing import Any
 from ..dtype import DType
 from ..expr import Expr, bit_op
 from ..op import FLOAT_BINARY, FLOAT_UNARY, OPS, Op, call, math_call
-from .tir_expr import DataType
+from .tir_types import DataType
 from .values import as_buffer_load, attributes, dtype_of, to_expr
 
 FLOAT = {*FLOAT_UNARY, *FLOAT_BINARY}

@@ -39,18 +39,21 @@ class Reducer:
     def __repr__(self) -> str:
         return f"te.{self.__name__}"
 
-    def __call__(self, expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
-        if _is_axes(axis):
-            if more:
+    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+        over = {"axis": axis, "where": where, "init": init}
+        if axis is None and values and isinstance(values[0], (IterVar, list, tuple)):
+            over, values = _placed(over, values), ()
+        if over["axis"] is not None:
+            if values:
                 raise error(f"te.{self.__name__} over an axis takes one expression, or a tuple of them")
-            return self._reduction(expr, axis, where, init)
-        values = [v for v in (expr, axis, where, init, *more) if v is not None]
-        if len(values) < 2:
+            _check_axes(over["axis"])
+            return self._reduction(expr, **over)
+        if where is not None or init is not None or not values:
             raise error(
                 f"te.{self.__name__} of one expression needs the axes it reduces over",
-                f"te.{self.__name__}(A[i, k], axis=k)",
+                f"te.{self.__name__}(A[i, k], axis=k), with k = te.reduce_axis((0, n))",
             )
-        return self._combined(values)
+        return self._combined([expr, *values])
 
     def _combined(self, values: list[Any]) -> Any:
         made = values[0]
@@ -115,19 +118,29 @@ def _as_tuple(value: Any, dtypes: tuple[DType, ...], what: str) -> tuple[Expr, .
     return made
 
 
-def _is_axes(axis: Any) -> bool:
-    """Whether the second argument of a reducer says over what to reduce. Raises for an axis that is none to reduce over."""
+def _placed(over: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
+    """The arguments of a reduction with those that are given by place. Raises for one that is given twice."""
+    given = dict(zip(over, values))
+    twice = [name for name in given if over[name] is not None]
+    if twice or len(values) > len(over):
+        what = f"`{twice[0]}` is given twice" if twice else f"{len(values) + 1} arguments are given"
+        raise error(f"{what}; a reduction has an expression, axis, where and init")
+    return {**over, **given}
+
+
+def _check_axes(axis: Any) -> None:
+    """Raise for what is no axis to reduce over."""
     items = axis if isinstance(axis, (list, tuple)) else [axis]
     if not items or not all(isinstance(a, IterVar) for a in items):
-        if isinstance(axis, (list, tuple)):
-            raise error(f"a reduction is over axes that te.reduce_axis makes, not over {axis!r}")
-        return False
+        raise error(
+            f"a reduction is over axes that te.reduce_axis makes, not over {axis!r}",
+            "k = te.reduce_axis((0, n)) and axis=k; tir.ops.sum reduces a tensor along dimensions given by number",
+        )
     for a in items:
         if a.iter_type != "reduce":
             raise error(f"axis `{a.var.name}` is of kind {a.iter_type}", "reduce over an axis from te.reduce_axis")
     if len({a.var for a in items}) < len(items):
         raise error("an axis is named twice in one reduction")
-    return True
 
 
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Reducer:

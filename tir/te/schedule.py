@@ -89,8 +89,15 @@ class Schedule:
         Raises ``ScheduleError`` for a reader that does not read it, and for the state of a scan.
         """
         call = self._call("cache_read", tensor, scope, readers)
+        _require_scope(call, scope)
         stages = [self[r] for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
         source = self._now(tensor)
+        if not stages:
+            raise refusal(
+                call,
+                "nothing is to read the copy",
+                f"s.cache_read({tensor.name}, {scope!r}, [C]) for a C that reads it",
+            )
         scan = next((s.name for s in self.stages if isinstance(s.op, ScanOp) and source in s.op.states), None)
         if scan is not None:
             raise refusal(
@@ -117,6 +124,7 @@ class Schedule:
         ``ScheduleError`` for an operation that is scheduled already, or is no ``te.compute``.
         """
         call = self._call("cache_write", tensor, scope)
+        _require_scope(call, scope)
         tensors = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         stage = self[tensors[0]]
         op = self._computation(stage, call)
@@ -327,6 +335,11 @@ class Schedule:
 
 
 # ---------------------------------------------------------------- loops of a reduction
+
+
+def _require_scope(call: Call, scope: Any) -> None:
+    if not isinstance(scope, str):
+        raise refusal(call, f"a storage scope is a string, not {scope!r}", '"global", "shared", "local"')
 
 
 def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:

@@ -449,9 +449,11 @@ def _size(value: Any, call: Call) -> int | Expr | None:
     if isinstance(value, Expr):
         return value
     try:
-        number = value.__index__()
+        number = None if isinstance(value, bool) else value.__index__()
     except (AttributeError, TypeError):
-        raise refusal(call, f"a factor is an integer, not {value!r}") from None
+        number = None
+    if number is None:
+        raise refusal(call, f"a factor is an integer, not {value!r}")
     if number < 1:
         raise refusal(call, f"a factor is at least 1, not {number}")
     return number

@@ -75,7 +75,7 @@ def is_reduction_variable(var: Var) -> bool:
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> Axis:
     """An axis to reduce over: ``dom`` is ``(begin, end)``, a range, or an extent; the end does not belong to it.
 
-    Raises ``TensorExpressionError`` for another domain.
+    Raises ``TensorExpressionError`` for another domain, and for one that ends before it begins.
 
     >>> from tir import te
     >>> te.reduce_axis((0, 16), "k").dom
@@ -94,6 +94,10 @@ def _domain(dom: Any) -> Range:
     if len(bounds) != 2:
         raise error(f"the domain of an axis is (begin, end), not {dom!r}", 'te.reduce_axis((0, 16), "k")')
     begin, end = (size(b, "a bound of an axis") for b in bounds)
+    if isinstance(begin, IntImm) and isinstance(end, IntImm) and end.value < begin.value:
+        raise error(
+            f"the domain of an axis ends at {end.value}, before its begin {begin.value}", "(begin, end), as in (0, 16)"
+        )
     if isinstance(begin, IntImm) and begin.value == 0:
         return Range(begin, end)
     return Range.of(begin, end)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
 from math import prod
 from typing import Any
 
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
+from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer
 from ..errors import ScheduleError
@@ -17,6 +19,7 @@ from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
 from ..op import effect_of
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
+from ..transform.layout import dot, strides_of
 from ..visit import uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
@@ -58,26 +61,21 @@ class Access:
 
     def stride(self, var: Var) -> int | None:
         """Elements between the accesses of two neighbouring values of ``var``; None if they differ."""
-        total = 0
-        for index, step in zip(self.indices, _steps(self.buffer)):
-            if not uses_var(index, var):
-                continue
-            factor = _coefficient(index, var)
-            if factor is None:
-                return None
-            total += factor * step
-        return total
+        factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, _steps(self.buffer))]
+        if any(factor is None for factor, _ in factors):
+            return _coefficient(self.address, var)
+        return sum((factor or 0) * step for factor, step in factors)
+
+    @cached_property
+    def address(self) -> Expr:
+        """The place of the element as one index, in which digits that the indices are of one number are that number
+        again."""
+        return simplify(dot(self.indices, strides_of(self.buffer)))
 
 
 def _steps(buffer: Buffer) -> list[int]:
     """Elements between neighbours along each axis."""
-    if buffer.strides:
-        return [s.value if isinstance(s, IntImm) else FAR for s in buffer.strides]
-    made, step = [1], 1
-    for size in reversed(buffer.shape[1:]):
-        step = step * size.value if isinstance(size, IntImm) and step < FAR else FAR
-        made.append(step)
-    return made[::-1]
+    return [s.value if isinstance(s, IntImm) else FAR for s in strides_of(buffer)]
 
 
 def _coefficient(index: Expr, var: Var) -> int | None:
@@ -98,14 +96,24 @@ class Nest:
     name: str
     block: Block
     axes: tuple[Axis, ...]
+    in_time: bool = False  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
 
     @staticmethod
     def of(sch: Schedule, name: str) -> Nest | None:
         """The nest of the block called ``name``; None if its loops are scheduled, shared, or not its iterators."""
+        found = Nest.in_steps(sch, name)
+        return None if found is None or found.in_time else found
+
+    @staticmethod
+    def in_steps(sch: Schedule, name: str) -> Nest | None:
+        """As :meth:`of`, of a block that may also be in the steps of a scan: the loops inside of these."""
         ref = index_of(sch.func).blocks.get(name)
         if ref is None or ref.scope is None or ref.scope.scope is not None:
             return None
-        loops, realize = ref.loops(), ref.node
+        realize = ref.node
+        steps = {v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "opaque"}
+        loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
+        around = len(ref.loops()) - len(loops)
         bodies = [loop.node.body for loop in loops]
         if not _is_true(realize.predicate) or bodies != [
             *(loop.node for loop in loops[1:]),
@@ -114,15 +122,15 @@ class Nest:
             return None
         if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
             return None
-        if not _are_axes(loops, realize):
+        if not _are_axes(loops, realize, steps):
             return None
         iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
-        handles = sch.get_loops(name)  # asked of the schedule, so that its trace says which loops they are
+        handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
         axes = [
             Axis(h, iters[at.var].var, iters[at.var].iter_type, getattr(at.node.extent, "value", None))
             for h, at in zip(handles, loops)
         ]
-        return Nest(name, realize.block, tuple(axes))
+        return Nest(name, realize.block, tuple(axes), around > 0)
 
     @property
     def spatial(self) -> list[Axis]:
@@ -204,9 +212,9 @@ def _is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and e.value == 1
 
 
-def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize) -> bool:
-    """Whether the loops are the iterators of the block, one each, serial and from zero."""
-    if {v for v in realize.iter_values if not isinstance(v, IntImm)} != {loop.var for loop in loops}:
+def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr]) -> bool:
+    """Whether the loops are the iterators of the block, one each but for ``steps``, serial and from zero."""
+    if {v for v in realize.iter_values if not isinstance(v, IntImm)} - steps != {loop.var for loop in loops}:
         return False
     return not any(
         loop.node.kind != SERIAL
@@ -234,6 +242,13 @@ def cost(item: Any) -> int:
 def unconverted(value: Expr) -> Expr:
     """A value without conversions of its type around it."""
     return unconverted(value.value) if isinstance(value, Cast) else value
+
+
+def is_view(value: Expr) -> bool:
+    """Whether a value is no work of its own: one element of another buffer, or a constant."""
+    if isinstance(value, Cast):
+        return is_view(value.value) and value.value.dtype == value.dtype
+    return isinstance(value, BufferLoad) or cost(value) == 0
 
 
 def _is_arithmetic(item: Any) -> bool:

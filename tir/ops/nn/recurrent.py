@@ -61,25 +61,23 @@ class _Layer:
     def _inputs(self, w_i: Tensor) -> Tensor:
         k = te.reduce_axis((0, self.features), "k")
 
-        def product(t: Any, b: Any, g: Any, j: Any) -> Expr:
-            return te.sum(self.wide(self.data(t, b, k)) * self.wide(w_i(g * self.hidden + j, k)), axis=k)
+        def product(t: Any, b: Any, row: Any) -> Expr:
+            return te.sum(self.wide(self.data(t, b, k)) * self.wide(w_i(row, k)), axis=k)
 
-        shape = (self.steps, self.batch, self.gates, self.hidden)
+        shape = (self.steps, self.batch, self.gates * self.hidden)
         products = te.compute(shape, product, name=f"{self.name}_inputs")
         if not self.input_biases:
             return products
         bias = self.input_biases[0]
         return te.compute(
-            shape,
-            lambda t, b, g, j: products(t, b, g, j) + self.wide(bias(g * self.hidden + j)),
-            name=f"{self.name}_inputs_bias",
+            shape, lambda t, b, row: products(t, b, row) + self.wide(bias(row)), name=f"{self.name}_inputs_bias"
         )
 
     def wide(self, value: Any) -> Expr:
         return value.astype(self.inner)
 
     def input(self, t: Any, b: Any, gate: int, j: Any) -> Expr:
-        return self.inputs(self.steps - t if self.reverse else t - 1, b, gate, j)
+        return self.inputs(self.steps - t if self.reverse else t - 1, b, gate * self.hidden + j)
 
     def state(self, initial: Any, width: Any, name: str) -> tuple[Tensor, Tensor]:
         """A state ``(steps + 1, batch, width)``, and its first row."""
@@ -95,15 +93,14 @@ class _Layer:
     def products(self, state: Tensor, gates: Sequence[int], name: str = "recurrent") -> Callable[..., Expr]:
         """Of ``gates``, which follow each other, the products of the recurrent weights with the state before: a function of t, b, gate and j."""
         k = te.reduce_axis((0, state.shape[2]), "k")
-        first = gates[0]
+        first = gates[0] * self.hidden
 
-        def product(t: Any, b: Any, g: Any, j: Any) -> Expr:
-            weight = self.recurrent((g + first) * self.hidden + j if first else g * self.hidden + j, k)
-            return te.sum(state(t - 1, b, k) * self.wide(weight), axis=k)
+        def product(t: Any, b: Any, row: Any) -> Expr:
+            return te.sum(state(t - 1, b, k) * self.wide(self.recurrent(row + first, k)), axis=k)
 
-        shape = (self.steps + 1, self.batch, len(gates), self.hidden)
+        shape = (self.steps + 1, self.batch, len(gates) * self.hidden)
         made = te.compute(shape, product, name=f"{self.name}_{name}")
-        return lambda t, b, gate, j: self.biased(made(t, b, gate - first, j), gate, j)
+        return lambda t, b, gate, j: self.biased(made(t, b, gate * self.hidden - first + j), gate, j)
 
     def biased(self, value: Any, gate: int, j: Any) -> Expr:
         """``value`` plus the recurrent bias of a gate."""

@@ -1,11 +1,15 @@
 """Transposed convolutions: each element of the image adds the kernel, times itself, to a window of the result.
 
-Computed from the result's side: the image with ``stride - 1`` zeros between its elements, by the mirrored kernel.
+Computed from the result's side, a convolution for each phase of the strides: elements of the result that are ``stride`` apart
+are of the same elements of the kernel, mirrored.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,12 +58,89 @@ def _transposed(
             "less than the stride or the dilation in each dimension",
         )
     cut = _cut(padding, spans, steps, more)
-    pads = {a: (n - 1 - c[0], n - 1 - c[1] + m) for a, n, c, m in zip(spatial, spans, cut, more)}
-    wide_image = padded(image, pads, spread=dict(zip(spatial, steps)))
-    out = {a: simplify((image.extent(a) - 1) * s + sum(pads[a]) + 2 - n) for a, s, n in zip(spatial, steps, spans)}
+    counted = zip(spatial, spans, steps, more, cut)
+    out = {a: simplify((image.extent(a) - 1) * s + n + m - c[0] - c[1]) for a, n, s, m, c in counted}
     if any((constant(n) or 1) < 1 for n in out.values()):
         raise error(f"the padding {padding!r} leaves nothing of the result: its extents would be {tuple(out.values())}")
-    return _summed(spatial, wide_image, weight, out, sizes, gaps, groups, out_dtype)
+    each = zip(spatial, sizes, steps, gaps, cut)
+    phases = {a: [_Phase.of(r + c[0], size, s, gap) for r in range(s)] for a, size, s, gap, c in each}
+    return _interleaved(spatial, image, weight, out, phases, groups, out_type(out_dtype, image.tensor, weight.tensor))
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """The elements of the result at ``step * q + phase`` along an axis: the sum over ``m < taps`` of element ``q + start + m *
+    apart`` of the image by element ``last - m * every`` of the kernel."""
+
+    taps: int
+    start: int
+    apart: int
+    last: int
+    every: int
+
+    @staticmethod
+    def of(at: int, size: int, step: int, gap: int) -> _Phase:
+        """The phase of ``at``, a place in the whole result, by a kernel of ``size`` elements that are ``gap`` apart."""
+        common = math.gcd(step, gap)
+        taps = [k for k in range(size) if (at - k * gap) % step == 0]
+        last = taps[-1] if taps else 0
+        return _Phase(len(taps), (at - last * gap) // step, gap // common, last, step // common)
+
+
+def _interleaved(
+    spatial: str,
+    image: Arranged,
+    weight: Arranged,
+    out: Mapping[str, Any],
+    phases: Mapping[str, list[_Phase]],
+    groups: int,
+    dtype: Any,
+) -> Tensor:
+    """The convolutions of all phases, in turn along each axis of ``out``."""
+    name = f"conv{len(spatial)}d_transpose"
+    outputs = _output_channels(image, weight, groups)
+    whole = {"N": image.extent("N"), "C": outputs}
+    counts = {a: simplify((out[a] + len(phases[a]) - 1) // len(phases[a])) for a in spatial}
+    starts = {a: max(0, -min(p.start for p in phases[a])) for a in spatial}
+    ends = {a: max(p.start + max(p.taps - 1, 0) * p.apart for p in phases[a]) for a in spatial}
+    pads = {a: (starts[a], _or_none(simplify(counts[a] + ends[a] - image.extent(a)))) for a in spatial}
+    wide_image = padded(image, pads)
+
+    def one(chosen_phases: tuple[_Phase, ...], name: str) -> Tensor | None:
+        if not all(p.taps for p in chosen_phases):
+            return None
+        of = {a: replace(p, start=p.start + starts[a]) for a, p in zip(spatial, chosen_phases)}
+        return _summed(name, wide_image, weight, {**whole, **counts}, of, groups, dtype)
+
+    every = list(itertools.product(*(phases[a] for a in spatial)))
+    if len(every) == 1 and (made := one(every[0], name)) is not None:
+        return made
+    numbers_of = itertools.product(*(range(len(phases[a])) for a in spatial))
+    parts = {at: one(each, f"{name}_phase") for at, each in zip(numbers_of, every)}
+
+    def element(*indices: Any) -> Expr:
+        place = image.layout.coordinates(indices)
+        inner = {**place, **{a: place[a] // len(phases[a]) for a in spatial}}
+
+        def chosen_from(at: tuple[int, ...]) -> Expr:
+            if len(at) == len(spatial):
+                part = parts[at]
+                return te.const(0, dtype) if part is None else Arranged(part, image.layout).at(inner)
+            axis = spatial[len(at)]
+            *others, value = (chosen_from((*at, r)) for r in range(len(phases[axis])))
+            for r, other in reversed(list(enumerate(others))):
+                value = te.if_then_else(place[axis] % len(phases[axis]) == r, other, value)
+            return value
+
+        return chosen_from(())
+
+    return te.compute(image.layout.shape({**whole, **out}), element, name=name)
+
+
+def _or_none(end: Any) -> Any:
+    """What is added at an end: nothing where that is known to be less."""
+    known = constant(end)
+    return end if known is None else max(known, 0)
 
 
 def _cut(padding: Any, spans: Any, steps: Any, more: Any) -> Any:
@@ -72,10 +153,9 @@ def _cut(padding: Any, spans: Any, steps: Any, more: Any) -> Any:
     return [end[::-1] for end in ends] if word == "SAME_LOWER" else ends
 
 
-def _summed(
-    spatial: str, image: Arranged, weight: Arranged, out: Any, sizes: Any, gaps: Any, groups: int, out_dtype: Any
-) -> Tensor:
-    channels, inputs, outputs = image.extent("C"), weight.extent("I"), weight.extent("O")
+def _output_channels(image: Arranged, weight: Arranged, groups: int) -> Any:
+    """The channels of the result. Raises ``TensorExpressionError`` where those of the image and the kernel do not agree."""
+    channels, inputs = image.extent("C"), weight.extent("I")
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or (constant(inputs) or 0) % groups:
         raise error(
             f"groups is {groups!r}, for {inputs!r} input channels of the kernel", "a divisor of the input channels"
@@ -85,22 +165,34 @@ def _summed(
             f"data `{image.tensor.name}` has {channels!r} channels, but kernel `{weight.tensor.name}` {weight.tensor.shape} "
             f"in layout {weight.layout} has {inputs!r} inputs"
         )
-    dtype, per_group = out_type(out_dtype, image.tensor, weight.tensor), simplify(inputs // groups)
+    return simplify(weight.extent("O") * groups)
+
+
+def _summed(
+    name: str,
+    image: Arranged,
+    weight: Arranged,
+    extents: Mapping[str, Any],
+    phases: Mapping[str, _Phase],
+    groups: int,
+    dtype: Any,
+) -> Tensor:
+    """The convolution of one phase along each axis."""
+    outputs, per_group = weight.extent("O"), simplify(weight.extent("I") // groups)
     channel = te.reduce_axis((0, per_group), "rc")
-    window = [te.reduce_axis((0, k), f"r{a.lower()}") for a, k in zip(spatial, sizes)]
+    window = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
 
     def element(*indices: Any) -> Expr:
         place = image.layout.coordinates(indices)
         output = place["C"]
         input_channel = channel if groups == 1 else output // outputs * per_group + channel
-        at = {a: place[a] + k * d for a, k, d in zip(spatial, window, gaps)}
-        mirrored = {a: n - 1 - k for a, k, n in zip(spatial, window, sizes)}
+        at = {a: place[a] + p.start + window[a] * p.apart for a, p in phases.items()}
+        mirrored = {a: p.last - window[a] * p.every for a, p in phases.items()}
         x = image.at({"N": place["N"], "C": input_channel, **at})
         w = weight.at({"I": input_channel, "O": output if groups == 1 else output % outputs, **mirrored})
-        return te.sum(x.astype(dtype) * w.astype(dtype), axis=[channel, *window])
+        return te.sum(x.astype(dtype) * w.astype(dtype), axis=[channel, *window.values()])
 
-    shape = image.layout.shape({"N": image.extent("N"), "C": simplify(outputs * groups), **out})
-    return te.compute(shape, element, name=f"conv{len(spatial)}d_transpose")
+    return te.compute(image.layout.shape(extents), element, name=name)
 
 
 def _reference(

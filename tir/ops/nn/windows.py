@@ -64,29 +64,21 @@ def window_count(extent: Any, size: int, stride: int, pads: tuple[Any, Any], wha
     return simplify(room // stride + 1)
 
 
-def padded(image: Arranged, pads: Mapping[str, tuple[Any, Any]], value: Any = 0, spread: Any = None) -> Arranged:
-    """``image`` with ``value`` before and after the elements of some axes; and, by ``spread``, between them.
-
-    ``spread`` maps an axis to the distance of two elements. Where nothing is added it is ``image``.
-    """
-    apart: dict[str, int] = {axis: n for axis, n in (spread or {}).items() if n > 1}
+def padded(image: Arranged, pads: Mapping[str, tuple[Any, Any]], value: Any = 0) -> Arranged:
+    """``image`` with ``value`` before and after the elements of some axes. Where nothing is added it is ``image``."""
     pads = {axis: pair for axis, pair in pads.items() if any(constant(p) != 0 for p in pair)}
-    if not pads and not apart:
+    if not pads:
         return image
     whole = {a: image.extent(a) for a in image.layout.parts if a.isupper()}
-    inner = {a: (whole[a] - 1) * apart[a] + 1 if a in apart else whole[a] for a in whole}
-    extents = {a: simplify(inner[a] + sum(pads.get(a, (0, 0)))) for a in whole}
+    extents = {a: simplify(whole[a] + sum(pads.get(a, (0, 0)))) for a in whole}
     dtype = image.tensor.dtype
 
     def element(*indices: Any) -> Expr:
         place, conditions = image.layout.coordinates(indices), []
-        for axis in dict.fromkeys((*pads, *apart)):
-            before, after = pads.get(axis, (0, 0))
-            at = place[axis] - before
-            conditions += [at >= 0] if constant(before) != 0 else []
-            conditions += [at < inner[axis]] if constant(after) != 0 else []
-            conditions += [at % apart[axis] == 0] if axis in apart else []
-            place[axis] = at // apart[axis] if axis in apart else at
+        for axis, (before, after) in pads.items():
+            place[axis] = place[axis] - before
+            conditions += [place[axis] >= 0] if constant(before) != 0 else []
+            conditions += [place[axis] < whole[axis]] if constant(after) != 0 else []
         return te.if_then_else(all_of(conditions), image.at(place), const(value, dtype))
 
     made = te.compute(image.layout.shape(extents), element, name="pad_temp")

@@ -23,11 +23,11 @@ def chains(sch: Schedule, block: str, env: Env) -> list[Fork]:
     nest = Nest.of(sch, block)
     if nest is None or len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
         return []
-    stages = [*stages_of(sch, nest), nest]
+    stages = [*stages_of(sch, nest, lambda stage: _has_rows(stage, nest) and _is_read_by_rows(sch, stage, nest)), nest]
     products = [p for p in (Contraction.of(s) for s in stages) if p is not None and p.rows]
     sums = [s for s in stages if s.reduce and all(p.nest is not s for p in products)]
     rows = nest.spatial[:-1]
-    if not products or len(products) + len(sums) < 2 or not all(_has_rows(s, nest) for s in stages):
+    if not products or len(products) + len(sums) < 2 or not _has_rows(nest, nest):
         return []
     if not all(_fits(p, env) for p in products):
         return []
@@ -41,6 +41,18 @@ def _has_rows(stage: Nest, of: Nest) -> bool:
     rows, own = ([a.extent for a in axes] for axes in (of.spatial[:-1], stage.spatial))
     whole = len(stage.spatial) + len(stage.reduce) == len(stage.axes)
     return whole and None not in own and own[: len(rows)] == rows and len(own) - len(rows) in (0, 1)
+
+
+def _is_read_by_rows(sch: Schedule, stage: Nest, of: Nest) -> bool:
+    """Whether what reads a stage reads for each of the rows of ``of`` the same row of it: no columns of a product."""
+    last = len(of.spatial) - 2
+    consumers = [Nest.of(sch, c.name) for c in sch.get_consumers(stage.name)]
+    return all(
+        c is not None
+        and last < len(c.spatial)
+        and all(a.stride(c.spatial[last].var) for a in c.loads if a.buffer is stage.stores[0].buffer)
+        for c in consumers
+    )
 
 
 def _fits(product: Contraction, env: Env) -> bool:

@@ -16,9 +16,8 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, unconverted, volume
+from ..nest import Access, Axis, Nest, is_view, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
-from .inline import is_view
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
@@ -105,7 +104,7 @@ def _operands(update: Update) -> list[Access]:
 @rule(targets=("llvm",), order=40)
 def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
-    nest = Nest.of(sch, block)
+    nest = Nest.in_steps(sch, block)
     found = nest and Contraction.of(nest)
     if not found or not found.rows:
         return []
@@ -231,7 +230,7 @@ class Tiling:
         around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
         sch.reorder(*batch, *around, jr, *outer_terms, term, *inner_rows, jv, lane)
         if pack is not None:
-            self.pack(sch, pack, None if self.shared == "rows" else jc)
+            self.pack(sch, pack, None if self.shared == "rows" or found.nest.in_time else jc)
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...expr import BufferLoad, Cast, Expr
+from ...expr import IntImm
 from ...schedule import Schedule
 from ...stmt import BufferStore
-from ..nest import Nest, cost
+from ..nest import Nest, is_view
 from ..space import Env, rule
+from .contraction import Contraction
 
 REPEATED = 1.5  # times a producer may be computed
 
@@ -17,7 +18,8 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or not isinstance(nest.block.body, BufferStore):
         return []
-    if not (is_view(nest.block.body.value) or _reads(sch, nest) <= REPEATED * nest.runs):
+    reads = _reads(sch, nest)
+    if reads > REPEATED * nest.runs and not (is_view(nest.block.body.value) and not _lays_out(sch, nest)):
         return []
     if not sch.can.compute_inline(block):
         return []
@@ -26,11 +28,11 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def is_view(value: Expr) -> bool:
-    """Whether a value is no work of its own: one element of another buffer, or a constant."""
-    if isinstance(value, Cast):
-        return is_view(value.value) and value.value.dtype == value.dtype
-    return isinstance(value, BufferLoad) or cost(value) == 0
+def _lays_out(sch: Schedule, producer: Nest) -> bool:
+    """Whether a copy lays its operand out for products: where the result has an index for each digit of the operand's."""
+    consumers = [Nest.of(sch, c.name) for c in sch.get_consumers(producer.name)]
+    composed = any(len(a.places) < sum(not isinstance(i, IntImm) for i in a.indices) for a in producer.loads)
+    return composed and all(nest is not None and Contraction.of(nest) for nest in consumers)
 
 
 def _reads(sch: Schedule, producer: Nest) -> float:

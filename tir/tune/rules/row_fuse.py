@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...analysis.index import index_of
 from ...schedule import Schedule
 from ...schedule.queries import consumers_of, producers_of
@@ -38,12 +40,19 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def stages_of(sch: Schedule, nest: Nest) -> list[Nest]:
-    """The blocks that compute what ``nest`` reads, in program order, which nothing else reads; none if one is no nest."""
+def stages_of(sch: Schedule, nest: Nest, taken: Callable[[Nest], bool] | None = None) -> list[Nest]:
+    """The blocks that compute what ``nest`` reads, in program order, which nothing else reads: those ``taken``, or else all,
+    and none if one of all is no nest."""
+
+    def is_taken(name: str) -> bool:
+        stage = Nest.of(sch, name)
+        return taken is None or (stage is not None and taken(stage))
+
     blocks = index_of(sch.func).blocks
     inside = {nest.name}
     while True:
-        more = {p.name for name in inside for p in producers_of(blocks[name])} - inside
+        more = {p.name for name in inside for p in producers_of(blocks[name]) if p.name not in inside}
+        more = {name for name in more if is_taken(name)}
         mine = {name for name in more if all(c.name in inside | more for c in consumers_of(blocks[name]))}
         if not mine:
             break

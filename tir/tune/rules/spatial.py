@@ -17,7 +17,7 @@ COPIED = 1 << 16  # bytes that the C library copies rather than a loop of vector
 @rule(targets=("llvm",), order=80)
 def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Order the loops as the result lies in memory, vectorize the last, run the first in parallel."""
-    nest = Nest.of(sch, block)
+    nest = Nest.in_steps(sch, block)
     if nest is None or not nest.axes or nest.reduce or len(nest.spatial) < len(nest.axes) or not nest.stores:
         return []
     made = sch.copy()
@@ -83,7 +83,12 @@ def stream(sch: Schedule, nest: Nest) -> None:
     """Store a result past the caches if it would not stay in them and nothing in the function reads it."""
     buffer = nest.stores[0].buffer
     elements = prod(getattr(s, "value", USUAL) for s in buffer.shape)
-    if streams(elements, buffer.dtype.bytes) and not sch.get_consumers(nest.name) and len(nest.stores) == 1:
+    if (
+        streams(elements, buffer.dtype.bytes)
+        and not sch.get_consumers(nest.name)
+        and len(nest.stores) == 1
+        and not nest.in_time
+    ):
         sch.annotate(sch.get_loops(nest.name)[0], "pragma_nontemporal", buffer.name)
 
 
