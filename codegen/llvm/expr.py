@@ -348,12 +348,12 @@ def _let(g: Generator, e: Let) -> str:
 
 
 def _concatenated(g: Generator, parts: list[tuple[str, DType]], dtype: DType) -> str:
-    """One vector of all lanes of ``parts`` in order."""
+    """One vector of all lanes of ``parts``, vectors, in order."""
     type_, element = value_type(dtype), element_type(dtype)
     result, lane = "poison", 0
     for text, part in parts:
         for k in range(part.lanes):
-            piece = g.out.value(f"extractelement {value_type(part)} {text}, i64 {k}") if part.lanes > 1 else text
+            piece = g.out.value(f"extractelement {value_type(part)} {text}, i64 {k}")
             result = g.out.value(f"insertelement {type_} {result}, {element} {piece}, i64 {lane}")
             lane += 1
     return result

@@ -11,7 +11,7 @@ from tir.schedule import invariants
 from tir.schedule.invariants.delta import Delta, uses_of
 from tir.stmt import Block, BlockRealize, seq
 from tir.testing.fuzz import EVERY, run
-from tir.visit import buffers_in
+from tir.visit import buffers_in, rewrite
 
 CHAIN = """
 @T.prim_func
@@ -48,6 +48,8 @@ def left_alone(step) -> list[str]:
         (lambda s: s.annotate("B", "note", 1), ["C", "D"]),
         (lambda s: s.annotate(s.get_loops("B")[0], "note", 1), ["A", "B", "C", "D"]),
         (lambda s: s.parallel(s.get_loops("B")[0]), ["C", "D"]),
+        (lambda s: s.unroll(s.get_loops("B")[0]), ["A", "B", "C", "D"]),
+        (lambda s: s.bind(s.get_loops("B")[0], "blockIdx.x"), ["C", "D"]),
         (lambda s: s.reorder(*reversed(s.get_loops("C"))), ["A", "D"]),
         (lambda s: s.compute_at("B", s.get_loops("C")[0]), ["C", "D"]),
         (lambda s: s.cache_read("D", 0, "local"), ["A", "B"]),
@@ -140,3 +142,11 @@ def test_what_an_init_keeps_is_left_alone():
         programs.append(root.with_body(BlockRealize((), TRUE, block)))
     same = Delta(*programs).unchanged_buffers
     assert {b.name for b in buffers_in(programs[0].body) if b.data in same} == {"A", "D"}
+
+
+def test_threads_of_another_axis_are_another_use():
+    sch = schedule(CHAIN)
+    sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+    before, loop = sch.func, sch.get(sch.get_loops("B")[0])
+    moved = sch.func.with_body(rewrite(before.body, lambda n: n.replace(thread="threadIdx.y") if n is loop else None))
+    assert {b.name for b in buffers_in(moved.body) if b.data in Delta(before, moved).unchanged_buffers} == {"C", "D"}

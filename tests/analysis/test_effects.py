@@ -183,3 +183,16 @@ def test_effects_kept_with_blocks_are_those_of_the_whole_statement(name):
             assert list(map(_told, found)) == list(map(_told, whole))
             assert list(map(_told, found.views)) == list(map(_told, whole.views))
             assert (found.opaque, found.allocated) == (whole.opaque, whole.allocated)
+
+
+def test_effects_are_kept_with_a_statement_unless_its_surroundings_matter():
+    func = parse(PROGRAM.format(statement="A[i] = B[i]"))
+    body = next(n for n in walk(func) if isinstance(n, For)).body
+    assert effects(body) is effects(body)
+    other = Var("x")
+    named = Surroundings(lets={other: Var("y")})
+    assert effects(body, named) is not effects(body)
+    (write,) = (e for e in effects(body) if e.kind == WRITE)
+    (place,) = write.indices
+    assert write.substituted({}) is write and write.substituted({other: place}) is write
+    assert write.substituted({place: other}).indices == (other,)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import tir
 from tir.analysis import Footprint, Machine, footprint
+from tir.analysis.footprint_table import roofline_figure
 from tir.library.elementwise import blur, schedule_blur
 from tir.script import parse
 from tir.script import tir as T
@@ -181,3 +183,10 @@ def test_the_least_point_of_the_roofline_is_the_bound():
     assert [c[0].text.partition(":")[0] for c in circles] == list(found.roofline)
     x, y = (float(c.get(k)) for k in ("cx", "cy") for c in circles[:1])
     assert 0 < x < 720 and 0 < y < 320
+
+
+def test_the_lowest_mark_of_a_roofline_stands_on_its_axis():
+    text = roofline_figure(footprint(matmul, machine(l1=8 << 10)))
+    starts = [float(y) for y in re.findall(r'<polyline points="[^,]*,([0-9.]+)', text)]
+    points = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([0-9.]+)"', text)]
+    assert starts and points and max(starts + points) == 300 and min(starts + points) > 40

@@ -232,3 +232,16 @@ def test_loops_of_one_name_below_a_parallel_loop():
     made = BlockRealize((value,), TRUE, Block((v,), (), (), "S", body))
     nest = loop(outer, loop(inner[0], loop(inner[1], made, 2), 2), 2)
     assert distinguishes_iterations(made, nest, [nest.body, nest.body.body]) is False
+
+
+@pytest.mark.parametrize(
+    ("read", "legal"),
+    [((0, 1), True), ((1, 0), False), ((0, 0), True), ((1, 1), True)],
+)
+def test_an_update_of_an_element_of_its_own_may_be_reordered(read, legal):
+    """``A[v0, v1] = A[…] * 2 + 1``, by which iterators it reads."""
+    v = ITERS[:2]
+    body = block("S", v, LOOPS[:2], BufferStore(A, BufferLoad(A, tuple(v[k] for k in read)) * 2.0, tuple(v)))
+    inner = loop(LOOPS[1], body)
+    outer = loop(LOOPS[0], inner)
+    assert isinstance(check_reorder(function(outer), [outer, inner], [inner, outer]), Refuted) != legal

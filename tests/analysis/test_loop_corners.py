@@ -85,3 +85,38 @@ def f(A: T.Buffer((8, 4), "int32"), B: T.Buffer((8, 4), "int32"), O: T.Buffer((8
 def test_two_swizzles_of_one_buffer_are_not_one():
     tir.Schedule(parse(SWIZZLED.replace("MODULUS", "4"))).parallel("j")
     refused(lambda: tir.Schedule(parse(SWIZZLED.replace("MODULUS", "2"))).parallel("j"), "`j`")
+
+
+NESTS = """
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = READ[v]
+"""
+
+
+@pytest.mark.parametrize(("read", "free"), [("A", True), ("B", False)])
+def test_unchanged_nests_in_another_order(read, free):
+    func = parse(NESTS.replace("READ", read))
+    body = func.body.block.body
+    swapped = func.with_body(rewrite(func.body, lambda n: n.replace(stmts=n.stmts[::-1]) if n is body else None))
+    assert SameMeaning(func, func).answer().is_proved
+    assert SameMeaning(func, swapped).answer().is_proved == free
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "places"),
+    [
+        (NESTS.replace("READ[v]", "B[7 - v]"), lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0]), 2),
+        (NESTS.replace("B[v] = A[v]", "B[v] = B[7 - v]"), lambda sch: sch.parallel(sch.get_loops("B")[0]), 1),
+    ],
+)
+def test_a_conflict_marks_each_statement_once(text, step, places):
+    error = refused(lambda: step(tir.Schedule(parse(text.replace("READ", "B")))))
+    assert str(error).count("^ here") == places, error

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tir.analysis.selections import associativity_counterexample
+from tir.analysis.selections import associativity_counterexample, is_independent_of_order
 from tir.arith.pointwise import compile_expr
 from tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CommReducer, Expr, Max, Min, Not, Or, Select, Var, const
 
@@ -109,3 +109,21 @@ def test_what_only_computes_is_no_selection():
     assert fault((Min(X, Y),), (X, Y), (MOST,)) is None
     assert fault((X + Y,), (X, Y), (0,)) is None
     assert "cannot be proved" in (fault((Select(LT(X * 2, Y), X, Y),), (X, Y), (0,)) or "")
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("uint8", 0), ("uint8", 255), ("int8", -128), ("int8", 127)])
+def test_the_least_and_the_greatest_value_are_tried(dtype, value):
+    """Only this value is kept if it comes first."""
+    x, y = Var("x", dtype), Var("y", dtype)
+    chosen = Select(Or(EQ(x, const(value, dtype)), GT(x, y) if value <= 0 else LT(x, y)), x, y)
+    start = const(value, dtype)
+    assert associativity_counterexample(CommReducer((x,), (y,), (chosen,), (start,))) is not None
+
+
+@pytest.mark.parametrize(("tie", "free"), [(LT, True), (EQ, False)])
+def test_every_component_has_to_be_independent_of_the_order(tie, free):
+    """The lesser value; of its places the lesser, or one of them."""
+    x, i, y, j = PAIRS
+    asked = Or(LT(x, y), And(EQ(x, y), tie(i, j) if tie is LT else EQ(i, i)))
+    results = (Select(LT(x, y), x, y), Select(asked, i, j))
+    assert is_independent_of_order(CommReducer((x, i), (y, j), results, (const(0), const(0)))) == free

@@ -170,6 +170,23 @@ def test_a_condition_about_the_sum_is_not_about_its_elements():
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would")
 
 
+@pytest.mark.parametrize(
+    ("condition", "by_form"),
+    [
+        ("i * 2 + j < 7", True),  # the element's own loops
+        ("i * 2 + j < n", True),  # a parameter
+        ("k < n", False),  # a loop of the sum
+        ("A[0, k] < 1.0", False),  # data
+    ],
+)
+def test_which_conditions_are_about_elements(condition, by_form):
+    text = TILES.replace("i * 2 + j < 7", condition).replace("main(", "main(n: T.int32, ")
+    sch = schedule(text)
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
+
+
 TWICE = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
@@ -191,6 +208,39 @@ def test_a_consumer_that_stores_an_element_twice_is_not_plain():
     sch = schedule(TWICE.replace("v // 2", "v").replace("(4,)", "(8,)"))
     sch.reverse_compute_at("C", sch.get_loops("B")[0])
     same(sch)
+
+
+EACH = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = VALUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "by_form"),
+    [
+        ("B[v]", True),
+        ("B[v] * B[v]", True),
+        ("B[7 - v]", False),
+        ("B[v // 2]", False),
+        ("B[v // 2] + B[T.max(v // 2, 0)]", False),  # the same element, in other words
+        ("B[v] + B[7 - v]", False),
+    ],
+)
+def test_which_consumers_read_an_element_each(value, by_form):
+    sch = schedule(EACH.replace("VALUE", value))
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
 
 
 FEWER = """

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 import tir
 from tests.gpu_examples import load
+from tests.prim_checks import schedule
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
 from tir.analysis.dependence.oracle import Proved, Question, Refuted, Tier, recorded, tiers
+from tir.analysis.dependence.order import StatementOrder
 from tir.analysis.dependence.programs import SameMeaning
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
@@ -187,3 +189,63 @@ def test_a_question_without_an_answer_says_why():
     with tiers(only=[Tier.AFFINE]):
         verdict = Initialized(func, buffer).answer()
     assert not verdict.is_proved and buffer.name in verdict.rule
+
+
+DIGITS = """
+@T.prim_func
+def main(A: T.Buffer((24,), "float32"), D: T.Buffer((24, 24), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("D"):
+            v = T.axis.spatial(24, i * 6 + j)
+            D[INDEX] = D[INDEX] * 0.5 + A[v]
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        ("v // 4, v % 4", True),
+        ("v % 4, v // 4", True),
+        ("v, 0", True),
+        ("v // 4, v // 4", False),
+        ("v % 6, v // 4", False),
+        ("v // 8, v % 4", False),
+    ],
+)
+def test_digits_that_tell_an_instance_need_no_sets(index, shown):
+    sch = schedule(DIGITS.replace("INDEX", index))
+    with tiers(without=[Tier.SETS, Tier.ENUMERATION, Tier.SIMPLE_BLOCK, Tier.REDUCTION]):
+        answer = sch.can.reorder(*reversed(sch.get_loops("D")))
+    assert bool(answer) == shown and (shown or "no tier of proof" in answer.reason), answer.reason
+
+
+KEPT = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    X = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = B[7 - v]
+    for i in range(8):
+        with T.block("X"):
+            v = T.axis.spatial(8, i)
+            X[v] = A[v] * 2.0
+    for i in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            D[v] = X[v]
+"""
+
+
+def test_nothing_is_asked_of_statements_that_a_step_keeps():
+    sch = schedule(KEPT)
+    with recorded() as questions, tiers(without=[Tier.SIMPLE_BLOCK]):
+        sch.compute_at("X", sch.get_loops("D")[0])
+    asked = {s.unit.name for q in questions if isinstance(q, StatementOrder) for s in (q.source, q.sink)}
+    assert asked == {"X", "D"}

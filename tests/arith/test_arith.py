@@ -563,3 +563,31 @@ def test_expressions_of_a_loop_without_iterations_are_simplified(extent):
         for value in range(extent):
             point = {i: const(value)}
             assert repr(simplify(simplified, point)) == repr(simplify(e + 1 < 5, point))
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [("x % 4", 3), ("(x + 1) % 8", 4), ("(x * 2 + 1) % 16", 7), ("x % 16", None), ("(x + y) % 8", None)],
+)
+def test_remainders_follow_from_a_known_one(value, known):
+    x, y, analyzer = Var("x"), Var("y"), Analyzer()
+    analyzer.assume(EQ(x % 8, const(3)))
+    found = analyzer.simplify(eval(value, {"x": x, "y": y}))
+    assert getattr(found, "value", None) == known
+
+
+@pytest.mark.parametrize(
+    ("e", "simple"),
+    [
+        (FloorDiv(const(0), const(-5)), "0"),
+        (FloorMod(const(0), const(-5)), "0"),
+        (FloorDiv(const(-5), const(-5)), "1"),
+        (FloorDiv(const(0), const(0)), "T.FloorDiv(0, 0)"),
+        (FloorMod(const(0), const(0)), "T.FloorMod(0, 0)"),
+        (FloorDiv(Var("x"), const(0)), "T.FloorDiv(x, 0)"),
+        (FloorDiv(Var("x") * -6, const(-3)), "x * -6 // -3"),
+    ],
+    ids=repr,
+)
+def test_division_by_what_is_not_positive(e, simple):
+    assert repr(simplify(e)) == simple

@@ -172,6 +172,22 @@ def test_failures_say_why(indices, reason):
     assert not found and reason in found.error
 
 
+@pytest.mark.parametrize(
+    ("digits", "apart"),
+    [
+        (lambda f: [f % 2, f // 4], True),  # the digit between them is left out
+        (lambda f: [f // 4, f % 2], True),
+        (lambda f: [f % 4, f // 2], False),
+        (lambda f: [f % 2, f // 3], False),
+        (lambda f: [f % 4, f // 6], False),
+    ],
+)
+def test_digits_that_leave_others_out(digits, apart):
+    f = VARS[0]
+    found = detect_iter_map(digits(f), {f: rng(0, 24)}, check="surjective")
+    assert bool(found) == apart and (apart or "use the same digits" in found.error)
+
+
 def test_counts():
     i, j, k = VARS
     found = detect_iter_map(

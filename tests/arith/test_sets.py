@@ -120,6 +120,20 @@ def test_operations_on_bits(name, meaning):
 
 
 @pytest.mark.parametrize(
+    ("condition", "points"),
+    [
+        (Not(const(True)), ()),
+        (Not(const(False)), range(8)),
+        (Not(call("likely", LT(I, const(3)))), range(3, 8)),
+        (Not(call("bitwise_and", GT(I, const(1)), LT(I, const(4)))), (0, 1, 4, 5, 6, 7)),
+        (Not(call("bitwise_or", LT(I, const(2)), GT(I, const(5)))), range(2, 6)),
+    ],
+)
+def test_the_opposite_of_what_is_no_comparison(condition, points):
+    assert satisfying(condition) == set(points)
+
+
+@pytest.mark.parametrize(
     "e",
     [call("shift_left", I, const(1)), call("shift_right", I, const(1)), call("bitwise_not", I), call("popcount", I)],
     ids=repr,

@@ -12,7 +12,7 @@ import tir
 from codegen.cuda import nvrtc
 from codegen.cuda.generator import RULES
 from codegen.cuda.kernel import emit_kernel, source_of
-from codegen.cuda.prelude import part_names, prelude
+from codegen.cuda.prelude import _parts, part_names, prelude
 from codegen.cuda.report import check_limits
 from tests.gpu_examples import NAMES, load
 from tests.interp.test_gpu_faults import GOOD, parse
@@ -134,6 +134,52 @@ def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int
 """)
     assert "load_lanes<4, 1>(&A[tx * n])" in source
     assert "store_lanes<2>" in source
+
+
+@pytest.mark.parametrize(
+    ("base", "size"),
+    [("tx * 8 + 4", 4), ("tx * 6", 2), ("tx * 4 + 2", 2), ("tx * 8 + 6", 2), ("tx * 4 + 1", 1), ("tx * 5", 1)],
+)
+def test_vectors_are_loaded_in_parts_of_the_alignment_of_their_first_element(base, size):
+    func = parse(f"""
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = A[T.Ramp({base}, 1, 4)]
+""")
+    source = source_of([emit_kernel(func, func.name)])
+    assert (f"load_lanes<4, {size}>" in source) == (size < 4) and ("load_lanes" in source) == (size < 4)
+
+
+@pytest.mark.parametrize(("dtype", "end"), [("float32", "f"), ("float16", "f"), ("float64", "")])
+def test_functions_of_c_are_those_of_the_width(dtype, end):
+    func = parse(f"""
+def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((64,), "{dtype}"), N: T.Buffer((64,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = T.sigmoid(A[tx]) + T.ldexp(A[tx], N[tx])
+""")
+    source = source_of([emit_kernel(func, func.name)])
+    assert re.search(rf"\bexp{end}\(", source) and re.search(rf"\bldexp{end}\b", source)
+
+
+@pytest.mark.parametrize(
+    "target", ["W.data, tx * 2 + 64", "T.address_of(W[tx * 2 + 64]), 0", "T.address_of(W[tx * 2]), 64"]
+)
+def test_an_operator_fills_what_a_lane_has_of_warp_memory(target):
+    func = parse(f"""
+def f(B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([128], "float32", "warp")
+    W = T.decl_buffer((128,), "float32", data=memory, scope="warp")
+    T.evaluate(T.mma_fill(2, {target}))
+    B[tx * 2] = W[tx * 2 + 65]
+""")
+    source = source_of([emit_kernel(func, func.name)])
+    assert "float memory[4];  // of the warp's 128" in source and "fill<2>(&memory[(tx >> 5) * 2 + 2]" in source
+
+
+def test_the_prelude_is_taken_apart_by_its_headings():
+    parts = _parts("\n=== first\none\n=== second: first third\ntwo\nthree\n=== third\n")
+    assert parts == {"first": ((), "\none\n"), "second": (("first", "third"), "\ntwo\nthree\n"), "third": ((), "\n")}
 
 
 def test_vector_shuffles_gathers_and_selects():

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 import tir
 from codegen.build import compile_lowered
 from tir import transform
-from tir.buffer import decl_buffer
+from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var, const
 from tir.function import PrimFunc
 from tir.interp import run
 from tir.node import frozendict
 from tir.script import tir as T
-from tir.stmt import BufferStore, For, IfThenElse
+from tir.stmt import AttrStmt, BufferStore, For, IfThenElse
 from tir.testing.oracle import assert_roundtrip, assert_same_result
 from tir.visit import walk
 
@@ -165,6 +165,21 @@ def test_threads_of_a_kernel():
     a, b = np.random.rand(64, 100).astype("float32"), np.zeros(64, "float32")
     tir.build(sch.mod, target="cuda-sim")(a, b)
     np.testing.assert_allclose(b, a.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "narrow"), [("thread_extent", True), ("virtual_thread", True), ("pragma_of_mine", False)]
+)
+def test_only_attributes_that_launch_threads_bound_their_variable(key, narrow):
+    """The value of any other attribute says nothing of the variable of the iterator that it is on."""
+    x, out = Var("x", "int64"), decl_buffer((const(1 << 40, "int64"),), "int64", "O")
+    node = IterVar(Range(const(0, "int64"), const(8, "int64")), x, "data_par", "threadIdx.x")
+    store = BufferStore(out, x, (x,))
+    handle = Var("O_handle", "handle")
+    attr = AttrStmt(node, key, const(8, "int64"), store)
+    func = PrimFunc((handle,), attr, buffer_map=frozendict({handle: out}))
+    made = transform.narrow_datatype(func).body
+    assert isinstance(made, AttrStmt) and (made.node.var.dtype.bits == 32) == narrow
 
 
 def test_programs_of_int32_are_left_alone():

@@ -141,3 +141,18 @@ def f(A: T.Buffer((3,), "int32"), O: T.Buffer((3,), "int32")):
     out = np.zeros(3, "int32")
     tir.build(func, target="cuda-sim")(np.array([4, 5, 6], "int32"), out)
     assert out.tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("condition", "stays"), [("t < 8", False), ("t < 7", True), ("v < 2", False), ("v < 1", True), ("t + v < 9", False)]
+)
+def test_launches_bound_their_variables(condition, stays):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((16,), "int32")):
+    t = T.launch_thread("threadIdx.x", 8)
+    v = T.launch_thread("vthread", 2)
+    if {condition}:
+        A[t * 2 + v] = 1
+""")
+    assert (" if " in transform.simplify(func).script()) == stays

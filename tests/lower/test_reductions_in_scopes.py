@@ -75,3 +75,20 @@ def test_a_sum_across_threads(name):
     b = np.zeros(4, "int32")
     tir.build(func, target="cuda-sim")(a, b)
     np.testing.assert_array_equal(b, a.sum(1))
+
+
+@pytest.mark.parametrize("use", ["B[vi] = 5", "C[vi] = B[vi]", "B[vi] = B[vi] + 1"])
+def test_nothing_uses_the_result_before_all_parts_are_combined(use):
+    other = f"with T.block('other'):\n    vi = T.axis.spatial(4, i)\n    {use}\n"
+    body = SUM.format(i="i", k="k0 * 8 + k") + other
+    nest = [
+        "for i in T.thread_binding(4, thread='blockIdx.x'):",
+        "for k0 in range(4):",
+        "for k in T.thread_binding(8, thread='threadIdx.x'):",
+    ]
+    lines = ["    " * n + line for n, line in enumerate(nest, 1)]
+    text = HEAD.replace("main(", "main(C: T.Buffer((4,), 'int32'), ") + "\n".join(
+        [*lines, *("    " * 4 + line for line in body.splitlines())]
+    )
+    with pytest.raises(tir.BuildError, match="before all threads' parts are combined"):
+        lower_cross_thread_reduction(parse(text))

@@ -9,7 +9,7 @@ from tir.transform import thread_storage_sync
 
 PROGRAM = """
 @T.prim_func
-def f(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+def f(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32"), m: T.int32):
     tx = T.launch_thread("threadIdx.x", 32)
     memory = T.allocate([128], "int32", "shared")
     S = T.decl_buffer((128,), "int32", data=memory, scope="shared")
@@ -30,6 +30,8 @@ def f(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
         ("tx", "T.bitwise_xor(tx, tx // 4)", True),
         ("tx * 2 % 64 + 32", "T.bitwise_and(tx, 31)", False),
         ("T.bitwise_or(tx, tx // 4)", "31", True),
+        ("T.bitwise_xor(tx, m)", "32 + tx", True),  # numbers of any size, or below zero, are not bounded by their bits
+        ("T.bitwise_xor(tx - 32, -1)", "16 + tx % 16", True),
     ],
 )
 def test_a_barrier_where_threads_may_meet(written, read, barrier):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -539,6 +541,50 @@ def f(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
     a, b = random_inputs(func, 0)
     tir.build(func, "cuda-sim")(a, b)
     np.testing.assert_array_equal(b, a[:, ::-1] * 2)
+
+
+ASYNC = """
+@T.prim_func
+def f(A: T.Buffer(({n}, 16), "float32"), B: T.Buffer(({n}, 16), "float32")):
+    P = T.alloc_buffer((16,), "float32", scope="shared")
+    Q = T.alloc_buffer((16,), "float32", scope="shared")
+    S = T.alloc_buffer((16,), "float32", scope="shared")
+    for t in T.thread_binding(16, thread="threadIdx.x"):
+        for i in T.serial({n}, annotations={{"software_pipeline_stage": {stages}, "software_pipeline_order": {orders}, "software_pipeline_async_stages": [0, 1]}}):
+            with T.block("p"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                P[vt] = A[vi, vt]
+            with T.block("q"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                Q[vt] = A[vi, vt]
+            with T.block("s"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                S[vt] = A[vi, vt]
+            with T.block("use"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                B[vi, vt] = {used}[vt]
+"""
+
+
+@pytest.mark.parametrize("used", ["P", "Q", "S"])
+@pytest.mark.parametrize("stages", [[0, 1, 0, 2], [0, 0, 1, 3]])
+@pytest.mark.parametrize("orders", [[0, 1, 2, 3], [2, 1, 0, 3]])
+@pytest.mark.parametrize("n", [1, 2])
+def test_copies_have_arrived_where_they_are_used(used, stages, orders, n):
+    """Of fewer iterations than stages, the groups are counted line by line."""
+    func = parse(ASYNC.format(n=n, stages=stages, orders=orders, used=used))
+    committed, arrived, groups, uses = 0, 0, {}, 0
+    for line in transform.inject_software_pipeline(func).script().splitlines():
+        if found := re.search(rf"^ *{used}\[(.*)\] = ", line):
+            groups[found[1]] = committed
+        elif "ptx_commit_group" in line:
+            committed += 1
+        elif found := re.search(r"ptx_wait_group\((\d+)\)", line):
+            arrived = max(arrived, committed - int(found[1]))
+        elif found := re.search(rf"B\[.*\] = {used}\[(.*)\]", line):
+            assert groups[found[1]] < arrived, line
+            uses += 1
+    assert uses == n
 
 
 LAUNCHES = """

@@ -40,6 +40,8 @@ FORMS = {
     "a name of a load": "w: T.int32 = A[v, 1]\nif w > 4:\n    S[0] = 8",
     "a name of a name": "w: T.int32 = v\nx: T.int32 = w + 1\nS[0] = x",
     "one copied to another": "S[0] = v\nS[1] = S[0]\nif S[1] > 0:\n    S[2] = 4",
+    "a call": "S[0] = T.popcount(v + 5)",
+    "a call with a name": "w: T.int32 = v + 5\nS[0] = T.popcount(w)",
     "nothing": "S[0] = A[0, 0]",
 }
 

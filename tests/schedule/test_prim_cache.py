@@ -436,3 +436,28 @@ def test_the_result_of_a_reduction_that_may_be_empty(step):
         refused(lambda: sch.reindex_cache_read("C", "S", "local", lambda i: (2 - i,)), "without having been written")
     for n in (0, 1, 4):
         same(sch, n=n)
+
+
+APART = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32"), E: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * 2.0
+        with T.block("E"):
+            v = T.axis.spatial(8, i)
+            E[v] = A[v] + 1.0
+    for j in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, j)
+            D[v] = B[7 - v]
+"""
+
+
+@pytest.mark.parametrize("step", [lambda s: s.cache_read("D", 0, "local"), lambda s: s.cache_write("B", 0, "local")])
+def test_a_copy_for_blocks_of_two_nests_stands_in_neither(step):
+    sch = schedule(APART)
+    step(sch)
+    same(sch)

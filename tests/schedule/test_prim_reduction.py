@@ -150,3 +150,53 @@ def test_rfactor_after_decompose():
     sch.decompose_reduction("C", "i")
     sch.rfactor("k", 0)
     same(sch, n=5)
+
+
+PARTS = """
+@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), C: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 12):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(16, {value})
+            T.where({condition})
+            with T.init():
+                C[vi] = 0.0
+            C[vi] += A[vi, vk]
+"""
+
+
+LATE = "the init of block C runs after other updates of the same result, which it undoes"
+NEVER = "the init of block C does not run for every result"
+CONTINUED = "block C is a continuation of a partitioned reduction: vk starts past 0"
+
+
+@pytest.mark.parametrize(
+    ("value", "condition", "hoisted", "factored"),
+    [
+        ("k", "k < 5", None, None),
+        ("k", "k <= i", None, None),
+        ("k", "k + i < 15", None, None),
+        ("k", "k < i", None, None),  # of the first result nothing
+        ("k", "k != 3", None, None),
+        ("k", "k >= 1", None, NEVER),
+        ("k", "k >= i", None, NEVER),
+        ("k", "6 - i < k", None, NEVER),
+        ("k + 1", "k < 9", None, CONTINUED),
+        ("(k + 8) % 12", "k >= 4", None, NEVER),  # begins in the middle: the partial results do not
+        ("(k + 8) % 12", "k < 12", LATE, LATE),
+        ("(k + 8) % 12", "k >= 4 and k < 4 + i", "cannot hoist init of C before k: for some results", NEVER),
+    ],
+)
+def test_where_a_reduction_starts(value, condition, hoisted, factored):
+    text = PARTS.format(value=value, condition=condition)
+    hoist, factor = schedule(text), schedule(text)
+    for sch, step, why in [
+        (hoist, lambda: hoist.decompose_reduction("C", hoist.get_loops("C")[1]), hoisted),
+        (factor, lambda: factor.rfactor(factor.get_loops("C")[1], 0), factored),
+    ]:
+        if why is None:
+            step()
+            same(sch)
+        else:
+            assert why in str(refused(step)).replace("`", "")

@@ -11,6 +11,7 @@ it is ended when its test has lasted ``PATIENCE`` times as long as it may comput
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import importlib
 import itertools
@@ -28,7 +29,7 @@ import tempfile
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from tests.tools.live_code import Counters, LiveCode, forget
 from tests.tools.mutant_sites import Mutant
 
 SLOW = 15.0  # CPU seconds; a test that takes longer is not used
+UNMEASURED = 1.0  # CPU seconds that a test is expected to take that was not measured
 PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
 Record = Callable[[Mutant, str, str], None]
 
@@ -86,11 +88,15 @@ def _ends(tests: dict[str, float]) -> dict[str, float]:
     return ends
 
 
-def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The first test of each file, then the second of each."""
+def _by_file(items: Iterable[pytest.Item]) -> dict[Path, list[pytest.Item]]:
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
+    return files
+
+
+def _in_turn(files: Mapping[Path, list[pytest.Item]]) -> Iterator[pytest.Item]:
+    """The first test of each file, then the second of each."""
     for turn in itertools.zip_longest(*files.values()):
         yield from (item for item in turn if item is not None)
 
@@ -134,36 +140,37 @@ class _Runner:
         items = {item.nodeid: item for item in session.items}
         forget()
         live = LiveCode(self.root)
+        gc.freeze()  # the children's collections have what they made themselves to look at, not this process's objects
         known = self.coverage()
-        self.measure(live, [item for item in session.items if not known.knows(item)], self.limits.measuring)
+        end = min(self.end, time.monotonic() + self.limits.measuring)
+        self.measure(live, [item for item in session.items if not known.knows(item)], end)
         for mutant in self.mutants:
             if time.monotonic() > self.end:
                 break
             self.record(mutant, *self.judged(live, mutant, items))
+        gc.unfreeze()
         return True
 
     def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
-        """The outcome of a mutant. Before it counts as survivor, tests that were not measured are, of files whose tests run
-        what is changed (or else its file)."""
-        tests = self.tests(mutant, items)
-        outcome = self.outcome(live, mutant, tests)
-        if outcome[0] not in ("survived", "uncovered"):
-            return outcome
+        """The outcome of a mutant: first by the tests that run what is changed, then by those that were not measured, of
+        the same files (or else of those that run its file). Of these, one that fails is measured: it has to pass without
+        the change."""
         coverage = self.coverage()
-        around = coverage.running(key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
-        files = {test.path for test in tests or (items[name] for name in around if name in items)}
-        missing = [i for i in items.values() if i.path in files and not coverage.knows(i)]
-        if not missing:
-            return outcome
-        self.measure(live, missing, math.inf)
-        more = {test: s for test, s in self.tests(mutant, items).items() if test not in tests}
-        outcome = self.outcome(live, mutant, more) if more else outcome
-        return ("survived", f"{len(tests) + len(more)} tests") if outcome[0] == "survived" else outcome
+        tests = self.tests(mutant, items, coverage)
+        near = (key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
+        files = dict.fromkeys(
+            t.path for t in tests or (items[name] for name in coverage.running(near) if name in items)
+        )
+        others = {path: [i for i in items.values() if i.path == path and not coverage.knows(i)] for path in files}
+        kind, by = self.outcome(live, mutant, tests | dict.fromkeys(_in_turn(others), UNMEASURED))
+        failed = [item for path in others for item in others[path] if kind == "killed" and by.startswith(item.nodeid)]
+        self.measure(live, failed, math.inf)
+        measured = self.coverage().tests
+        return self.judged(live, mutant, items) if any(measured[i.nodeid][1] is None for i in failed) else (kind, by)
 
-    def tests(self, mutant: Mutant, items: dict[str, pytest.Item]) -> dict[pytest.Item, float]:
+    def tests(self, mutant: Mutant, items: dict[str, pytest.Item], coverage: Coverage) -> dict[pytest.Item, float]:
         """The measured tests that run what is changed, with their seconds."""
-        coverage = self.coverage()
-        seconds = coverage.running(self.statements(mutant))
+        seconds = coverage.running(self.statements(mutant, coverage))
         tests = {items[name]: s for name, s in seconds.items() if name in items}
         return tests | (_naming(mutant, items, coverage) if mutant.table is not None else {})
 
@@ -172,12 +179,12 @@ class _Runner:
 
     # which tests run what
 
-    def measure(self, live: LiveCode, items: Sequence[pytest.Item], seconds: float) -> None:
+    def measure(self, live: LiveCode, items: Sequence[pytest.Item], end: float) -> None:
         """Adds what ``items`` run to the stored coverage, as many as there is time for, of each file in turn."""
         if items:
-            _child(lambda send: self._measure(live, items, seconds), lambda line: None, 1e9)
+            _child(lambda send: self._measure(live, items, end), lambda line: None, 1e9)
 
-    def _measure(self, live: LiveCode, items: Sequence[pytest.Item], seconds: float) -> None:
+    def _measure(self, live: LiveCode, items: Sequence[pytest.Item], end: float) -> None:
         coverage = self.coverage()
         self.count(live, coverage.numbers)
         hits = bytearray(len(coverage.numbers))
@@ -185,8 +192,7 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        end = min(self.end, time.monotonic() + seconds)
-        for number, item in enumerate(_in_turn(items)):
+        for number, item in enumerate(_in_turn(_by_file(items))):
             if time.monotonic() > end:
                 break
             coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
@@ -206,10 +212,10 @@ class _Runner:
                 source = (self.root / file).read_text(encoding="utf-8")
                 live.change(file, Counters(file, source, numbers).visit(ast.parse(source)))
 
-    def statements(self, mutant: Mutant) -> list[str]:
+    def statements(self, mutant: Mutant, coverage: Coverage) -> list[str]:
         """The statements that make a mutant matter: of a table, all in functions that name it. Of a statement newer than
         the coverage, those of its function, or else of its file, or else all."""
-        numbers = self.coverage().numbers
+        numbers = coverage.numbers
         if mutant.table is None:
             place = mutant.statement.split(": ", 1)[0]
             same = [mutant.statement] if mutant.statement in numbers else []

@@ -46,11 +46,17 @@ class InitRuns:
     @classmethod
     def below(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize | None = None) -> InitRuns:
         """Those of ``block`` (or of a ``realize`` that replaces it) under ``loop``."""
-        above = (p for p in block.ancestors() if isinstance(p, BlockRef))
-        around = [pair for p in above for pair in p.bindings.items()]
         refs = block.loops()
         inner = [ref.node for ref in refs[refs.index(loop) :]]
-        return cls(realize or block.node, [ref.node for ref in block.all_loops()], inner, around)
+        return cls(realize or block.node, [ref.node for ref in block.all_loops()], inner, _around(block))
+
+    @classmethod
+    def innermost(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize) -> InitRuns:
+        """Those of a ``realize`` that replaces ``block``, where ``loop`` is innermost and the only one that reduces."""
+        pairs, mine = zip(realize.block.iter_vars, realize.iter_values), block.loops()
+        spatial = [v for i, v in pairs if i.iter_type != "reduce"]
+        others = [r.node for r in block.all_loops() if r not in mine or any(uses_var(v, r.var) for v in spatial)]
+        return cls(realize, [*others, loop.node], [loop.node], _around(block))
 
     def require_first(self) -> None:
         """Raise ``ScheduleError`` unless the init of each result runs in its first instance, and in no later one."""
@@ -249,6 +255,11 @@ def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
     return _Results(realize, loops).guards()
 
 
+def _around(block: BlockRef) -> list[tuple[Var, Expr]]:
+    """The iterators of the blocks around, with their values."""
+    return [pair for p in block.ancestors() if isinstance(p, BlockRef) for pair in p.bindings.items()]
+
+
 class _Results:
     """Where the reduction of a block stores its results."""
 
@@ -355,8 +366,6 @@ class _Results:
         )
 
     def _implies(self, part: Expr, at: Expr) -> bool:
-        if self.analyzer.can_prove(at):
-            return True
         if (
             isinstance(part, (LT, LE))
             and isinstance(at, (LT, LE))

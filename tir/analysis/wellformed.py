@@ -11,7 +11,7 @@ from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
-from ..node import Memo, Node
+from ..node import Memo, Node, version_before
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
@@ -30,7 +30,7 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
-from .contents import edit_of, is_long
+from .contents import is_long, trimmed
 from .private_clause import clause_problems
 from .wellformed_parts import NoSummary, Summary
 
@@ -296,15 +296,18 @@ class _Checker:
     def unknown_members(self, s: SeqStmt) -> Collection[Any]:
         """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as
         visited."""
-        change = edit_of(s)
-        before = None if change is None else _SUMMARIES.get(change.old)
-        if change is not None and before is not None and not any(x in s.stmts for x in change.removed):
-            rest = before.without(change.removed)
-            if self.fits(rest):
-                self.accept(rest)
-                return change.added
         if not is_long(s.stmts):
             return s.stmts
+        old = version_before(s)
+        while old is not None and _SUMMARIES.get(old) is None:  # one that a step has made on its way
+            old = version_before(old)
+        before = _SUMMARIES.get(old)
+        if before is not None:
+            _, removed, added = trimmed(old.stmts, s.stmts)
+            rest = before.without(removed)
+            if not any(x in s.stmts for x in removed) and self.fits(rest):
+                self.accept(rest)
+                return added
         found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
         together = Summary.of(found.values()) if len(found) > 1 else None
         if together is None or not self.fits(together):

@@ -418,7 +418,7 @@ def _next_digit(parser: _Parser, left: list[Split], size: Expr, name: str) -> Sp
     constants = [p for p in left if isinstance(p.lower, IntImm)]
     if isinstance(size, IntImm) and len(constants) == len(left):
         found = min(left, key=lambda p: p.lower.value)  # type: ignore[attr-defined]
-        if found.lower.value % size.value == 0 and found.lower.value >= size.value:  # type: ignore[attr-defined]
+        if found.lower.value % size.value == 0:  # type: ignore[attr-defined]
             return found
     raise _NotAffine(lambda: f"two indices use the same digits of {name}")
 

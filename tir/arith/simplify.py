@@ -179,8 +179,8 @@ class Simplifier:
         c = positive(b)
         if c is not None:
             return self._built(div_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = self._by_symbol(a, b)
-        if quotient is not None and (not quotient.is_const or quotient.const):
+        quotient, rest = divide_symbolic(linear(a), b)
+        if not quotient.is_const or quotient.const:
             # (n*q + r) // n = q + r // n
             whole = self._divide(e, rest.build(e.dtype), b)
             return self._built(quotient.add(linear(whole)), e)
@@ -202,8 +202,8 @@ class Simplifier:
         c = positive(b)
         if c is not None:
             return self._built(mod_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = self._by_symbol(a, b)
-        if quotient is not None and (not quotient.is_const or quotient.const):
+        quotient, rest = divide_symbolic(linear(a), b)
+        if not quotient.is_const or quotient.const:
             # (n*q + r) % n = r % n
             return self._modulo(e, rest.build(e.dtype), b)
         if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
@@ -211,12 +211,6 @@ class Simplifier:
         if self._within(a, b):
             return a
         return FloorMod(a, b)
-
-    def _by_symbol(self, a: Expr, b: Expr) -> tuple[Linear | None, Linear]:
-        form = linear(a)
-        if isinstance(b, IntImm) or not self._nonzero(b):
-            return None, form
-        return divide_symbolic(form, b)
 
     def _nonzero(self, b: Expr) -> bool:
         """A divisor is assumed to be nonzero; only a constant zero is refused here."""

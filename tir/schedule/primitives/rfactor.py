@@ -132,6 +132,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     )
     plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
     _require_distinct_terms(plan, first)
+    if block.block.init is not None:
+        InitRuns.innermost(block, loop, _final_block(plan, _partial_buffers(plan))).require_first()
     return plan
 
 
@@ -374,13 +376,10 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     return BlockRealize(tuple(values), block.node.predicate, refresh(made.replace(reads=reads, writes=writes)))
 
 
-def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
-    """The loops and block that combine the partial results into the old buffers."""
+def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
+    """The block that combines the partial results into the old buffers, along ``loop``."""
     block, loop, reduction = plan.block, plan.loop, plan.reduction
     pairs = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
-    loops = block.loops()
-    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
-    kept = [r for r in inside if any(uses_var(v, r.var) for _, v in pairs)]
     factor = IterVar(loop.range, Var(f"v{loop.name}", loop.var.dtype), "reduce")
     index = _insert(reduction.stores[0].indices, plan.axis, factor.var - loop.node.min)
     results = [BufferLoad(store.buffer, store.indices) for store in reduction.stores]
@@ -389,8 +388,16 @@ def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     made = Block((factor, *(i for i, _ in pairs)), (), (), block.name, update, block.block.init)
     reads, writes = block_access_region(made)
     bindings = (loop.var, *(v for _, v in pairs))
-    body: Stmt = BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
-    for ref in reversed((*kept, loop)):
+    return BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
+
+
+def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
+    """The final block in the loops of its results, and ``loop``."""
+    block, loops = _final_block(plan, partials), plan.block.loops()
+    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
+    kept = [r for r in inside if any(uses_var(v, r.var) for v in block.iter_values[1:])]
+    body: Stmt = block
+    for ref in reversed((*kept, plan.loop)):
         body = For(ref.var, ref.node.min, ref.node.extent, SERIAL, body)
     return refresh(body)
 
