@@ -16,7 +16,7 @@ from . import extension
 from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm.target.register_intrin_rule
 from .names import did_you_mean
 
-__all__ = ["KINDS", "Target", "TargetKind", "register_intrin_rule", "register_target"]
+__all__ = ["KINDS", "Target", "TargetKind", "forget_target", "register_intrin_rule", "register_target"]
 
 KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
@@ -58,6 +58,11 @@ class TargetKind:
     """A kind of target from outside: what lowers a program for it, and what builds the lowered program.
 
     ``passes(target)`` gives the passes of its pipeline; ``build(lowered, target)`` gives the module to call.
+
+    >>> from tir.target import TargetKind
+    >>> kind = TargetKind("echo", passes=lambda target: [], build=lambda lowered, target: lowered.script())
+    >>> kind.name, kind.passes(None), kind.defaults
+    ('echo', [], {})
     """
 
     name: str
@@ -78,6 +83,13 @@ def register_target(
     """Add a kind of target; ``defaults`` are its attributes where a user gives none.
 
     Raises ``ValueError`` when the kind is there already.
+
+    >>> import tir
+    >>> from tir.target import forget_target, register_target
+    >>> kind = register_target("echo", passes=lambda target: [], build=lambda lowered, target: lowered.script())
+    >>> print(tir.build(tir.library.elementwise.scale_add(4), "echo").splitlines()[-1].strip())
+    B[vi] = A[vi] * 3.0 + 1.0
+    >>> forget_target("echo")
     """
     if kind in KINDS or kind in _ADDED:
         raise ValueError(f"there already is a target kind {kind!r}")
@@ -86,6 +98,16 @@ def register_target(
 
 
 _ARCH = re.compile(r"sm_(\d+)[af]?")
+
+
+def forget_target(kind: str) -> None:
+    """Remove a kind of target that :func:`register_target` added. Raises ``KeyError`` where it added none.
+
+    >>> from tir.target import forget_target, register_target
+    >>> kind = register_target("echo", passes=lambda target: [], build=lambda lowered, target: lowered.script())
+    >>> forget_target("echo")
+    """
+    del _ADDED[kind]
 
 
 def added_kind(kind: str) -> TargetKind | None:

@@ -24,6 +24,15 @@ REFERENCE = {
     "tir.tune": ("tir.tune", "tir.tune"),
     "tir.testing": ("testing", "tir.testing"),
     "tir.arith": ("tir.arith", "tir.arith"),
+    "tir.target": ("tir.target", "tir.target"),
+    "tir.library.elementwise": ("elementwise", "tir.library.elementwise"),
+    "tir.library.rows": ("rows", "tir.library.rows"),
+    "tir.library.gemm": ("gemm", "tir.library.gemm"),
+    "tir.library.gemv": ("gemv", "tir.library.gemv"),
+    "tir.library.dot_gemm": ("dot_gemm", "tir.library.dot_gemm"),
+    "tir.library.conv": ("conv", "tir.library.conv"),
+    "tir.library.conv_nchw": ("conv_nchw", "tir.library.conv_nchw"),
+    "tir.library.attention": ("attention", "tir.library.attention"),
     "Built modules": ("module", "codegen.module"),
 }
 
@@ -36,7 +45,13 @@ def members(title: str) -> dict[str, Any]:
 def _public(holder: Any) -> dict[str, Any]:
     names = getattr(holder, "__all__", None) or [n for n in dir(holder) if not n.startswith("_")]
     found = {name: getattr(holder, name, None) for name in sorted(names, key=str.lower)}
-    return {name: value for name, value in found.items() if _is_shown(value)}
+    return {name: value for name, value in found.items() if _is_shown(value) and _is_of(holder, value)}
+
+
+def _is_of(holder: Any, value: Any) -> bool:
+    """Whether a name is the holder's own: in a module that does not say which are, what it defines."""
+    says = {"__all__", "__dir__"} & vars(holder).keys()
+    return not inspect.ismodule(holder) or bool(says) or getattr(value, "__module__", None) == holder.__name__
 
 
 def _is_shown(value: Any) -> bool:

@@ -22,4 +22,5 @@ def test_sgemm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     monkeypatch.setattr("sys.argv", ["sgemm.py", "-m", "50", "-n", "70", "-k", "33", "--show"])
     ex.main()
     printed = capsys.readouterr().out
+    assert "def apply_trace(" in printed and "largest error " in printed
     assert "gemm 50x70x33: " in printed and "% of one core's FMA peak" in printed and "vectors of 16 lanes" in printed

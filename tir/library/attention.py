@@ -80,7 +80,14 @@ def attention(queries: int, keys: int, depth: int) -> PrimFunc:
 
 
 def schedule_attention(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`attention`: all steps for a few rows of queries, both products in register tiles."""
+    """Schedule :func:`attention`: all steps for a few rows of queries, both products in register tiles.
+
+    >>> import tir
+    >>> from tir.library import attention
+    >>> sch = attention.schedule_attention(tir.Schedule(attention.attention(64, 64, 32)))
+    >>> len(sch.history) > 1
+    True
+    """
     i, _ = sch.get_loops("out")
     queries = sch.get(i).extent.value
     rows = next(r for r in ROWS if queries % r == 0)

@@ -65,7 +65,12 @@ RESNET50 = (
 
 @dataclass(frozen=True)
 class Tile:
-    """A register tile: ``high`` by ``wide`` pixels by ``channels`` output channels."""
+    """A register tile: ``high`` by ``wide`` pixels by ``channels`` output channels.
+
+    >>> from tir.library.conv import Tile
+    >>> Tile(1, 8, 16)
+    Tile(high=1, wide=8, channels=16)
+    """
 
     high: int
     wide: int
@@ -160,6 +165,12 @@ def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = Fals
 
     ``together``: the number of panels of W that are packed at a time before they are used; 0: W is read in place.
     ``parallel``: panels are distributed over the threads.
+
+    >>> import tir
+    >>> from tir.library.conv import Layer, Tile, conv2d_nhwc
+    >>> sch = schedule_conv2d_nhwc(tir.Schedule(conv2d_nhwc(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16))))
+    >>> len(sch.history) > 1
+    True
     """
     b, oo, yo, xo, p, q, c, yi, xi, oi = sch.get_loops("multiply")
     steps = next(f for f in (4, 2, 3, 1) if sch.get(c).extent.value % f == 0)
@@ -208,7 +219,12 @@ def _vectorize_last(sch: Schedule, block: str) -> None:
 
 
 def scheduled_conv2d_nhwc(layer: Layer, cores: int | None = None) -> Schedule:
-    """:func:`conv2d_nhwc` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
+    """:func:`conv2d_nhwc` with its schedule for ``cores`` cores (default: as many as parallel loops run on).
+
+    >>> from tir.library.conv import Layer, scheduled_conv2d_nhwc
+    >>> len(scheduled_conv2d_nhwc(Layer(1, 8, 4, 16, 3), cores=1).history) > 1
+    True
+    """
     cores = threads() if cores is None else cores
     tile = pick_tile(layer)
     panels = -(-layer.outputs // tile.channels)

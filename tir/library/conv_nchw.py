@@ -95,7 +95,14 @@ def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
 
 
 def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`conv2d_nchw`: the pixels that a row of tiles needs are copied, all output channels use them."""
+    """Schedule :func:`conv2d_nchw`: the pixels that a row of tiles needs are copied, all output channels use them.
+
+    >>> import tir
+    >>> from tir.library.conv_nchw import Layer, Tile, conv2d_nchw, schedule_conv2d_nchw
+    >>> sch = schedule_conv2d_nchw(tir.Schedule(conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6))))
+    >>> len(sch.history) > 1
+    True
+    """
     b, y, xo, oo, c, p, q, oi, xi = sch.get_loops("multiply")
     xv, lane = sch.split(xi, [None, LANES])
     sch.reorder(oo, c, p, q, oi, xv, lane)
@@ -117,7 +124,12 @@ def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
 
 
 def scheduled_conv2d_nchw(layer: Layer, cores: int | None = None) -> Schedule:
-    """:func:`conv2d_nchw` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
+    """:func:`conv2d_nchw` with its schedule for ``cores`` cores (default: as many as parallel loops run on).
+
+    >>> from tir.library.conv_nchw import Layer, scheduled_conv2d_nchw
+    >>> len(scheduled_conv2d_nchw(Layer(1, 8, 4, 16, 3), cores=1).history) > 1
+    True
+    """
     cores = threads() if cores is None else cores
     return schedule_conv2d_nchw(Schedule(conv2d_nchw(layer, pick_tile_nchw(layer))), cores > 1)
 
@@ -160,7 +172,14 @@ def depthwise_nhwc(layer: Layer) -> PrimFunc:
 
 
 def schedule_depthwise_nhwc(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`depthwise_nhwc`: vectors of channels, eight pixels at a time; strips of rows are padded as needed."""
+    """Schedule :func:`depthwise_nhwc`: vectors of channels, eight pixels at a time; strips of rows are padded as needed.
+
+    >>> import tir
+    >>> from tir.library.conv_nchw import Layer, depthwise_nhwc, schedule_depthwise_nhwc
+    >>> sch = schedule_depthwise_nhwc(tir.Schedule(depthwise_nhwc(Layer(1, 8, 16, 16, 3))))
+    >>> len(sch.history) > 1
+    True
+    """
     b, y, x, c, p, q = sch.get_loops("multiply")
     pixels, rows = (next(f for f in (8, 7, 4, 5, 3, 2, 1) if sch.get(loop).extent.value % f == 0) for loop in (x, y))
     strip, y = sch.split(y, [None, rows])

@@ -54,7 +54,14 @@ def gelu_chain(size: int) -> PrimFunc:
 
 
 def schedule_gelu_chain(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`gelu_chain`: all steps fused in one vectorized loop."""
+    """Schedule :func:`gelu_chain`: all steps fused in one vectorized loop.
+
+    >>> import tir
+    >>> from tir.library import elementwise
+    >>> sch = elementwise.schedule_gelu_chain(tir.Schedule(elementwise.gelu_chain(1024)))
+    >>> len(sch.history) > 1
+    True
+    """
     for block in ("scaled", "shifted", "error"):
         sch.compute_inline(block)
     return _one_loop(sch, parallel)
@@ -78,7 +85,14 @@ def scale_add(size: int) -> PrimFunc:
 
 
 def schedule_scale_add(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`scale_add`: vectors, four at a time."""
+    """Schedule :func:`scale_add`: vectors, four at a time.
+
+    >>> import tir
+    >>> from tir.library import elementwise
+    >>> sch = elementwise.schedule_scale_add(tir.Schedule(elementwise.scale_add(1024)))
+    >>> len(sch.history) > 1
+    True
+    """
     return _one_loop(sch, parallel)
 
 
@@ -111,7 +125,14 @@ def transpose(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_transpose(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`transpose`: square tiles transposed in registers; small loops for the remainder."""
+    """Schedule :func:`transpose`: square tiles transposed in registers; small loops for the remainder.
+
+    >>> import tir
+    >>> from tir.library import elementwise
+    >>> sch = elementwise.schedule_transpose(tir.Schedule(elementwise.transpose(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     from ..intrin import x86
 
     i, j = sch.get_loops("out")
@@ -169,6 +190,12 @@ def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Sch
 
     ``strip`` is the maximum; strips of equal height, which need memory for only one of them, are used if possible. If
     strips or rows do not divide evenly among the threads, the first stage is recomputed for each result.
+
+    >>> import tir
+    >>> from tir.library import elementwise
+    >>> sch = elementwise.schedule_blur(tir.Schedule(elementwise.blur(64, 64)))
+    >>> len(sch.history) > 1
+    True
     """
     y, x = sch.get_loops("out")
     height, width = (sch.get(loop).extent.value for loop in (y, x))

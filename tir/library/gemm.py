@@ -61,6 +61,12 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     ``together`` 0: B is read in place (for few strips, for which packing does not pay off). ``parallel``: what is
     distributed over the threads: "batch" (the products of :func:`batched_gemm`), "columns" (the groups of panels), "rows"
     (the strips of A; then all of B is packed first), or "" for one thread.
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> sch = gemm.schedule_gemm(tir.Schedule(gemm.gemm(64, 64, 32)))
+    >>> len(sch.history) > 1
+    True
     """
     *batch, io, jo, p, ii, ji = sch.get_loops("multiply")
     jc, jr = sch.split(jo, [None, together or 1], names=["jc", "jr"])
@@ -161,7 +167,14 @@ def batched_gemm(count: int, m: int, n: int, k: int, rows: int = 6, columns: int
 
 
 def scheduled_batched_gemm(count: int, m: int, n: int, k: int, cores: int | None = None) -> Schedule:
-    """:func:`batched_gemm` of any sizes, its products distributed over ``cores`` cores (default: all)."""
+    """:func:`batched_gemm` of any sizes, its products distributed over ``cores`` cores (default: all).
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> sch = gemm.scheduled_batched_gemm(4, 48, 64, 32, cores=1)
+    >>> len(sch.history) > 1
+    True
+    """
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
     sch = Schedule(batched_gemm(count, m, n, k, rows, columns))
@@ -202,7 +215,14 @@ def schedule_thin_gemm(
 ) -> Schedule:
     """Schedule :func:`thin_gemm`: ``depth`` rows of B are read at a time, each from end to end, for sequential memory
     access; C stays in the cache, and its tile in registers for ``depth`` steps. The columns are distributed over
-    ``cores`` cores."""
+    ``cores`` cores.
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> sch = gemm.schedule_thin_gemm(tir.Schedule(gemm.thin_gemm(8, 64, 64)), rows=4, columns=32)
+    >>> len(sch.history) > 1
+    True
+    """
     i, j, p = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jo, jv, lane = sch.split(j, [None, columns // lanes, lanes], names=["jo", "jv", "lane"])
@@ -247,7 +267,14 @@ def deep_gemm(m: int, n: int, k: int, columns: int = 32) -> PrimFunc:
 
 def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 1, lanes: int = LANES) -> Schedule:
     """Schedule :func:`deep_gemm`: ``depth`` rows of B are read sequentially, packed, and used while they are in the
-    cache, where C always is. The panels are distributed over ``cores`` cores."""
+    cache, where C always is. The panels are distributed over ``cores`` cores.
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> sch = gemm.schedule_deep_gemm(tir.Schedule(gemm.deep_gemm(8, 64, 256)), rows=8)
+    >>> len(sch.history) > 1
+    True
+    """
     i, jo, p, ji = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jc, jr = sch.split(jo, [min(cores, sch.get(jo).extent.value), None], names=["jc", "jr"])
@@ -271,7 +298,14 @@ def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 
 
 
 def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule:
-    """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
+    """:func:`gemm` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on).
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> sch = gemm.scheduled_gemm(96, 128, 64, cores=1)
+    >>> len(sch.history) > 1
+    True
+    """
     cores = threads() if cores is None else cores
     rows, columns = pick_tile(m, n)
     if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):

@@ -41,7 +41,14 @@ def gemv(m: int, k: int, sums: int = 2 * LANES) -> PrimFunc:
 
 
 def schedule_gemv(sch: Schedule, rows: int = 4, parallel: bool = False) -> Schedule:
-    """Schedule :func:`gemv`: ``rows`` rows at once, their partial sums in registers, added up at the end."""
+    """Schedule :func:`gemv`: ``rows`` rows at once, their partial sums in registers, added up at the end.
+
+    >>> import tir
+    >>> from tir.library import gemv
+    >>> sch = gemv.schedule_gemv(tir.Schedule(gemv.gemv(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     i, _ = sch.get_loops("total")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     sch.compute_at("multiply", io, preserve_unit_loops=True)
@@ -59,7 +66,14 @@ def schedule_gemv(sch: Schedule, rows: int = 4, parallel: bool = False) -> Sched
 
 
 def scheduled_gemv(m: int, k: int, cores: int | None = None) -> Schedule:
-    """:func:`gemv` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
+    """:func:`gemv` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on).
+
+    >>> import tir
+    >>> from tir.library import gemv
+    >>> sch = gemv.scheduled_gemv(64, 64, cores=1)
+    >>> len(sch.history) > 1
+    True
+    """
     cores = threads() if cores is None else cores
     rows = next((r for r in (4, 3, 2) if m % r == 0), 1)
     return schedule_gemv(Schedule(gemv(m, k)), rows, parallel=cores > 1 and m * k > 1e5)

@@ -59,7 +59,14 @@ def softmax(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_softmax(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`softmax`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``."""
+    """Schedule :func:`softmax`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = rows.schedule_softmax(tir.Schedule(rows.softmax(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     return _row_at_a_time(sch, ["scale", "total", "power", "most"], ["total", "most"], ["power", "out"], parallel)
 
 
@@ -105,7 +112,14 @@ def layer_norm(rows: int, columns: int, eps: float = 1e-5) -> PrimFunc:
 
 
 def schedule_layer_norm(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`layer_norm`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``."""
+    """Schedule :func:`layer_norm`: all steps row by row, in vectors; rows are distributed over threads if ``parallel``.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = rows.schedule_layer_norm(tir.Schedule(rows.layer_norm(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     return _row_at_a_time(sch, ["scale", "squares", "total"], ["squares", "total"], ["out"], parallel)
 
 
@@ -129,7 +143,14 @@ def row_sum(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_row_sum(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`row_sum`: partial sums in vectors; rows are distributed over threads if ``parallel``."""
+    """Schedule :func:`row_sum`: partial sums in vectors; rows are distributed over threads if ``parallel``.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = rows.schedule_row_sum(tir.Schedule(rows.row_sum(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     partial = reduce_in_parts(sch, "total")
     row = sch.get_loops("total")[0]
     place_parts(sch, partial, row)
@@ -158,7 +179,14 @@ def column_sum(rows: int, columns: int) -> PrimFunc:
 
 
 def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`column_sum`: eight rows at once are added to the sums, which stay in the cache."""
+    """Schedule :func:`column_sum`: eight rows at once are added to the sums, which stay in the cache.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = rows.schedule_column_sum(tir.Schedule(rows.column_sum(64, 64)))
+    >>> len(sch.history) > 1
+    True
+    """
     column, row = sch.get_loops("total")
     rows = sch.get(row).extent.value
     steps = next(f for f in (8, 4, 5, 7, 3, 2, 1) if rows % f == 0)
@@ -179,6 +207,12 @@ def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -
     """Factor a reduction along a row into ``parts[0]`` partial results, their reduction into ``parts[1]``, and so on.
 
     Returns the blocks that compute partial results, the last one first.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = tir.Schedule(rows.row_sum(8, 256))
+    >>> rows.reduce_in_parts(sch, "total", (64, 16))
+    [BlockRV(total_rf_1), BlockRV(total_rf)]
     """
     made: list[BlockRV] = []
     for count in parts:
@@ -192,20 +226,44 @@ def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -
 
 
 def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: int = 4) -> None:
-    """Split ``loop`` into vectors of ``lanes``, ``unroll`` of them per iteration."""
+    """Split ``loop`` into vectors of ``lanes``, ``unroll`` of them per iteration.
+
+    >>> import tir
+    >>> from tir.library import elementwise, rows
+    >>> sch = tir.Schedule(elementwise.scale_add(1024))
+    >>> rows.vectorize_by(sch, "i", lanes=16, unroll=4)
+    >>> [(loop.name, sch.get(loop).kind, int(sch.get(loop).extent)) for loop in sch.get_loops("out")]
+    [('i_0', 'serial', 16), ('i_1', 'unrolled', 4), ('i_2', 'vectorized', 16)]
+    """
     _, middle, lane = sch.split(loop, [None, unroll, lanes])
     sch.vectorize(lane)
     sch.unroll(middle)
 
 
 def stream(sch: Schedule, loop: LoopRV | str, elements: int) -> None:
-    """Store B non-temporally in ``loop`` if its float32 ``elements`` would not stay in the cache."""
+    """Store B non-temporally in ``loop`` if its float32 ``elements`` would not stay in the cache.
+
+    >>> import tir
+    >>> from tir.library import elementwise, rows
+    >>> sch = tir.Schedule(elementwise.scale_add(1 << 30))
+    >>> rows.stream(sch, "i", 1 << 30)
+    >>> dict(sch.get("i").annotations)
+    {'pragma_nontemporal': 'B'}
+    """
     if streams(elements):
         sch.annotate(loop, "pragma_nontemporal", "B")
 
 
 def place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> None:
-    """Compute partial results in each iteration of ``row``, as vectors."""
+    """Compute partial results in each iteration of ``row``, as vectors.
+
+    >>> import tir
+    >>> from tir.library import rows
+    >>> sch = tir.Schedule(rows.row_sum(8, 256))
+    >>> rows.place_parts(sch, rows.reduce_in_parts(sch, "total", (64,)), "total.i")
+    >>> [loop.name for loop in sch.get_loops("total_rf")]
+    ['i', 'ax2', 'ax1', 'ax0_0', 'ax0_1', 'ax0_2']
+    """
     for block in partial:
         sch.compute_at(block, row, preserve_unit_loops=True)
         *_, part, _, outer = sch.get_loops(block)

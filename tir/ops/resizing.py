@@ -223,7 +223,7 @@ def _resized(
     new = sized(size, "the new size")
     if len(new) != len(axes):
         raise error(f"the new size {new} is not that of {', '.join(letters)}")
-    if any(constant(n) == 0 for n in new):
+    if 0 in [constant(n) for n in new]:
         raise error(f"the new size is {new}", "at least 1 along each axis")
     return _interpolate(data, axes, new, _regions(how, roi, letters), how, data_type(out_dtype or data.dtype))
 

@@ -29,7 +29,7 @@ def show(small: Made, full: Made, reference: Callable[..., Any]) -> None:
         timing = module.time_evaluator(number=10, repeat=5)(*args)
         print(f"on the device: {timing.median * 1e6:.1f} us")
     else:
-        print("no CUDA device here: the kernel was compiled and simulated, not timed")
+        print("no CUDA device here: the kernel was simulated, not timed")
 
 
 def _simulate(small: Made, reference: Callable[..., Any]) -> None:

@@ -229,7 +229,8 @@ def _scattered(
     else:
         ends = [] if padding == "VALID" else references.pads(padding, spans, strides, x.shape[2:])
         ends = ends or [(0, 0)] * count
-    return made[(..., *(slice(a, n - b) for (a, b), n in zip(ends, whole)))]
+    made = np.pad(made, [(0, 0), (0, 0), *((max(-a, 0), max(-b, 0)) for a, b in ends)])
+    return made[(..., *(slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(ends, made.shape[2:])))]
 
 
 def _operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
@@ -258,6 +259,9 @@ _OPERATORS = [
         case(arg((1, 4, 4)), arg((4, 1, 2)), 3, (0, 1), None, 0, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, 0, None, 1, 1, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, "SAME"),
+        case(arg((1, 2, 3)), arg((2, 2, 1)), 2, "SAME"),
+        case(arg((1, 2, 4)), arg((2, 2, 3)), 4, 1, None, 1, dilation=2),
+        case(arg((1, 2, 4)), arg((2, 2, 4)), 3, 2, None, 2, dilation=2),
     ),
     _operator(
         """
