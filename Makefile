@@ -42,6 +42,7 @@ generated: $(VENV)/.installed
 	$(BIN)/python -m tir.transform._stubs
 	$(BIN)/python -m tir.script._stubs
 	$(BIN)/python -m tir.ops._docs
+	$(BIN)/python -m tir.ops._stubs
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed

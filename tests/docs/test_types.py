@@ -14,6 +14,7 @@ import typed_script
 
 import codegen
 import tir
+from tir.ops import _stubs as operator_stubs
 from tir.script import _stubs
 
 SCRIPT = Path(typed_script.__file__)
@@ -61,11 +62,12 @@ def test_a_script_is_clean_and_faults_in_it_are_found(checker, installed, tmp_pa
         "    sch.can.vectorise('i')\n"
         "    tir.tune(sch.mod, trails=3)\n"
         "    tir.testing.check_shedule(sch)\n"
+        "    tir.ops.nn.softmax(tir.te.placeholder((4,)), axes=0)\n"
     )
     shutil.copy(SCRIPT, tmp_path / "script.py")
     found = complaints(checker, installed, tmp_path)
     assert [line for line in found if "script.py" in line] == []
-    for line in range(4, 12):
+    for line in range(4, 13):
         assert any(f"wrong.py:{line}:" in one for one in found), (line, found)
 
 
@@ -79,10 +81,15 @@ def test_the_script_runs(tmp_path, capsys):
 
 def test_the_stubs_are_up_to_date():
     """As a process of its own writes them: tests before this one may have registered operators."""
-    code = "from tir.script import _stubs; print(_stubs.text(), end='\\0'); print(_stubs.package_text(), end='')"
+    code = (
+        "from tir.ops import _stubs as ops; from tir.script import _stubs as script\n"
+        "texts = [script.text(), script.package_text(), *map(ops.text, ops.STUBS)]\n"
+        "print('\\0'.join(texts), end='')"
+    )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\0")
-    for stub, text in zip((_stubs.STUB, _stubs.PACKAGE_STUB), made):
-        assert stub.read_text(encoding="utf-8") == text, "run: python -m tir.script._stubs"
+    stubs = [_stubs.STUB, _stubs.PACKAGE_STUB, *operator_stubs.STUBS.values()]
+    for stub, text in zip(stubs, made, strict=True):
+        assert stub.read_text(encoding="utf-8") == text, "run: make generated"
 
 
 def test_every_name_of_the_dialect_is_in_its_stub():

@@ -156,6 +156,8 @@ def expressions() -> tir.PrimFunc:
     s[total].reorder(outer, k, inner)
     s[total].parallel(outer)
     print(A.shape, result.dtype, result.op.name, s, ops.nn.softmax(A), A * 2.0)
+    image = ops.nn.conv2d(te.placeholder((1, 3, 8, 8)), te.placeholder((4, 3, 3, 3)), strides=1, padding="SAME")
+    print(tir.ops.broadcast_add(image, 1.0).shape, ops.sum(image, axis=(2, 3)).dtype, ops.schedule(image).mod)
     func = te.create_prim_func([A, result])
     module = tir.build(s, [A, result], "llvm")
     module(np.ones((16, 8), "float32"), np.zeros(16, "float32"))

@@ -1,0 +1,82 @@
+"""``python -m tir.ops._stubs`` writes __init__.pyi of this package and of ``ops.nn``: the operators, for editors and type
+checkers, with their docstrings and aliases."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+from .registry import Operator, operators
+
+HERE = Path(__file__).parent
+STUBS = {"": HERE / "__init__.pyi", "nn": HERE / "nn" / "__init__.pyi"}  # by namespace
+HEADER = '''"""Made by ``python -m tir.ops._stubs``; do not edit."""
+
+# ruff: noqa
+# fmt: off
+from collections.abc import Sequence
+from typing import Any
+
+from tir import te
+from tir.ops.operands import Operand
+from tir.ops.reduction import Axes
+from tir.te import Tensor
+'''
+
+
+def text(namespace: str) -> str:
+    """A stub file as text: what ``__init__.py`` imports, and the operators of the namespace from this package's files."""
+    found = [
+        line
+        for _, made in sorted(operators().items())
+        if made.name.rpartition(".")[0] == namespace and made.function.__module__.startswith(f"{__package__}.")
+        for line in _lines(made)
+    ]
+    rest = ["__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
+    return "\n".join([HEADER, *_imported(STUBS[namespace].with_suffix(".py")), "", *found, *rest])
+
+
+def _imported(file: Path) -> list[str]:
+    lines = []
+    for item in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(item, ast.ImportFrom) and item.level == 1 and item.module:
+            lines += [f"from .{item.module} import {alias.name} as {alias.name}" for alias in item.names]
+    return [*lines, "from . import nn as nn"] if file.parent == HERE else lines
+
+
+def _lines(made: Operator) -> list[str]:
+    name = made.name.rpartition(".")[2]
+    doc = f'"""{inspect.getdoc(made.function)}"""'.splitlines()
+    aliases = [f"{alias.rpartition('.')[2]} = {name}" for alias in made.aliases]
+    return [f"def {name}{_signature(made.signature)}:", *(f"    {line}".rstrip() for line in doc), *aliases, ""]
+
+
+def _signature(signature: inspect.Signature) -> str:
+    """With the annotations as they stand in the files, and without the defaults."""
+    shown = [
+        p.replace(annotation=_Text(p.annotation), default=p.empty if p.default is p.empty else _Text("..."))
+        for p in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=shown, return_annotation=_Text(signature.return_annotation)))
+
+
+class _Text:
+    """An annotation or a default that is shown as it is."""
+
+    def __init__(self, shown: Any):
+        self.shown = shown
+
+    def __repr__(self) -> str:
+        return self.shown if isinstance(self.shown, str) else "Any"
+
+
+def main() -> None:
+    for namespace, stub in STUBS.items():
+        stub.write_text(text(namespace), encoding="utf-8")
+        print(f"wrote {stub.relative_to(HERE)}")
+
+
+if __name__ == "__main__":
+    main()
