@@ -114,8 +114,9 @@ def reference_page(title: str) -> str:
     about = inspect.getdoc(pkgutil.resolve_name(where))
     if about:
         lines.append(_prose(about) + "\n")
-    named = {id(found): name for name, found in members(title).items() if name == _own_name(found)}
-    for name, found in members(title).items():
+    shown = members(title)  # which keeps the objects, so that each has an id of its own
+    named = {id(found): name for name, found in shown.items() if name == _own_name(found)}
+    for name, found in shown.items():
         if named.setdefault(id(found), name) != name:
             lines.append(f"## `{prefix}.{name}`\n\nAnother name of `{prefix}.{named[id(found)]}`.\n")
             continue
