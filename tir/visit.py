@@ -104,10 +104,10 @@ def free_vars(root: Any) -> list[Var]:
     bound: set[Var] = set()
     used: dict[Var, None] = {}
     seen: set[Buffer] = set()
-    stack = [root]
+    stack: list[Any] = [root]
     while stack:
         item = stack.pop()
-        kind: Any = type(item)
+        kind = item.__class__
         if kind is Var:
             used[item] = None
         elif kind is Buffer:

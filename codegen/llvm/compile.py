@@ -183,10 +183,11 @@ def machine(cpu: str = "", features: str | None = None, triple: str = "") -> Mac
 
 
 def parse(text: str) -> Any:
-    """A verified LLVM module. Raises ``BuildError`` with LLVM's message."""
+    """A verified LLVM module, in a context of its own: LLVM keeps the constants and types of a context until that is freed.
+    Raises ``BuildError`` with LLVM's message."""
     binding = llvm()
     try:
-        module = binding.parse_assembly(text)
+        module = binding.parse_assembly(text, binding.create_context())
         module.verify()
     except RuntimeError as error:
         raise BuildError(f"LLVM does not accept the generated code: {error}") from error

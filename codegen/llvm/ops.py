@@ -397,7 +397,10 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
     g.out.divisions += 1  # assumed: the callee may be inlined and may divide
-    g.check_code(g.out.value(f"call i32 {symbol(g.program.entries[name])}(ptr {array})"))
+    code = g.out.value(f"call i32 {symbol(g.program.entries[name])}(ptr {array})")
+    if g.out.after_call:
+        g.out.emit(g.out.after_call)
+    g.check_code(code)
     if func.ret_type.code == "void":
         return "0"
     place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {len(slots)}")

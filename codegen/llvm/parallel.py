@@ -47,6 +47,8 @@ def parallel_loop(g: Generator, s: For) -> None:
     run = out.value("load ptr, ptr @__tir_parallel, align 8")
     team = out.value("load i32, ptr @__tir_team, align 4")
     out.emit(f"call void {run}(ptr {symbol(name)}, ptr {closure}, i32 {team}, i32 0)")
+    if out.after_call:
+        out.emit(out.after_call)
     g.check_code(out.value(f"load i32, ptr {closure}, align 64"))
 
 

@@ -119,6 +119,7 @@ class FunctionText:
         self.terminated = False
         self.known: dict[str, str] = {}  # names of the pure instructions of this block, for reuse
         self.before_return = ""  # an instruction to emit before every return
+        self.after_call = ""  # an instruction to emit after every call of our own code
         self.conditions = 0  # conditional branches so far, without those of checks, which leave the function
         self.divisions = 0  # integer divisions so far that may trap
 

@@ -1,7 +1,8 @@
 """AMX tile registers: buffers in scope ``amx.tile``, and the operators on them.
 
 The eight registers of 16 rows of 64 bytes are assigned to buffers as their allocations nest. Every function that uses
-them configures them at its start and releases them before it returns.
+them configures them at its start and releases them before it returns, so that its callers, and a function that runs its
+share of a parallel loop, configure them again.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def configure(out: FunctionText) -> None:
     """Emit the configuration of the registers, and their release before every return."""
     module = out.module
     load = module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
-    out.emit(f"call void {load}(ptr {module.constant(PALETTE, 64, 'tiles')})")
+    out.after_call = f"call void {load}(ptr {module.constant(PALETTE, 64, 'tiles')})"
+    out.emit(out.after_call)
     out.before_return = f"call void {module.declare('llvm.x86.tilerelease', 'void', [])}()"
 
 

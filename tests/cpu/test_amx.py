@@ -113,6 +113,45 @@ def test_registers_are_set_up_and_given_back():
     assert text.count("ldtilecfg") == 1 and "tilezero\t%tmm0" in text and "tilerelease" in text
 
 
+def after_a_parallel_loop() -> tir.PrimFunc:
+    """Tiles in a parallel loop, and behind it."""
+
+    @T.prim_func
+    def main(C: T.Buffer((3, 16, 16), "float32")):
+        for p in T.parallel(2):
+            with T.block("in"):
+                v = T.axis.spatial(2, p)
+                T.writes(C[v, 0:16, 0:16])
+                tiles = T.alloc_buffer((1, 16, 16), "float32", scope="amx.tile")
+                T.evaluate(T.amx_tile_zero(tiles.data, 0, dtype="void"))
+                T.evaluate(T.amx_tile_store(tiles.data, 0, C.access_ptr("w", offset=v * 256), 64, dtype="void"))
+        with T.block("behind"):
+            T.writes(C[2, 0:16, 0:16])
+            tiles = T.alloc_buffer((1, 16, 16), "float32", scope="amx.tile")
+            T.evaluate(T.amx_tile_zero(tiles.data, 0, dtype="void"))
+            T.evaluate(T.amx_tile_store(tiles.data, 0, C.access_ptr("w", offset=512), 64, dtype="void"))
+
+    return main
+
+
+def test_registers_are_set_up_again_behind_a_parallel_loop():
+    from codegen.llvm.compile import Machine
+    from codegen.llvm.function import emit_module
+    from codegen.llvm.text import ModuleText
+
+    on = Machine(WITH_TILES, AMX)
+    text = ModuleText(on.cpu, on.features, on.triple, on.width)
+    emit_module(tir.lower(after_a_parallel_loop()), text)
+    assert text.render().count("call void @llvm.x86.ldtilecfg") == 3  # the function twice, the loop's body once
+
+
+@pytest.mark.skipif(not tiles_available("bfloat16"), reason="needs a CPU with AMX")
+def test_tiles_are_used_behind_a_parallel_loop():
+    result = np.ones((3, 16, 16), np.float32)
+    tir.build(after_a_parallel_loop(), "llvm -num-cores=2")(result)
+    assert not result.any()
+
+
 def test_there_are_eight_registers():
     with pytest.raises(BuildError, match="takes 9 tile registers of 1024 bytes; 8 of 8 are free"):
         for_cpu(tiles_of(9), WITH_TILES, AMX)

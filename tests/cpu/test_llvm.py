@@ -10,7 +10,7 @@ import pytest
 
 import tir
 from codegen.build import compile_lowered
-from codegen.llvm.compile import machine, optimise
+from codegen.llvm.compile import machine, optimise, parse
 from codegen.runtime.packed import register_func
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
@@ -390,18 +390,33 @@ def main(a: T.handle):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="memory is looked up as Linux has it")
-def test_a_compilation_keeps_no_memory():
+def _resident() -> int:
+    """Bytes of memory that this process has."""
     import resource
 
-    def resident() -> int:
-        gc.collect()
-        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    gc.collect()
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="memory is looked up as Linux has it")
+def test_a_compilation_keeps_no_memory():
     text = "define i32 @f(i32 %x) {\n  %y = add i32 %x, 1\n  ret i32 %y\n}\n"
     for _ in range(50):
         optimise(text, machine())
-    before = resident()
+    before = _resident()
     for _ in range(200):
         optimise(text, machine())
-    assert resident() - before < 2 << 20
+    assert _resident() - before < 2 << 20
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="memory is looked up as Linux has it")
+def test_the_numbers_of_a_program_are_not_kept():
+    def compiled(first: int) -> None:
+        stores = "".join(f"  store volatile i64 {n}, ptr %p\n" for n in range(first, first + 1000))
+        parse(f"define void @f(ptr %p) {{\n{stores}  ret void\n}}\n")
+
+    compiled(10**6)
+    before = _resident()
+    for n in range(60):
+        compiled(10**7 + 1000 * n)
+    assert _resident() - before < 2 << 20

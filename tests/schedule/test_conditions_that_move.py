@@ -79,3 +79,24 @@ def test_a_condition_that_its_block_changes_stays():
             lambda step=step: step(schedule(text)),
             "cannot prove that block `D` would run under the condition `M[i] > 0`",
         )
+
+
+@pytest.mark.parametrize("condition", ["B[i] < 12", "A[B[i] // 30] > 2", "A[i] > 1 and 100 // B[i] > 30"])
+def test_a_condition_on_what_the_producer_stores_gets_its_value(condition):
+    sch = schedule(f"""
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), D: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = T.max(T.min(A[vi], 50), 1) * 3
+    for i in range(6):
+        with T.block("D"):
+            vi = T.axis.spatial(6, i)
+            T.where({condition})
+            D[vi] = B[vi] + 1
+""")
+    sch.reverse_compute_inline("D")
+    assert "B[" not in str(sch.mod)
+    same(sch)

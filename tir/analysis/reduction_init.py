@@ -234,16 +234,6 @@ def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
     )
 
 
-def require_start(block: BlockRef) -> None:
-    """Raise ``ScheduleError`` unless the block starts its reduction: in a later part of a partitioned loop the init
-    does not run."""
-    first = {ref.var: ref.node.min for ref in block.loops()}
-    for iterator, value in zip(block.block.iter_vars, block.node.iter_values):
-        if iterator.iter_type == "reduce" and iterator.dom is not None:
-            if not Analyzer().can_prove_equal(substitute(value, first), iterator.dom.min):
-                raise continues(block.node, iterator)
-
-
 def result_guards(realize: BlockRealize, loops: Sequence[For]) -> list[Expr]:
     """The conditions, free of its reduction loops, under which the reduction of ``realize`` stores a result.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
-from ..expr import BufferLoad, Call, Expr, Var
+from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var
 from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
@@ -108,9 +109,42 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
             steps = linear(value).coefficients()
             if steps is None or any(c < 0 for c in steps.values()):
                 return False
-        # The first instance of each element must be the one that runs init, in any order: all reduction loops at their
-        # start.
-    return used["spatial"].isdisjoint(used["reduce"]) and used["reduce"].isdisjoint(vars_in(block.predicate))
+    if not used["spatial"].isdisjoint(used["reduce"]) or not used["reduce"].isdisjoint(vars_in(block.predicate)):
+        return False
+    # The first instance of each element must be the one that runs init, in any order, and no later one: all reduction
+    # loops are at their start in this one alone, unless a loop repeats the element.
+    spatial = [v for i, v in zip(inner.iter_vars, block.iter_values) if i.iter_type == "spatial"]
+    rest = [f for f in loops if f.loop_var not in used["reduce"] and constant(f.extent) != 1]
+    if all(elements_distinguish(spatial, f, [g for g in rest if g is not f]) for f in rest):
+        return True
+    numbers = _without_digits(spatial)
+    if all(elements_distinguish(numbers, f, [g for g in rest if g is not f]) for f in rest):
+        return True
+    return bool(detect_iter_map(spatial, {f.loop_var: f.domain for f in rest}, check="bijective"))
+
+
+def _without_digits(values: Sequence[Expr]) -> list[Expr]:
+    """``values`` with the numbers that their digits determine: ``x`` for ``x // n`` and ``x % n``."""
+    found = list(values)
+    while True:
+        pair = next((p for p in itertools.permutations(found, 2) if _are_digits(*p)), None)
+        if pair is None:
+            return found
+        low = pair[1]
+        assert isinstance(low, FloorMod)
+        found = [v for v in found if v is not pair[0] and v is not low] + [low.a]
+
+
+def _are_digits(high: Expr, low: Expr) -> bool:
+    """Whether ``low`` is ``x % n`` and ``high`` is ``x // n``, which of an ``x`` that is ``y // m`` is ``y // (m * n)``."""
+    if not isinstance(high, FloorDiv) or not isinstance(low, FloorMod):
+        return False
+    number, size = low.a, low.b
+    if key(number) == key(high.a):
+        return key(size) == key(high.b)
+    if not isinstance(number, FloorDiv) or key(number.a) != key(high.a):
+        return False
+    return key(high.b) in (key(size * number.b), key(number.b * size))
 
 
 def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.index_types import same_size, with_narrow_indices
-from ...analysis.reduction_init import require_start
+from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import entered, refresh
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
@@ -163,7 +163,8 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
-        require_start(block)
+        if block.loops():
+            InitRuns.below(block, block.loops()[0]).require_first()
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):

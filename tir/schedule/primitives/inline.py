@@ -143,8 +143,29 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     probe = state.replace(block.node, None).replace(producer.node, seq([producer.node, moved]))
     require_same_meaning(state, probe, unsafe)
     new_block = with_regions(producer.block.replace(body=new_body))
-    realize = producer.node.replace(block=new_block, predicate=predicate)
+    realize = producer.node.replace(block=new_block, predicate=_with_value(predicate, producer, store))
     return InlinePlan(scope, ((old, None), (producer.node, realize)), buffer)
+
+
+def _with_value(predicate: Expr, producer: BlockRef, store: BufferStore) -> Expr:
+    """``predicate``, over the loops of ``producer``, with the value that this stores for what it reads of it. Refuses if it
+    reads an element that another instance stores."""
+    analyzer, values = _around(producer), producer.bindings
+    stored = [substitute(index, values) for index in store.indices]
+
+    def value(node: Any) -> Expr | None:
+        if not isinstance(node, BufferLoad) or node.buffer is not store.buffer:
+            return None
+        require(
+            all(analyzer.can_prove_equal(a, b) for a, b in zip(node.indices, stored)),
+            "`{0}`, in the condition of the consumer, is not the element that block {1} stores there",
+            node,
+            producer,
+            nodes=[producer.node],
+        )
+        return substitute(store.value, values)
+
+    return rewrite(predicate, value)
 
 
 def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[BufferStore, Buffer]:

@@ -1,0 +1,60 @@
+"""Reductions whose instances repeat: their init runs again, so the order of their iterations matters."""
+
+from __future__ import annotations
+
+import pytest
+from prim_checks import refused, same, schedule
+
+REPEATED = """
+@T.prim_func
+def main(A: T.Buffer((4, 3), "int32"), B: T.Buffer((4,), "int32")):
+    for i, k in T.grid({rows}, {columns}):
+        with T.block("B"):
+            vi = T.axis.spatial(4, {row})
+            vk = T.axis.reduce(3, {column})
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+"""
+FUSED = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    q = T.int32()
+    m = T.int32()
+    n = T.int32()
+    A = T.match_buffer(a, (q, m, n, 4), "int32")
+    C = T.match_buffer(c, (q, m, n), "int32")
+    for h, i, j, k in T.grid(q, m, n, 4):
+        with T.block("C"):
+            vh, vi, vj, vk = T.axis.remap("SSSR", [h, i, j, k])
+            with T.init():
+                C[vh, vi, vj] = 0
+            C[vh, vi, vj] = C[vh, vi, vj] + A[vh, vi, vj, vk]
+"""
+
+
+@pytest.mark.parametrize(("rows", "row"), [(8, "i // 2"), (8, "i % 4")])
+def test_loops_over_rows_that_repeat_stay_outside_of_the_reduction(rows, row):
+    sch = schedule(REPEATED.format(rows=rows, row=row, columns=3, column="k"))
+    refused(lambda: sch.reorder("k", "i"), "would change their order")
+
+
+def test_a_loop_that_repeats_a_term_stays_inside_of_the_reduction():
+    sch = schedule(REPEATED.format(rows=4, row="i", columns=6, column="k // 2"))
+    outer, inner = sch.split("k", [None, 2])
+    refused(lambda: sch.reorder(inner, outer), "would change their order")
+
+
+@pytest.mark.parametrize(("columns", "column"), [(6, "k // 2"), (6, "k % 3")])
+def test_the_init_of_a_block_of_repeated_terms_stays_with_them(columns, column):
+    sch = schedule(REPEATED.format(rows=4, row="i", columns=columns, column=column))
+    refused(lambda: sch.blockize("k"), "init of block `B`")
+
+
+@pytest.mark.parametrize("fused", [2, 3])
+def test_rows_of_symbolic_sizes_that_are_fused_do_not_repeat(fused):
+    sch = schedule(FUSED)
+    *rows, last = sch.get_loops("C")
+    row = sch.fuse(*rows[3 - fused :])
+    sch.reorder(last, row)
+    same(sch, q=2, m=2, n=3)
