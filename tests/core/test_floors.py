@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -41,13 +42,18 @@ def imported(path: tuple[str, ...], statements: Iterable[ast.AST]) -> Iterator[t
             yield from (tuple(a.name.split(".")) for a in item.names)
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def arrows_up(statements: Callable[[ast.Module], Iterable[ast.AST]]) -> dict[tuple[str, str], list[str]]:
     """The imports that do not lead down: importing and imported package, and the files."""
     found: dict[tuple[str, str], list[str]] = {}
     for file in [*ROOT.glob("tir/**/*.py"), *ROOT.glob("codegen/**/*.py")]:
         path = file.relative_to(ROOT).with_suffix("").parts
         here = package(path)
-        for target in imported(path, statements(ast.parse(file.read_text(encoding="utf-8")))):
+        for target in imported(path, statements(parsed(file))):
             there = package(target)
             if target[0] in ("tir", "codegen") and there != here and FLOORS[there] >= FLOORS[here]:
                 found.setdefault((here, there), []).append("/".join(path))

@@ -62,7 +62,7 @@ def test_counts():
 
 def test_most_refusals_of_a_short_run_are_confirmed():
     report = run(
-        60,
+        30,
         seed=5000,
         llvm_every=0,
         families=EVERY,

@@ -115,7 +115,8 @@ def test_the_best_of_a_space_is_found_in_part_of_it():
 
 
 def test_the_same_seed_gives_the_same_trials():
-    assert told(tuned(seed=5)) == told(tuned(seed=5)) != told(tuned(seed=6))
+    first, again, other = (told(tuned(seed=seed, trials=14)) for seed in (5, 5, 6))
+    assert first == again != other
 
 
 def test_the_same_trials_in_another_process_with_other_hashes():
@@ -124,15 +125,12 @@ import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_search import *
 import tir.tune.search
 tir.tune.search.learner = lambda seed, count: Nearest()
-print(told(tuned(seed=5, trials=20)))
+print(told(tuned(seed=5, trials=12)))
 """
-    said = set()
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        said.add(done.stdout.strip())
-    assert said == {str(told(tuned(seed=5, trials=20)))}
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(told(tuned(seed=5, trials=12)))
 
 
 def test_scikit_learn_learns_what_the_model_gets_wrong():

@@ -180,7 +180,7 @@ def _summed(
     """The convolution of one phase along each axis."""
     outputs, per_group = weight.extent("O"), simplify(weight.extent("I") // groups)
     channel = te.reduce_axis((0, per_group), "rc")
-    window = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
+    window: dict[str, Any] = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
 
     def element(*indices: Any) -> Expr:
         place = image.layout.coordinates(indices)
