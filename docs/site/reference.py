@@ -78,7 +78,9 @@ def _signature(name: str, found: Any) -> str:
     except (TypeError, ValueError):
         return f"{name}(…)"
     text = re.sub(r"<(function|object|class)[^>]*>|<[\w. ]+ object at 0x[0-9a-f]+>", "…", text)
-    return name + re.sub(r"\((self|cls)(, )?", "(", text, count=1).replace("'", "").replace("typing.", "")
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations
+    text = re.sub(r"\btyping\.|\b_\w+\.", "", text)  # modules
+    return name + re.sub(r"\((self|cls)(, )?", "(", text, count=1)
 
 
 def _prose(doc: str) -> str:
@@ -101,6 +103,10 @@ def _entry(prefix: str, name: str, found: Any, level: str) -> str:
     return f"{level} `{prefix}.{name}`\n\n```python\n{signature}\n```\n\n{doc}\n"
 
 
+def _own_name(found: Any) -> str:
+    return getattr(found, "__name__", "") or str(getattr(found, "dtype", ""))
+
+
 def reference_page(title: str) -> str:
     """A page of the reference."""
     prefix, where = REFERENCE[title]
@@ -108,7 +114,12 @@ def reference_page(title: str) -> str:
     about = inspect.getdoc(pkgutil.resolve_name(where))
     if about:
         lines.append(_prose(about) + "\n")
-    for name, found in members(title).items():
+    shown = members(title)  # which keeps the objects, so that each has an id of its own
+    named = {id(found): name for name, found in shown.items() if name == _own_name(found)}
+    for name, found in shown.items():
+        if named.setdefault(id(found), name) != name:
+            lines.append(f"## `{prefix}.{name}`\n\nAnother name of `{prefix}.{named[id(found)]}`.\n")
+            continue
         lines.append(_entry(prefix, name, found, "##"))
         if inspect.isclass(found) and prefix in ("tir", "module") and name != "Schedule":
             lines += [_entry(name, n, m, "###") for n, m in _public(found).items() if n in vars(found)]

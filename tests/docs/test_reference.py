@@ -35,3 +35,9 @@ def test_examples_of_names_made_from_tables_run(page):
 def _stands_in_a_file(value: Any) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     return vars(module).get(getattr(value, "__qualname__", "")) is value if module else False
+
+
+def test_names_of_one_object_are_explained_once():
+    page = reference.reference_page("T, the dialect")
+    assert "## `T.sblock`\n\nAnother name of `T.block`." in page
+    assert "## `T.exp`\n\n```python\nexp(x, /)\n```" in page and page.count("\nAnother name of ") < 30

@@ -125,17 +125,15 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
 
 def _without_digits(values: Sequence[Expr]) -> list[Expr]:
     """``values`` with the numbers that their digits determine: ``x`` for ``x // n`` and ``x % n``."""
-    found = list(values)
+    found: list[Any] = list(values)
     while True:
         pair = next((p for p in itertools.permutations(found, 2) if _are_digits(*p)), None)
         if pair is None:
             return found
-        low = pair[1]
-        assert isinstance(low, FloorMod)
-        found = [v for v in found if v is not pair[0] and v is not low] + [low.a]
+        found = [v for v in found if all(v is not digit for digit in pair)] + [pair[1].a]
 
 
-def _are_digits(high: Expr, low: Expr) -> bool:
+def _are_digits(high: Any, low: Any) -> bool:
     """Whether ``low`` is ``x % n`` and ``high`` is ``x // n``, which of an ``x`` that is ``y // m`` is ``y // (m * n)``."""
     if not isinstance(high, FloorDiv) or not isinstance(low, FloorMod):
         return False
