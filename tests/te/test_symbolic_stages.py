@@ -187,3 +187,28 @@ def test_a_selection_among_symbolic_columns():
         return s, [A, C], [lambda n: (3, n), lambda n: (3,)]
 
     check(make, lambda a: a.argmax(1).astype("float32"), sizes=SIZES[1:])
+
+
+def test_a_written_selection_among_columns_that_depend_on_the_row():
+    """Both results of a reduction whose extent depends on a row, computed in a write cache of rows of their own."""
+
+    def make(n):
+        A = te.placeholder((n, n), name="A")
+
+        def greater(x, y):
+            first = te.any(x[1] > y[1], te.all(x[1] == y[1], x[0] < y[0]))
+            return tir.Select(first, x[0], y[0]), tir.Select(first, x[1], y[1])
+
+        best = te.comm_reducer(greater, lambda p, v: (te.max_value(p), te.min_value(v)))
+
+        def among(i):
+            k = te.reduce_axis((0, i + 1), "k")
+            return best((k.var, A[i, k]), axis=k)
+
+        at, _ = te.compute((n,), among, name="M")
+        C = te.compute((n,), lambda i: at[i].astype("float32"), name="C")
+        s = te.create_schedule(C.op)
+        s.cache_write([at, _], "global")
+        return s, [A, C], [lambda n: (n, n), lambda n: (n,)]
+
+    check(make, lambda a: np.array([row[: i + 1].argmax() for i, row in enumerate(a)], "float32"), sizes=SIZES[1:])

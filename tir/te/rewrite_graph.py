@@ -41,22 +41,32 @@ def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
     The copy has the axes of ``op``; the computation has axes of its own, and reduces over those of ``op``.
     """
     axes, values = fresh_axes(op.axis, "_c")
-    body = tuple(renewed(e, values) for e in op.body)
+    body = renewed(op.body, values)
     computed = ComputeOp(name, axes, body, tag=op.tag, attrs=op.attrs, place=op.place)
     indices = tuple(a.var for a in op.axis)
     copied = tuple(TensorLoad(computed.output(n), indices) for n in range(len(body)))
     return computed, ComputeOp(op.name, op.axes, copied, place=op.place)
 
 
-def renewed(e: Expr, values: Mapping[Var, Expr]) -> Expr:
-    """``e`` with variables replaced; it reduces over the same axes, unless their domains depend on those variables."""
-    if not isinstance(e, Reduce):
-        return substitute(e, dict(values))
-    axes, inner = e.axis, dict[Var, Expr]()
-    if any(uses_var(part, list(values)) for a in e.axis for part in a.dom.children()):
-        axes, inner = fresh_axes(a.replace(dom=_placed(a.dom, values)) for a in e.axis)
-    moved = substitute(e.replace(axis=()), {**values, **inner})
-    return moved.replace(axis=axes)
+def renewed(body: Sequence[Expr], values: Mapping[Var, Expr]) -> tuple[Expr, ...]:
+    """``body`` with variables replaced; it reduces over the same axes, unless their domains depend on those variables.
+
+    Results of one reduction stay results of one: they have the same new axes.
+    """
+    made: dict[tuple[Var, ...], tuple[tuple[Axis, ...], dict[Var, Expr]]] = {}
+
+    def one(e: Expr) -> Expr:
+        if not isinstance(e, Reduce):
+            return substitute(e, dict(values))
+        own = tuple(a.var for a in e.axis)
+        if own not in made:
+            depend = any(uses_var(part, list(values)) for a in e.axis for part in a.dom.children())
+            placed = (a.replace(dom=_placed(a.dom, values)) for a in e.axis)
+            made[own] = fresh_axes(placed) if depend else (e.axis, {})
+        axes, inner = made[own]
+        return substitute(e.replace(axis=()), {**values, **inner}).replace(axis=axes)
+
+    return tuple(map(one, body))
 
 
 @dataclass(frozen=True)
