@@ -35,6 +35,7 @@ def registries():
     """What a page registers is gone after it."""
     from tir import target
     from tir.intrin import TensorIntrin
+    from tir.op import OPS
     from tir.ops import registry
     from tir.schedule.primitive import PRIMITIVES
     from tir.transform import PASSES
@@ -46,6 +47,7 @@ def registries():
         PASSES,
         TensorIntrin._registry,
         target._ADDED,
+        OPS,
         registry.OPERATORS,
         registry._NAMES,
         _TEMPLATES,
@@ -120,10 +122,9 @@ NO_NEST = {"annotate", "unannotate", "reorder_block_iter_var", "unsafe_set_dtype
 
 
 @pytest.mark.parametrize("module", _modules())
-def test_docstring_examples(module, monkeypatch):
-    monkeypatch.setattr(
-        "linecache.checkcache", lambda filename=None: None
-    )  # doctest asks for each example if any file changed
+def test_docstring_examples(module, registries, monkeypatch):
+    # doctest asks for each example whether any file changed
+    monkeypatch.setattr("linecache.checkcache", lambda filename=None: None)
     result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
 
