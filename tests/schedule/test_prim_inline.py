@@ -229,3 +229,42 @@ def main(A: T.Buffer((3, 3), "float32"), C: T.Buffer((3, 2), "float32")):
     getattr(sch, step)(*{"compute_inline": ["B"], "reverse_compute_inline": ["C"], "auto_inline": []}[step])
     assert len(sch.get_child_blocks("root")) == 1
     same(sch)
+
+
+def test_an_element_that_is_prefetched_stays():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64,), "float32")
+    for i in range(64):
+        with T.block("B"):
+            v = T.axis.spatial(64, i)
+            B[v] = A[v] * 2.0
+    for i in range(64):
+        with T.block("C"):
+            v = T.axis.spatial(64, i)
+            C[v] = B[v] + 1.0
+""")
+    sch.prefetch(sch.get_loops("C")[0], "C", "B", 3)
+    refused(lambda: sch.compute_inline("B"), "takes the address of an element of B")
+    same(sch)
+
+
+def test_what_is_private_to_a_loop_is_not_prefetched_outside_of_it():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    B = T.alloc_buffer((4,), "float32")
+    for i, j in T.grid(4, 8):
+        with T.block("B"):
+            v, w = T.axis.spatial(4, i), T.axis.opaque(8, j)
+            B[v] = A[v, w] * 2.0
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v] + 1.0
+""")
+    i, j = sch.get_loops("C")
+    sch.parallel(j)
+    assert "private=[B]" in sch.mod.script()
+    refused(lambda: sch.prefetch(i, "C", "B", 1), "buffer B is private to loop", "prefetch at that loop")
+    same(sch)

@@ -105,6 +105,14 @@ AFTER = {
         [lambda g: g.s.cache_write(g.C, "local"), lambda g: g.s[g.C].vectorize(g.k)],
         "`k` is an axis of `C_local`, not of `C`",
     ),
+    "a part of the reduction fused with results": (
+        [
+            lambda g: setattr(g, "parts", g.s[g.C].split(g.k, factor=2)),
+            lambda g: g.s[g.C].fuse(g.j, g.parts[0]),
+            lambda g: g.s.rfactor(g.C, g.parts[1]),
+        ],
+        "is fused of `j` and `k_outer`, of which some are reduced",
+    ),
     "a reader from before cache_write": (
         [lambda g: g.s.cache_write(g.C, "local"), lambda g: g.s.cache_read(g.A, "local", [g.C])],
         "`C` does not read `A`; it reads C_local",
@@ -145,6 +153,10 @@ WHEN_LOWERED = {
     "rows aligned to 0": (lambda g: g.s[g.C].storage_align(g.i, 0, 4), "must be positive, not 0"),
     "no intrinsic of that name": (lambda g: g.s[g.C].tensorize(g.k, "no_such"), "no tensor intrinsic 'no_such'"),
     "two buffers for one computation": (lambda g: g.s[g.C].double_buffer(), "`C` is computed once", "compute_at"),
+    "a loop that rfactor has taken": (
+        lambda g: (g.s[g.s.cache_read(g.A, "local", [g.C])].compute_at(g.s[g.C], g.k), g.s.rfactor(g.C, g.k)),
+        "`k` is no loop of `C` any more, since rfactor",
+    ),
     "a prefetch of this iteration": (lambda g: g.s[g.C].prefetch(g.A, g.i, 0), "0 iterations later is not ahead"),
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import Any, cast
 
 from ..analysis.index import BlockRef, LoopRef
@@ -25,6 +26,7 @@ from .state import State, label, place_name
 MOST_TRIED = 16  # variants of one call, and calls of one other step
 MOST_SHOWN = 4
 MOST_REASONS = 3
+MOST_SECONDS = 10.0  # after which no other call is tried
 
 Given = Mapping[str, Any]
 Attempt = Callable[[Primitive, State, Given], "State | ScheduleError"]  # the state after a legal step, else why not
@@ -34,6 +36,7 @@ def alternatives(error: ScheduleError, step: Primitive, state: State, given: Giv
     """Legal calls instead of a refused one, as text, or why there are none; of an argument of the wrong type, only calls
     with a usual value (the error says which types are accepted)."""
     given = {name: _by_name(state, value) for name, value in given.items()}
+    attempt = timed = _Timed(attempt)
     if isinstance(error, BadArgument):
         usual = _with_usual_values(error.parameter, step, state, given)
         return ", ".join(itertools.islice(_accepted(step, state, usual, attempt, {}), MOST_SHOWN))
@@ -46,7 +49,24 @@ def alternatives(error: ScheduleError, step: Primitive, state: State, given: Giv
     if isinstance(error, Unproved) and "unsafe" in step.signature.parameters:
         if isinstance(attempt(step, state, {**given, "unsafe": True}), State):
             found.append("unsafe=True, if you know that it holds")
+    if not found and timed.is_over:
+        return f"nothing was found in {MOST_SECONDS:g} seconds"
     return ", ".join(found) or _nothing(error.rule, refused)
+
+
+class _Timed:
+    """``attempt`` for a time: later calls are not tried, and are as calls with wrong arguments."""
+
+    def __init__(self, attempt: Attempt):
+        self._attempt = attempt
+        self._end = monotonic() + MOST_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        return monotonic() > self._end
+
+    def __call__(self, step: Primitive, state: State, given: Given) -> State | ScheduleError:
+        return BadArgument("it was not tried") if self.is_over else self._attempt(step, state, given)
 
 
 def _with_usual_values(parameter: str, step: Primitive, state: State, given: Given) -> Iterator[Given]:

@@ -145,6 +145,9 @@ class Plan:
 
     def steps(self) -> Iterator[Step]:
         """All of them, in order."""
+        for stage in self.stages:
+            if stage.attach is not None:
+                self._check_attachment(stage, stage.attach)
         for stage in self.inlined:
             _require_unscheduled(stage)
             for block in self.graph.blocks[stage.op]:
@@ -203,7 +206,6 @@ class Plan:
 
     def _place(self, stage: Stage) -> Iterator[Step]:
         if stage.attach is not None:
-            self._check_attachment(stage)
             yield from self._moves(stage, stage.attach)
         yield from self._own_loops(stage, self._block(stage))
 
@@ -233,9 +235,8 @@ class Plan:
         if axes:
             yield Step("get_loops", (block,), gives=tuple(Loop(a, block) for a in axes))
 
-    def _check_attachment(self, stage: Stage) -> None:
-        assert stage.attach is not None
-        call, parent = stage.attach.call, stage.attach.stage
+    def _check_attachment(self, stage: Stage, attach: Attach) -> None:
+        call, parent = attach.call, attach.stage
         if parent.inlined is not None:
             raise refusal(call, f"`{parent.name}`, which it is to run in, is inlined: {parent.inlined}")
         place = {id(s): n for n, s in enumerate(self.stages)}
@@ -243,6 +244,13 @@ class Plan:
             users = [s.name for s in self.stages if any(t.op is stage.op for t in s.op.input_tensors)]
             raise refusal(
                 call, f"`{parent.name}` does not come after `{stage.name}`", f"its consumers: {', '.join(users)}"
+            )
+        if not parent.leaves_of(attach.axis):
+            loops = ", ".join(f"`{axis_name(a)}`" for a in parent.leaf_iter_vars)
+            raise refusal(
+                call,
+                f"`{axis_name(attach.axis)}` is no loop of `{parent.name}` any more, since rfactor",
+                f"its loops are {loops}",
             )
 
     # ------------------------------------------------------------ scans in threads

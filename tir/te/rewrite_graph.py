@@ -87,19 +87,23 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
     ``chosen``, one of ``loops``, becomes dimension ``place`` of the partial results.
     """
     own = Var(chosen.var.name, chosen.var.dtype)
-    axes, outer = fresh_axes(op.axis)
-    reduced, inner = fresh_axes(
-        a.replace(dom=_placed(dom, outer), iter_type="reduce") for a, dom in loops.domains.items() if a is not chosen
-    )
-    low, extent = loops.domains[chosen].min, loops.domains[chosen].extent
-    start = substitute(low, {**outer, **inner})
-    moved = {**outer, **inner, chosen.var: own if is_const(start, 0) else own + start}
+    extent = loops.domains[chosen].extent
+    axes, moved = fresh_axes(op.axis)
+    reduced: list[Axis] = []
+    for a, dom in loops.domains.items():  # of which the later ones may depend on those before
+        if a is chosen:
+            start = substitute(dom.min, moved)
+            moved[a.var] = own if is_const(start, 0) else own + start
+        else:
+            (axis,), values = fresh_axes([a.replace(dom=_placed(dom, moved), iter_type="reduce")])
+            reduced.append(axis)
+            moved |= values
 
     def partial(e: Any) -> Expr:
         bare = substitute(
             e.replace(axis=(), init=(), condition=all_of([*loops.guards, e.condition])), dict(loops.values)
         )
-        return substitute(bare, moved).replace(axis=reduced)
+        return substitute(bare, moved).replace(axis=tuple(reduced))
 
     first = Axis(Range(const(0, own.dtype), extent), own, "spatial")
     parts = ComputeOp(name, (*axes[:place], first, *axes[place:]), tuple(map(partial, op.body)), place=op.place)

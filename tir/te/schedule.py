@@ -166,6 +166,7 @@ class Schedule:
         for a in reduced:
             stage._free_leaf(a, call)
         _require_any_order(stage, op, call)
+        _require_unmixed(stage, call)
         loops = _reduction_loops(stage)
         extent = loops.domains[chosen].extent
         others = [a.var for a in (*op.axis, *op.reduce_axis)]
@@ -347,6 +348,18 @@ def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:
         fault = associativity_counterexample(e.combiner) if isinstance(e, Reduce) else None
         if fault is not None:
             raise refusal(call, f"what `{stage.name}` is reduced by is no reduction: {fault}")
+
+
+def _require_unmixed(stage: Stage, call: Call) -> None:
+    """Require that no part of the reduction is fused with an axis of the results."""
+    for r in stage.relations:
+        if isinstance(r, Fuse) and len({p.iter_type == "reduce" for p in r.parents}) > 1:
+            parts = " and ".join(f"`{axis_name(p)}`" for p in r.parents)
+            raise refusal(
+                call,
+                f"`{axis_name(r.fused)}` is fused of {parts}, of which some are reduced and others not",
+                "fuse axes of one kind",
+            )
 
 
 def _reduction_loops(stage: Stage) -> ReductionLoops:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 from ...buffer import Buffer
-from ...errors import ScheduleError
+from ...errors import ScheduleError, Unproved
 from ...function import PrimFunc
-from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided
+from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided, bounded
 from .oracle import undecided
 from .relations import Context, access_map, schedule_map
 from .statements import Access, Statement, statements_of
@@ -71,6 +73,24 @@ class Timestamps:
         return self.context.restrict(found)
 
 
+Witness = Callable[..., "list[str] | None"]
+
+
+def _in_bounded_time(find: Witness) -> Witness:
+    """``find`` as one question to exact sets. Raises ``Unproved`` where they do not answer it in bounded time."""
+
+    @wraps(find)
+    def found(*args: Any, **named: Any) -> list[str] | None:
+        try:
+            with bounded():
+                return find(*args, **named)
+        except Undecided as error:
+            raise Unproved(undecided(error).rule) from None
+
+    return found
+
+
+@_in_bounded_time
 def clobbered_between(
     moments: Timestamps,
     read: AccessRelation,
@@ -100,6 +120,7 @@ def clobbered_between(
     return None
 
 
+@_in_bounded_time
 def outdated(
     moments: Timestamps, read: AccessRelation, copies: Iterable[AccessRelation], writes: Iterable[AccessRelation]
 ) -> list[str] | None:

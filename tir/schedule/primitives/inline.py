@@ -13,6 +13,7 @@ from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, require
 from ...expr import (
     BufferLoad,
+    Call,
     Expr,
     all_of,
     const,
@@ -76,7 +77,20 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
         )
         changes.append((consumer.node, _with_loads(consumer, buffer, partial(_value_at, block, store))))
+    _require_no_address(scope, buffer)
     return InlinePlan(scope, tuple(changes), buffer)
+
+
+def _require_no_address(scope: BlockRef, buffer: Buffer) -> None:
+    """Require that nothing, as a prefetch does, takes the address of an element of a buffer that there will not be."""
+    for place in scope.children:
+        for node in nodes_of(place.node):
+            if isinstance(node, Call) and node.op == "address_of" and any(_loads_of(a, buffer) for a in node.args):
+                require(False, "`{0}` takes the address of an element of {1}", node, buffer.name, nodes=[place.node])
+
+
+def _loads_of(e: Any, buffer: Buffer) -> bool:
+    return isinstance(e, BufferLoad) and e.buffer is buffer
 
 
 def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
