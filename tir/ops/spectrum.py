@@ -265,16 +265,17 @@ def stft(
     shape = (data.shape[0], length // 2 + 1 if onesided else length, frames, 2)
     if wide <= 2 * _least(length):
         weights = compute(
-            (2, shape[1], wide),
-            lambda p, f, k: window[k] * scale * _wave(p, f * (k + before), length, False, kind),
+            (wide, 2, shape[1]),
+            lambda k, p, f: window[k] * scale * _wave(p, f * (k + before), length, False, kind),
             name="stft_weights",
         )
         k = reduce_axis((0, wide), "k")
 
-        def product(batch: Any, frequency: Any, frame: Any, part: Any) -> Expr:
-            return sum_(data[batch, frame * hop + before + k] * weights[part, frequency, k], axis=k)
+        def product(batch: Any, frame: Any, part: Any, frequency: Any) -> Expr:
+            return sum_(data[batch, frame * hop + before + k] * weights[k, part, frequency], axis=k)
 
-        return compute(shape, product, name="stft")
+        spectra = compute((shape[0], frames, 2, shape[1]), product, name="stft_spectra")
+        return compute(shape, lambda b, f, t, part: spectra[b, t, part, f], name="stft")
 
     def element(_: Any, batch: Any, frame: Any, j: Any) -> Expr:
         inside = all_(j >= before, j < before + wide)
