@@ -332,3 +332,16 @@ def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4, 3), "float32")):
     same(sch)
     sch.cache_write("A_local", 0, "global")
     same(sch)
+
+
+def test_an_iterator_that_starts_late_is_looked_up_once():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(6):
+        with T.block("C"):
+            v = T.axis.spatial((2, 8), i + 2)
+            C[v] = A[v * 3 + 1] + A[v * 3 + 2]
+""")
+    assert len(sch.cache_index("C", "global", 1)) == 2
+    same(sch)

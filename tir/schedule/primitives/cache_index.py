@@ -64,7 +64,8 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     buffers: list[Buffer] = []
     names: list[str] = []
     while True:
-        chosen = _next([body, init], domains, inner, max(1, int(cse_thresh)), whole=cse_thresh == 0)
+        skipped = _written([body, init]) | set(buffers)  # what is looked up has the iterators as indices
+        chosen = _next([body, init], skipped, domains, inner, max(1, int(cse_thresh)), whole=cse_thresh == 0)
         if chosen is None:
             break
         used = [v for v in domains if any(n is v for n in nodes_of(chosen))]
@@ -73,8 +74,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
         buffer = decl_buffer(shape, chosen.dtype, f"index_var_{len(names)}", scope=storage_scope)
         analyzer = Analyzer()
         look_up = BufferLoad(buffer, tuple(analyzer.simplify(v - domains[v].min) for v in used))
-        written = _written([body, init])
-        body, init = (_looked_up(part, chosen, look_up, written) for part in (body, init))
+        body, init = (_looked_up(part, chosen, look_up, skipped) for part in (body, init))
         computed.append(_compute(name, buffer, chosen, [(v, domains[v]) for v in used]))
         buffers.append(buffer)
         names.append(name)
@@ -100,14 +100,13 @@ def _bound_inside(block: Block) -> set[Var]:
     return found
 
 
-def _indices(parts: Sequence[Any]) -> Iterator[Expr]:
-    """Every index of a load, outer ones first, except of a buffer that is written, so that updates stay
+def _indices(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:
+    """Every index of a load, outer ones first, except of ``skipped``: buffers that are written, so that updates stay
     recognisable."""
-    written = _written(parts)
     for part in parts:
         if part is not None:
             for item in walk(part):
-                if isinstance(item, BufferLoad) and item.buffer not in written:
+                if isinstance(item, BufferLoad) and item.buffer not in skipped:
                     yield from item.indices
 
 
@@ -115,11 +114,13 @@ def _written(parts: Sequence[Any]) -> set[Buffer]:
     return {n.buffer for part in parts if part is not None for n in nodes_of(part) if isinstance(n, BufferStore)}
 
 
-def _next(parts: Sequence[Any], domains: Any, inner: set[Var], least: int, whole: bool) -> Expr | None:
+def _next(
+    parts: Sequence[Any], skipped: set[Buffer], domains: Any, inner: set[Var], least: int, whole: bool
+) -> Expr | None:
     """The largest index (or subexpression, unless ``whole``) that occurs ``least`` times; the first of equals."""
     count: dict[Any, int] = {}
     first: dict[Any, tuple[int, Expr]] = {}
-    for index in _indices(parts):
+    for index in _indices(parts, skipped):
         for item in [index] if whole else _subexpressions(index):
             if _worth(item, domains, inner):
                 at = key(item)
