@@ -13,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..equal import structural_digest
+from ..equal import structural_digest, structural_equal
 from ..errors import TirError
+from ..function import IRModule
 from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .faults import Fault
 from .learner import expected_improvement, learner
 from .model import Roofline, roofline
 from .naming import Naming
-from .record import Record, digest, split_decisions
+from .ranking import decisions_of, sketch_of
+from .record import Record, digest
 from .records import Records
 from .runner import Job, Measurement, Problem, Runner
 from .space import Env
@@ -59,7 +61,6 @@ class Trial:
     number: int
     schedule: Schedule
     origin: str
-    trace: list[Any] | None
     sketch: str
     decisions: list[Any]
     predicted: float | None = None
@@ -69,6 +70,14 @@ class Trial:
     claim: int | None = None  # its row in the database
     result: Measurement | None = None
     after: float = 0.0  # seconds since the search began
+
+    @cached_property
+    def trace(self) -> list[Any] | None:
+        """The JSON of its steps; None if an argument has none: it can be measured, but not kept."""
+        try:
+            return self.schedule.trace.as_json()
+        except TirError:
+            return None
 
     @property
     def is_replayable(self) -> bool:
@@ -117,8 +126,8 @@ class Search:
         self._generator = random.Random(seed)
         self._seed = seed
         self._fresh = fresh
-        self._known: set[str] = set()
-        self._tried: set[str] = set()  # digests of sketches with decisions
+        self._known = _Programs()
+        self._tried: set[str] = set()  # sketches with decisions
         self._rows: set[str] = set()  # digests of the records taken over, and of the own ones
         self._waiting: list[Trial] = []
         self._passed_over: list[Trial] = []  # scheduled, and not measured yet
@@ -188,21 +197,15 @@ class Search:
 
     def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
         """A schedule as a candidate; None if the same program has been one before."""
-        key = structural_digest(sch.mod)
-        if key in self._known:
+        found = self._predicted(sch)
+        if not self._known.add(sch.mod, found):
             return None
-        self._known.add(key)
-        try:
-            trace: list[Any] | None = sch.trace.as_json()
-        except TirError:  # an argument without a spelling: it can be measured, but not kept
-            trace = None
-        sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
-        made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
-        self._tried.add(made.sketch + digest(decisions))
+        trace = sch.trace
+        made = Trial(-1, sch, origin, sketch_of(trace), decisions_of(trace), rules=tuple(rules))
+        self._tried.add(_point(made, made.decisions))
         described = self.source.describe(sch)
         if described is not None:
             made.sketch, made.decisions = DESCRIBED, described
-        found = self._predicted(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
             self.floor = max(self.floor, found.floor)
@@ -220,7 +223,7 @@ class Search:
     def raised(self) -> list[Trial]:
         """A row for each kind of error that rules, the space or the model raised: none was measured, each has its traceback."""
         return [
-            Trial(-1, Schedule(self.problem.mod), fault.where, None, "", [], result=_refused(fault))
+            Trial(-1, Schedule(self.problem.mod), fault.where, "", [], result=_refused(fault))
             for fault in self.source.faults
         ]
 
@@ -294,7 +297,7 @@ class Search:
         found: list[Trial] = []
         replays = Replays(parent.schedule.trace, self.problem.mod, self.problem.target, self.source.faults)
         for decisions in options:
-            key = parent.sketch + digest(list(decisions))
+            key = _point(parent, decisions)
             if key in self._tried:
                 continue
             self._tried.add(key)
@@ -412,7 +415,7 @@ class Search:
             self._rows.add(digest(trace))
             return True
         self.elsewhere += 1
-        self._known.discard(structural_digest(trial.schedule.mod))  # its row is read once it is done
+        self._forget(trial)  # its row is read once it is done
         return False
 
     def _measure(self, chosen: list[Trial]) -> None:
@@ -444,7 +447,11 @@ class Search:
         """Give back candidates that were not measured."""
         self.records.release([trial.claim for trial in chosen if trial.claim is not None])
         for trial in chosen:
-            self._known.discard(structural_digest(trial.schedule.mod))
+            self._forget(trial)
+
+    def _forget(self, trial: Trial) -> None:
+        """Let the program of a trial be a candidate again."""
+        self._known.remove(trial.schedule.mod)
 
     def _explained(self, trial: Trial, made: Measurement) -> Measurement:
         """A wrong result with what reproduces it: legality is proved, so it is a fault of the compiler."""
@@ -465,6 +472,32 @@ class Search:
             if made.ok and trial.result is not None:
                 trial.result = replace(trial.result, seconds=made.seconds, times=(*trial.result.times, *made.times))
                 self._write(trial)
+
+
+class _Programs:
+    """Programs that have been candidates. Only two of which a model says the same are compared."""
+
+    def __init__(self) -> None:
+        self._alike: dict[Any, list[IRModule]] = {}
+
+    def add(self, mod: IRModule, predicted: Predicted | None) -> bool:
+        """Add a program; false if an equal one is there."""
+        key = structural_digest(mod) if predicted is None else (predicted.seconds, *predicted.terms.values())
+        known = self._alike.setdefault(key, [])
+        if any(structural_equal(mod, other) for other in known):
+            return False
+        known.append(mod)
+        return True
+
+    def remove(self, mod: IRModule) -> None:
+        """Take the module of a candidate out again."""
+        for known in self._alike.values():
+            known[:] = [other for other in known if other is not mod]
+
+
+def _point(trial: Trial, decisions: Iterable[Any]) -> str:
+    """Decisions of the sketch of a trial, as a key."""
+    return f"{trial.sketch} {list(decisions)}"
 
 
 def _better(old: Measurement | None, new: Measurement) -> Measurement | None:
