@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..arith.regions import relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import BufferLoad, Expr, Var
+from ..expr import BufferLoad, Var
 from ..op import is_pure
 from ..stmt import Block, BufferStore
 from ..visit import uses_var, walk
@@ -68,11 +69,13 @@ def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -
         if _varies(low, deciding) or _varies(extent, deciding):
             deciding.add(var)
     known = [axis for axis in indices if axis is not None and not _varies(axis, deciding)]
-    found = dict(zip(known, relax_axes(known, {var: Range(low, extent) for var, low, extent in loops})))
+    found: dict[Any, Range | None] = dict(
+        zip(known, relax_axes(known, {var: Range(low, extent) for var, low, extent in loops}))
+    )
     return [found.get(axis) for axis in indices]
 
 
-def _varies(e: Expr | Range, deciding: set[Var]) -> bool:
+def _varies(e: Any, deciding: set[Var]) -> bool:
     """Whether ``e`` may have several values while the block runs: it uses memory, an impure call, or a variable that
     depends on one."""
     return has_load(e) or not is_pure(e) or uses_var(e, deciding)

@@ -220,8 +220,10 @@ class _Relaxer:
             symbolic = self._divided(e, dtype)
         elif isinstance(e, (Min, Max)):
             symbolic = self._extreme(e, dtype)
-        elif isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
-            symbolic = self._either(*e.children()[-2:], dtype)
+        elif isinstance(e, Select):
+            symbolic = self._either(e.true_value, e.false_value, dtype)
+        elif isinstance(e, Call) and e.op == "if_then_else":
+            symbolic = self._either(e.args[1], e.args[2], dtype)
         elif isinstance(e, Call) and e.op == "likely":
             symbolic = self.hull(linear(e.args[0]), dtype)
         elif isinstance(e, Cast) and is_index(e.value.dtype) and is_index(e.dtype):
@@ -261,7 +263,7 @@ class _Relaxer:
             return first, _shifted(first, gap.const)
         return Linear(), Linear(c - 1)
 
-    def _extreme(self, e: Min | Max, dtype: DType) -> tuple[Linear, Linear] | None:
+    def _extreme(self, e: Any, dtype: DType) -> tuple[Linear, Linear] | None:
         a, b = self.hull(linear(e.a), dtype), self.hull(linear(e.b), dtype)
         if a is None or b is None:
             return None
@@ -279,7 +281,7 @@ class _Relaxer:
             return None
         return self._end(Min, a[0], b[0], dtype), self._end(Max, a[1], b[1], dtype)
 
-    def _end(self, kind: type[Min] | type[Max], a: Linear, b: Linear, dtype: DType) -> Linear:
+    def _end(self, kind: Any, a: Linear, b: Linear, dtype: DType) -> Linear:
         return linear(self.ctx.simplify(kind(a.build(dtype), b.build(dtype))))
 
     def _enumerated(self, moving: Linear) -> tuple[int, int] | None:
