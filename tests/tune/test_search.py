@@ -227,15 +227,16 @@ class Noisy(Computed):
         return self.measure(problem, jobs)
 
 
-def test_a_run_is_replayed_without_measuring(tmp_path):
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_is_replayed_without_measuring(tmp_path, fresh):
     db = tmp_path / "tune.db"
     tuned(db=db, seed=1, trials=6, runner=Noisy())
-    first = tuned(db=db, seed=3, trials=20, runner=Noisy(), patience=9)
+    first = tuned(db=db, seed=3, trials=20, runner=Noisy(), patience=9, fresh=fresh)
     tuned(db=db, seed=2, trials=24, runner=Noisy())
     again = Noisy()
     second = tuned(db=db, seed=0, trials=20, runner=again, patience=9, replay=first.run)
     assert again.calls == 0 and told(second) == told(first)
-    assert [t.origin for t in second.trials].count("record") == 6
+    assert [t.origin for t in second.trials].count("record") == (0 if fresh else 6)
     with Records(db) as records:
         records.prune()
     with pytest.raises(tir.TirError, match="no run 2 to replay; there is none"):

@@ -212,17 +212,18 @@ class Records:
         text = "SELECT r.id, r.started, r.seed, COUNT(*) FROM run r JOIN answer a ON a.run = r.id GROUP BY r.id"
         return [(int(n), started, int(seed), int(count)) for n, started, seed, count in self._database.execute(text)]
 
-    def seed_of(self, run: int) -> int:
-        """The seed of a run. Raises ``TirError`` for one of which nothing is there to be replayed.
+    def begun(self, run: int) -> tuple[int, bool]:
+        """The seed of a run, and whether it was ``fresh``. Raises ``TirError`` for one of which nothing is there to be replayed.
 
-        >>> Records(None).seed_of(3)
+        >>> Records(None).begun(3)
         Traceback (most recent call last):
         tir.errors.TirError: no run 3 to replay; there is none
         """
         known = {number: seed for number, _, seed, _ in self.runs()}
         if run not in known:
             raise TirError(f"no run {run} to replay; there is {', '.join(map(str, known)) or 'none'}")
-        return known[run]
+        (options,) = self._database.execute("SELECT options FROM run WHERE id=?", (run,)).fetchone()
+        return known[run], bool(json.loads(options).get("fresh"))
 
     def note(
         self, run: int, program: Canonical, machine: str, sizes: Mapping[str, int], batch: int,

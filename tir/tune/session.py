@@ -90,10 +90,10 @@ def tune(
     chosen = runner if runner is not None else runner_for(where)
     now = clock or time.monotonic
     begin = now()
-    options = {"trials": trials, "seconds": seconds, "target": str(where)}
     with _records(db) as records, _closing(chosen, owned):
-        seed = seed if replay is None else records.seed_of(replay)
-        run = records.begin_run(seed, options)
+        if replay is not None:
+            seed, fresh = records.begun(replay)
+        run = records.begin_run(seed, {"trials": trials, "seconds": seconds, "target": str(where), "fresh": fresh})
         plan = _Plan(
             where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE,
             NO_RUN if replay is None else replay,
