@@ -267,7 +267,14 @@ class Formula:
             return None
         if e.op == "shift_right":
             return self._quotient(self.sum(x), 2**y.value)
-        return plus(({}, 0), self.sum(x), 2**y.value) if None not in self._bounds(e) else None
+        low, high = self._bounds(x)
+        if (
+            low is None
+            or high is None
+            or not e.dtype.min_value <= low << y.value <= high << y.value <= e.dtype.max_value
+        ):
+            return None
+        return plus(({}, 0), self.sum(x), 2**y.value)
 
     def _common(self, a: Sum, b: Sum, count: int) -> Sum:
         """a & b of so many bits: of two bits both are set where half their sum is 1."""
