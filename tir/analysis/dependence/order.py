@@ -11,8 +11,7 @@ from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
-from ...visit import substitute
-from .affine import AffineForms, tells_instance
+from .affine import tells_instance
 from .domains import enumerated
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, has_bits, same_element
@@ -232,9 +231,8 @@ def _are_apart(unit: Statement, access: Access) -> bool:
     """Whether no two instances access one element, as enumerating them shows."""
     if access.loops or any(isinstance(i, tuple) for i in access.indices or ()):
         return False
-    values = AffineForms(unit).values
-    indices = [substitute(i, values) for i in access.indices or ()]
-    return enumerated(indices, {v: Range(low, extent) for v, low, extent in unit.loops}) == []
+    placed = access.substituted(dict(unit.inner))
+    return enumerated(placed.indices or (), {v: Range(low, extent) for v, low, extent in unit.loops}) == []
 
 
 def _one_element_each(unit: Statement, first: Access, second: Access) -> bool:
