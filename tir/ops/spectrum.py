@@ -17,6 +17,7 @@ from ..arith import simplify
 from ..expr import Expr, cast, const
 from ..te import Tensor, compute, cos, if_then_else, reduce_axis, sin
 from ..te import all as all_
+from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
 from .places import constant, integer, may_differ, require_rank, require_same_dtype
@@ -264,18 +265,7 @@ def stft(
     scale = const(1 / math.sqrt(length) if normalized else 1.0, kind)
     shape = (data.shape[0], length // 2 + 1 if onesided else length, frames, 2)
     if wide <= 2 * _least(length):
-        weights = compute(
-            (wide, 2, shape[1]),
-            lambda k, p, f: window[k] * scale * _wave(p, f * (k + before), length, False, kind),
-            name="stft_weights",
-        )
-        k = reduce_axis((0, wide), "k")
-
-        def product(batch: Any, frame: Any, part: Any, frequency: Any) -> Expr:
-            return sum_(data[batch, frame * hop + before + k] * weights[k, part, frequency], axis=k)
-
-        spectra = compute((shape[0], frames, 2, shape[1]), product, name="stft_spectra")
-        return compute(shape, lambda b, f, t, part: spectra[b, t, part, f], name="stft")
+        return _product(data, window, length, shape, hop, before, scale)
 
     def element(_: Any, batch: Any, frame: Any, j: Any) -> Expr:
         inside = all_(j >= before, j < before + wide)
@@ -284,3 +274,32 @@ def stft(
     made = _transformed(compute((1, data.shape[0], frames, length), element, name="stft_parts"), inverse=False)
     sizes = made.shape[3:]
     return compute(shape, lambda b, f, t, part: made(part, b, t, *_digits(f, sizes)), name="stft")
+
+
+def _product(
+    data: Tensor, window: Tensor, length: int, shape: Sequence[Any], hop: int, before: int, scale: Expr
+) -> Tensor:
+    """The short-time transform as a product with ``length`` numbers: the real parts up to half of the frequencies, and the
+    imaginary parts between 0 and half. Those above half are the conjugates of those below, as the elements are real."""
+    half, kind = length // 2, data.dtype
+
+    def weight(k: Any, n: Any) -> Expr:
+        part, frequency = cast("int32", n > half), if_then_else(n > half, n - half, n)
+        return window[k] * scale * _wave(part, frequency * (k + before), length, False, kind)
+
+    weights = compute((window.shape[0], length), weight, name="stft_weights")
+    k = reduce_axis((0, window.shape[0]), "k")
+
+    def product(batch: Any, frame: Any, n: Any) -> Expr:
+        return sum_(data[batch, frame * hop + before + k] * weights[k, n], axis=k)
+
+    spectra = compute((shape[0], shape[2], length), product, name="stft_spectra")
+
+    def element(batch: Any, frequency: Any, frame: Any, part: Any) -> Expr:
+        below = if_then_else(frequency > half, length - frequency, frequency)
+        is_real = any_(below == 0, below * 2 == length)
+        sine = if_then_else(is_real, const(0, kind), spectra[batch, frame, if_then_else(is_real, 0, half + below)])
+        imaginary = if_then_else(frequency > half, -sine, sine)
+        return if_then_else(part == 0, spectra[batch, frame, below], imaginary)
+
+    return compute(shape, element, name="stft")
