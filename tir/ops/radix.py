@@ -139,9 +139,9 @@ def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], coun
         lowest[0] = const(kind.max_value, kind)
         with ib.for_range(0, CHUNK, "k") as k:
             lowest[0] = min_(lowest[0], key(chunk * CHUNK + k))
-        with ib.if_scope(if_then_else(kept[0] < few, const(True), lowest[0] < least[few - 1])):
-            with ib.for_range(0, CHUNK, "k") as k:
-                place(chunk * CHUNK + k)
+        is_below = if_then_else(kept[0] < few, const(True), lowest[0] < least[few - 1])
+        with ib.if_scope(is_below), ib.for_range(0, CHUNK, "k") as k:
+            place(chunk * CHUNK + k)
     with ib.for_range(whole * CHUNK, count, "k") as k:
         place(k)
     return order
