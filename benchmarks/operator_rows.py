@@ -279,7 +279,15 @@ def line(text: str, count: int, names: dict[str, Any]) -> Any:
 def measured(torch: Any) -> list[tuple[str, Any, Any, Any, list[np.ndarray]]]:
     """Of each row its name, the three functions and the arrays."""
     data = arrays()
-    names = {"peers": vision_peers, "np": np, "ops": ops, "te": te, "N": N, "torch": torch, "F": torch and torch.nn.functional}
+    names = {
+        "peers": vision_peers,
+        "np": np,
+        "ops": ops,
+        "te": te,
+        "N": N,
+        "torch": torch,
+        "F": torch and torch.nn.functional,
+    }
     rows = [(n, w, *(f"{m}.{n}({', '.join('abc'[: len(w)])})" for m in ("ops", "np", "torch"))) for n, w in SAME]
     made = []
     for name, letters, *texts in [*rows, *ROWS]:

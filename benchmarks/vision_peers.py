@@ -56,7 +56,9 @@ def non_max_suppression(boxes: np.ndarray, threshold: float) -> list[int]:
     while left.size:
         best, left = left[0], left[1:]
         kept.append(int(best))
-        low, high = (f(corners[left, s], corners[best, s]) for f, s in ((np.maximum, slice(2)), (np.minimum, slice(2, 4))))
+        low, high = (
+            f(corners[left, s], corners[best, s]) for f, s in ((np.maximum, slice(2)), (np.minimum, slice(2, 4)))
+        )
         shared = np.prod(np.maximum(high - low, 0), -1)
         left = left[shared < threshold * (areas[left] + areas[best] - shared)]
     return kept
