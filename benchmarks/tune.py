@@ -1,6 +1,6 @@
 """``tir.tune`` and TVM's MetaSchedule on the same programs: ``python -m benchmarks.tune [--tvm-python PYTHON]``.
 
-Each program is text that both dialects read. Ours is tuned with ``--trials`` (default 51), theirs with ``--tvm-trials``
+Each program is plain, and its text is read by both. Ours is tuned with ``--trials`` (default 51), theirs with ``--tvm-trials``
 (default 512, its usual number for an operator) in a process of the other Python. The winners are timed at the end by turns, so
 that load hits both. Writes tune.json: for each program the best time after every trial, the seconds of the search, and the
 final times; with the name of the processor, as results of two machines cannot be compared.
@@ -16,80 +16,60 @@ import platform
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import tir
 from codegen.machine_peak import measure_fma_peak
 from tir.testing.oracle import random_inputs
 
-GEMM = """
-@T.prim_func
-def main(A: T.Buffer(({m}, {k}), "float32"), B: T.Buffer(({k}, {n}), "float32"), C: T.Buffer(({m}, {n}), "float32")):
-    for i, j, k in T.grid({m}, {n}, {k}):
-        with T.block("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-"""
-CONV = """
-@T.prim_func
-def main(X: T.Buffer((1, {p}, {p}, {c}), "float32"), W: T.Buffer(({r}, {r}, {c}, {f}), "float32"), Y: T.Buffer((1, {h}, {h}, {f}), "float32")):
-    for n, y, x, f, r, s, c in T.grid(1, {h}, {h}, {f}, {r}, {r}, {c}):
-        with T.block("Y"):
-            vn, vy, vx, vf, vr, vs, vc = T.axis.remap("SSSSRRR", [n, y, x, f, r, s, c])
-            with T.init():
-                Y[vn, vy, vx, vf] = T.float32(0)
-            Y[vn, vy, vx, vf] = Y[vn, vy, vx, vf] + X[vn, vy + vr, vx + vs, vc] * W[vr, vs, vc, vf]
-"""
-ROW_SUM = """
-@T.prim_func
-def main(A: T.Buffer(({m}, {n}), "float32"), B: T.Buffer(({m},), "float32")):
-    for i, j in T.grid({m}, {n}):
-        with T.block("B"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                B[vi] = T.float32(0)
-            B[vi] = B[vi] + A[vi, vj]
-"""
-BLUR = """
-@T.prim_func
-def main(A: T.Buffer(({p}, {p}), "float32"), B: T.Buffer(({n}, {n}), "float32")):
-    for y, x in T.grid({n}, {n}):
-        with T.block("B"):
-            vy, vx = T.axis.remap("SS", [y, x])
-            B[vy, vx] = (A[vy, vx] + A[vy, vx + 1] + A[vy, vx + 2] + A[vy + 1, vx] + A[vy + 1, vx + 1] + A[vy + 1, vx + 2] + A[vy + 2, vx] + A[vy + 2, vx + 1] + A[vy + 2, vx + 2]) * T.float32(0.11111111)
-"""
+from .plain import PLAIN
+
+# the workloads of the comparison: a plain program of ``benchmarks.plain``, and its sizes
+PROGRAMS: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("gemm", (512, 512, 512)),
+    ("gemm", (1024, 1024, 1024)),
+    ("gemm", (2048, 16, 2048)),
+    ("gemm", (1023, 1023, 1023)),
+    ("gemm", (1021, 1021, 1021)),
+    ("gemm", (1000, 1000, 1000)),
+    ("gemm", (37, 511, 4096)),
+    ("batched_gemm", (32, 128, 128, 64)),
+    ("conv2d_nhwc", (1, 56, 64, 64, 3, 1)),
+    ("conv2d_nhwc", (1, 28, 128, 128, 3, 1)),
+    ("conv2d_nhwc", (1, 7, 512, 512, 3, 1)),
+    ("conv2d_nhwc", (1, 56, 64, 256, 1, 1)),
+    ("conv2d_nchw", (1, 14, 256, 256, 3, 1)),
+    ("conv2d_nchw", (1, 56, 256, 64, 1, 1)),
+    ("depthwise_nhwc", (1, 56, 128, 128, 3, 1)),
+    ("softmax", (1023, 511)),
+    ("softmax", (8192, 4096)),
+    ("layer_norm", (8192, 4096)),
+    ("row_sum", (1023, 511)),
+    ("column_sum", (1023, 511)),
+    ("attention", (1024, 1024, 64)),
+    ("gemv", (4096, 4096)),
+    ("gelu_chain", (1 << 20,)),
+    ("blur", (2048, 2048)),
+    ("transpose", (8192, 4096)),
+    ("int8_gemm", (1024, 1024, 1024)),
+)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program as text, and its operations."""
+    """A program of ``benchmarks.plain``."""
 
-    name: str
-    text: str
-    flops: float
+    kind: str
+    sizes: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {'x'.join(map(str, self.sizes))}"
 
-def programs() -> list[Program]:
-    """The programs, smallest first of each kind."""
-    sizes = [
-        (128, 128, 128),
-        (512, 512, 512),
-        (1024, 1024, 1024),
-        (1023, 1023, 1023),
-        (1021, 1021, 1021),
-        (1000, 1000, 1000),
-        (37, 511, 4096),
-        (2048, 16, 2048),
-    ]
-    found = [Program(f"gemm {m}x{n}x{k}", GEMM.format(m=m, n=n, k=k), 2.0 * m * n * k) for m, n, k in sizes]
-    for h, c, f, r in ((56, 64, 64, 3), (28, 128, 128, 3), (7, 512, 512, 3), (56, 64, 256, 1)):
-        flops = 2.0 * h * h * c * f * r * r
-        found.append(Program(f"conv {h}x{c}x{f}x{r}", CONV.format(h=h, c=c, f=f, r=r, p=h + r - 1), flops))
-    found.append(Program("row_sum 1023x511", ROW_SUM.format(m=1023, n=511), 1023.0 * 511))
-    found.append(Program("blur 2046", BLUR.format(n=2046, p=2048), 9.0 * 2046 * 2046))
-    return found
+    @cached_property
+    def func(self) -> tir.PrimFunc:
+        return PLAIN[self.kind](*self.sizes)
 
 
 def main() -> None:
@@ -104,20 +84,31 @@ def main() -> None:
     options.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "out" / "tune.json")
     args = options.parse_args()
     wanted = tuple(name for name in args.only.split(",") if name)
-    rows = [_row(one, args) for one in programs() if not wanted or one.name.startswith(wanted)]
+    chosen = [one for one in (Program(*named) for named in PROGRAMS) if not wanted or one.name.startswith(wanted)]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     about = {"processor": _processor(), "peak_gflops_of_a_core": measure_fma_peak(), "threads": args.threads}
-    args.out.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf-8")
+    rows: list[dict[str, Any]] = []
+    for one in chosen:
+        rows.append(_row(one, args))
+        args.out.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf-8")
+    _summarize(rows)
+
+
+def _summarize(rows: list[dict[str, Any]]) -> None:
     ratios = [row["ratio"] for row in rows if row.get("ratio")]
     if ratios:
         print(f"geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, least {min(ratios):.2f}")
+    for trials, share in ((1, 1.1), (10, 1.1), (32, 1.05)):
+        near = sum(
+            row["best_after"][:trials][-1] <= share * min(row["best"], row.get("tvm_best", math.inf)) for row in rows
+        )
+        print(f"within {share - 1:.0%} of the best known after {trials} trials: {near} of {len(rows)}")
 
 
 def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
     target = f"llvm -num-cores={args.threads}"
-    func = tir.script.parse(one.text)
     start = time.perf_counter()
-    result = tir.tune(func, target, trials=args.trials, seconds=args.seconds, seed=args.seed, verbose=False)
+    result = tir.tune(one.func, target, trials=args.trials, seconds=args.seconds, seed=args.seed, verbose=False)
     row: dict[str, Any] = {
         "program": one.name,
         "search_seconds": time.perf_counter() - start,
@@ -127,9 +118,9 @@ def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
         "default": result.trials[0].seconds,
         "best": result.best_seconds,
     }
-    said = f"{one.name}: {one.flops / row['best'] * 1e-9:.1f} GFLOP/s in {row['search_seconds']:.0f} s"
+    said = f"{one.name}: {row['best'] * 1e6:.1f} us in {row['search_seconds']:.0f} s"
     if args.tvm_python:
-        row |= _beside_tvm(one, result.module(), func, args)
+        row |= _beside_tvm(one, result.module(), args)
         said += f"; {_versus(row)}"
     print(said, flush=True)
     return row
@@ -149,19 +140,25 @@ def _best_after(result: Any) -> list[float]:
     return found
 
 
-def _beside_tvm(one: Program, ours: Any, func: Any, args: argparse.Namespace) -> dict[str, Any]:
+def _beside_tvm(one: Program, ours: Any, args: argparse.Namespace) -> dict[str, Any]:
     """Tune in the other Python; then time both winners by turns, the least of each."""
     worker = pathlib.Path(__file__).with_name("tvm_tune.py")
     command = [args.tvm_python, str(worker), str(args.tvm_trials), str(args.threads), str(args.seed)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None and child.stdout is not None
-        child.stdin.write(json.dumps(one.text) + "\n")
+        inputs = random_inputs(one.func)
+        child.stdin.write(
+            json.dumps(
+                {"name": one.func.name, "text": one.func.script(), "arrays": [(a.shape, str(a.dtype)) for a in inputs]}
+            )
+            + "\n"
+        )
         child.stdin.flush()
         answer = child.stdout.readline()
         found = json.loads(answer) if answer else {"tvm_failed": f"it ended with status {child.wait()}"}
         if "tvm_failed" in found:
             return found
-        call = ours.entry.prepared(*random_inputs(func))
+        call = ours.entry.prepared(*inputs)
         mine = theirs = math.inf
         for _ in range(20):
             start = time.perf_counter()

@@ -24,7 +24,7 @@ from tir.small_floats import SMALL_FLOATS
 from tir.visit import uses_var
 
 from .calls import Function
-from .llvm.signature import buffer_alignment, size_vars
+from .llvm.signature import buffer_alignment, layout_of, size_vars
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
@@ -104,14 +104,14 @@ class NativeFunction(Function):
         self._arrays = [k for k, b in enumerate(buffers) if b is not None]
         self._sizes = size_vars(func)
         self._dtypes = [p.dtype for p in func.params]
-        self._in_shapes = [
-            b is None and any(uses_var(part, p) for o in func.buffers() for part in (*o.shape, *o.strides))
+        self._in_layouts = [
+            b is None and any(uses_var(part, p) for o in func.buffers() for part in layout_of(o))
             for p, b in zip(func.params, buffers)
         ]
         # not packed directly: sizes are hashed, a bool's packing takes any object, a small float's takes integers as bits
         self._checked = [
             sized or (not array and (dtype.is_bool or is_small_float(dtype)))
-            for sized, array, dtype in zip(self._in_shapes, self._is_array, self._dtypes)
+            for sized, array, dtype in zip(self._in_layouts, self._is_array, self._dtypes)
         ]
         slots = [DType("handle") if a else d for a, d in zip(self._is_array, self._dtypes)]
         slots += [v.dtype for v in self._sizes]
@@ -176,7 +176,7 @@ class NativeFunction(Function):
 
     def _prepare(self, args: tuple[Any, ...]) -> bytes:
         """The argument array. What depends only on shapes is looked up; addresses and values are checked each time."""
-        is_array, in_shapes, checked = self._is_array, self._in_shapes, self._checked
+        is_array, in_layouts, checked = self._is_array, self._in_layouts, self._checked
         key: list[Any] = []
         values: list[Any] = []
         pointers: list[tuple[int, bool]] = []
@@ -193,7 +193,7 @@ class NativeFunction(Function):
                     if checked[k]:
                         arg = self._scalar(k, arg)
                     values.append(arg)
-                    key.append(arg if in_shapes[k] else None)
+                    key.append(arg if in_layouts[k] else None)
             plan = self._plans.get(tuple(key)) if len(args) == self._count else None
         except IndexError:
             plan = None

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
@@ -144,17 +145,18 @@ def made_from(old: Any, new: T) -> T:
     True
     """
     if type(new) is type(old) and new is not old:
-        _ORIGINS[new] = ref(old)  # type: ignore[index]
+        _ORIGINS[new] = (ref(old), *(_ORIGINS.get(old) or ())[:_STEPS_BACK])  # type: ignore[index]
     return new
 
 
 def version_before(new: Any) -> Any:
-    """What ``new`` was made from, as :func:`made_from` said, if it still exists; None otherwise."""
-    origin = _ORIGINS.get(new)
-    return None if origin is None else origin()
+    """What ``new`` was made from, as :func:`made_from` said, or the nearest version before that still exists; None if there
+    is none."""
+    return next((old for origin in _ORIGINS.get(new) or () if (old := origin()) is not None), None)
 
 
-_ORIGINS: Memo[ReferenceType[Any]] = Memo()
+_ORIGINS: Memo[tuple[ReferenceType[Any], ...]] = Memo()  # nearest first
+_STEPS_BACK = 4
 
 
 def _members(value: Any) -> Iterator[Node]:
@@ -168,10 +170,7 @@ def _members(value: Any) -> Iterator[Node]:
 
 def _map_nodes(nodes: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:
     new = tuple(map(fn, nodes))
-    for a, b in zip(new, nodes):
-        if a is not b:
-            return new
-    return nodes
+    return nodes if all(map(is_, new, nodes)) else new
 
 
 def _map_value(value: Any, fn: Callable[[Any], Any]) -> Any:

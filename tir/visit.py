@@ -47,13 +47,15 @@ def nodes_of(root: Any) -> list[Any]:
     return found
 
 
-def rewrite(root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None) -> N:
+def rewrite(
+    root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None, kept: Iterable[Any] = ()
+) -> N:
     """Bottom-up rewrite: ``fn(node)`` returns the replacement, or None for unchanged.
 
-    ``fn`` sees each node after its children were rewritten; ``enter(node)`` false leaves a subtree as it is. Shared
-    subtrees are rewritten once. An unchanged tree is returned as the same object.
+    ``fn`` sees each node after its children were rewritten; ``enter(node)`` false leaves a subtree as it is, as do the
+    nodes ``kept``. Shared subtrees are rewritten once. An unchanged tree is returned as the same object.
     """
-    memo: dict[Any, Any] = {}
+    memo: dict[Any, Any] = {node: node for node in kept}
 
     def visit(item: Any) -> Any:
         done = memo.get(item)

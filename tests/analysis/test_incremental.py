@@ -11,13 +11,13 @@ from tests.gpu_examples import load
 from tir.analysis.contents import difference, sub_statements
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.privatization import private_buffers
-from tir.analysis.structure import blocks_using
+from tir.analysis.structure import NAMING, blocks_using
 from tir.analysis.wellformed import check
 from tir.function import IRModule, PrimFunc
 from tir.schedule.invariants import shared_writes, thread_memory
 from tir.schedule.state import State
 from tir.script import parse
-from tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
+from tir.stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.visit import buffers_in, rewrite, walk
@@ -68,6 +68,21 @@ def test_the_index_is_that_of_the_program_alone(seed):
     for func in versions(seed):
         alone = afresh(func)
         assert _described(index_of(func), func) == _described(Index(alone), alone)
+
+
+def _members_naming(func: PrimFunc) -> list[list[int]]:
+    """In each sequence, the numbers of the members in which each buffer, or one of each two, occurs."""
+    buffers = buffers_in(func.body)
+    asked = [*([b] for b in buffers), *zip(buffers, buffers[1:])]
+    sequences = [s for s in walk(func.body) if isinstance(s, SeqStmt)]
+    return [[s.stmts.index(m) for m in NAMING.of_any(s, names)] for s in sequences for names in asked]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_members_that_name_a_buffer_are_those_of_the_program_alone(seed):
+    for func in versions(seed):
+        assert _members_naming(func) == _members_naming(afresh(func))
+        assert all(numbers == sorted(numbers) for numbers in _members_naming(func))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -8,7 +8,9 @@ import pytest
 
 import tir
 from tir.node import Memo, Node
-from tir.testing.fuzz import EVERY, Report, run_example, run_gpu_example
+from tir.testing.fuzz import EVERY, Report, Shares, run_example, run_gpu_example
+
+ALL = Shares(1, 1)
 
 
 def nodes() -> list[Node]:
@@ -29,11 +31,11 @@ def left_by(work) -> list[Node]:
 @pytest.mark.parametrize("seed", range(5))
 def test_random_schedules_that_are_refused_built_and_run_leave_no_node(seed):
     report = Report()
-    assert left_by(lambda: run_example(seed, report, 8, None, True, families=EVERY)) == []
+    assert left_by(lambda: run_example(seed, report, 8, None, True, EVERY, ALL)) == []
 
 
 def test_a_gpu_schedule_on_the_simulator_leaves_no_node():
-    assert left_by(lambda: run_gpu_example(3, Report(), 6)) == []
+    assert left_by(lambda: run_gpu_example(3, Report(), 6, shares=ALL)) == []
 
 
 def test_a_memo_is_freed_with_its_node_though_it_refers_to_it():

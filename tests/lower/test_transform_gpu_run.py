@@ -394,10 +394,12 @@ def f(A: T.Buffer((64,), "float32"), times: T.int32):
             T.reads(A[0:64])
             T.writes(A[0:64])
             S = T.alloc_buffer((64,), "float32", scope="shared")
+            R = T.alloc_buffer((1,), "float32", scope="local")
             S[tx] = A[tx]
             if tx < 60:
                 for k in range(times):
-                    S[tx] = S[63 - tx] + T.float32(1)
+                    R[0] = S[63 - tx] + T.float32(1)
+                    S[tx] = R[0]
             A[tx] = S[tx]
 """
     (kernel,) = [

@@ -55,6 +55,36 @@ def test_constants_that_contradict_the_region_are_refused(target, declared):
         tir.build(parse(ROWS.format(declared)), target)(np.zeros((8, 8), "float32"), 8, 1)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_offset_factor_of_a_view_divides_where_it_starts(target):
+    source = ROWS.replace("A[vi, 0:8]", "A[vi, m : m + 4]")
+    module = tir.build(parse(source.format("(1, 8), offset_factor=4").replace("(1, 8)", "(1, 4)")), target)
+    a = np.zeros((8, 8), "float32")
+    with pytest.raises((tir.RunError, tir.BuildError), match="`W`: offset_factor is declared as 4, but"):
+        module(a, 1, 1)
+    with pytest.raises((tir.RunError, tir.BuildError), match="`W`: offset_factor is declared as 16, but"):
+        tir.build(parse(ROWS.format("(1, 8), offset_factor=16")), target)(a, 0, 1)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "cuda-sim"])
+def test_an_argument_starts_at_its_first_element(target):
+    func = parse("""
+@T.prim_func
+def f(a: T.handle, B: T.Buffer((4,), "int32"), n: T.int32):
+    A = T.match_buffer(a, (4,), "int32", elem_offset=n * 2)
+    for i in range(4):
+        B[i] = A[i]
+""")
+    a, b = np.arange(8, dtype="int32"), np.zeros(4, "int32")
+    module = tir.build(func, target)
+    module(a[:4], b, 0)
+    assert b.tolist() == [0, 1, 2, 3]
+    with pytest.raises(
+        tir.RunError, match="`A` of f: its elem_offset is declared as `n \\* 2` = 4, but an array starts"
+    ):
+        module(a[:4], b, 2)
+
+
 def test_a_contradiction_stops_a_kernel_on_the_simulator():
     sch = tir.Schedule(parse(ROWS.format("(1, 8), strides=(m, n), offset_factor=1")), target="cuda")
     sch.bind("i", "threadIdx.x")

@@ -364,3 +364,45 @@ def test_a_problem_that_is_looked_at_leaves_the_budget_of_exact_sets_to_others()
     problems = problems_when_complete(sch.func)
     assert RULE in next(problems).rule
     assert relation._limit is None
+
+
+def in_place(store: str) -> tir.PrimFunc:
+    return tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((9,), "int32"), O: T.Buffer((8,), "int32")):
+    for x in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, x)
+            S = T.alloc_buffer((9,), "int32", scope="shared")
+            for i in range(9):
+                S[i] = A[i]
+            {store}
+            O[v] = S[v]
+""")
+
+
+def thread_bound(func: tir.PrimFunc) -> tir.PrimFunc:
+    """The program with its outermost loop written as a loop of threads."""
+    return tir.script.parse(func.script().replace("range(8)", 'T.thread_binding(8, "threadIdx.x")'))
+
+
+@pytest.mark.parametrize("store", ["S[v] = S[v + 1]", "S[v] = S[v // 2] + 1", "S[v + 1] = S[v + 1] + S[v]"])
+def test_threads_read_nothing_that_another_writes_in_the_same_statement(store):
+    sch = tir.Schedule(in_place(store), target="cuda")
+    with pytest.raises(ScheduleError, match="would (read in one statement what others write|be read with)") as refused:
+        sch.bind("x", "threadIdx.x")
+    assert "writes S[" in str(refused.value) and "reads S[" in str(refused.value)
+    with pytest.raises(BuildError, match="would read in one statement what others write in it, to `S`"):
+        tir.build(thread_bound(in_place(store)), "cuda-sim")
+
+
+@pytest.mark.parametrize(
+    "store", ["S[v] = S[v] * 2", "S[v] = S[8]", "S[v] = S[8] + S[v]", "if v < 4:\n                S[v] = S[v + 4]"]
+)
+def test_threads_may_read_in_a_statement_what_no_other_writes_there(store):
+    sch = tir.Schedule(in_place(store), target="cuda")
+    sch.bind("x", "threadIdx.x")
+    a, got, want = np.arange(9, dtype="int32"), np.zeros(8, "int32"), np.zeros(8, "int32")
+    tir.interp.run(in_place(store), a, want)
+    tir.build(sch.mod, "cuda-sim")(a, got)
+    assert got.tolist() == want.tolist()

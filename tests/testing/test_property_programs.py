@@ -13,7 +13,7 @@ from tir.testing.classes import CLASSES, classes_of
 from tir.testing.fuzz import Report, run_example
 from tir.testing.instructions import intrinsics
 from tir.testing.kernel_programs import FAMILIES, family_program
-from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES
+from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
@@ -81,6 +81,31 @@ def test_every_family_under_every_primitive():
     report = fuzz.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=fuzz.EVERY)
     assert not report.failures
     assert set(report.families) == set(fuzz.EVERY) and report.accepted.total() > 75
+
+
+def test_the_shares_of_checks_leave_the_programs_and_the_steps_as_they_are(monkeypatch):
+    replayed, counts = [], []
+    monkeypatch.setattr(fuzz, "_check_history", lambda sch: replayed.append(sch))
+    for shares in (fuzz.Shares(0, 0), fuzz.Shares(1, 1)):
+        report = fuzz.run(4, steps=4, llvm_every=0, families=("few",), shares=shares)
+        counts.append((report.accepted, report.refused, len(replayed)))
+    assert counts[0][:2] == counts[1][:2]
+    assert [replays for *_, replays in counts] == [0, 4]
+
+
+def test_a_share_is_drawn_by_the_seed():
+    shares = fuzz.Shares(0.1, 0.25)
+    replays = [shares.has_replay(seed) for seed in range(400)]
+    texts = [shares.has_text(seed, number) for seed in range(40) for number in range(10)]
+    assert 70 < sum(replays) < 130 and 20 < sum(texts) < 60
+    assert replays == [shares.has_replay(seed) for seed in range(400)]
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_refusal_without_a_word_is_a_failure(share):
+    attempt = Attempt("split", (), {}, tir.ScheduleError(""))
+    with pytest.raises(AssertionError, match="without a word"):
+        fuzz._count(Report(), [attempt], 0, fuzz.Shares(texts=share))
 
 
 def test_every_class_of_programs_is_drawn():

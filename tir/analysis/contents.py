@@ -5,11 +5,11 @@ contained.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, count
 from operator import is_not
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
 from ..function import PrimFunc
@@ -64,19 +64,44 @@ FEW = 16
 
 @dataclass(frozen=True)
 class Edit:
-    """How a sequence was made from ``old``: the adjacent members ``removed``, the first of which was number ``start``, were
-    replaced by ``added``."""
+    """How a sequence was made from an older one: the adjacent members ``removed``, the first of which was number ``start``,
+    were replaced by ``added``."""
 
-    old: SeqStmt
     start: int
     removed: tuple[Any, ...]
     added: tuple[Any, ...]
 
 
-def edit_of(new: Any) -> Edit | None:
-    """How a sequence was made from its version before; None if there is none, or it is too short for that to matter."""
-    old = version_before(new) if is_long(new.stmts) else None
-    return None if old is None else Edit(old, *trimmed(old.stmts, new.stmts))
+def known_before(new: Any, known: Memo[Any]) -> SeqStmt | None:
+    """The nearest version before a long sequence for which something is ``known``; None if there is none."""
+    old = version_before(new) if type(new) is SeqStmt and is_long(new.stmts) else None
+    while old is not None and known.get(old) is None:
+        old = version_before(old)
+    return old
+
+
+def made_before(new: Any, known: Memo[Found], make: Callable[[tuple[Any, ...]], Found]) -> SeqStmt | None:
+    """The nearest version before a long sequence for which something is ``known``; if there is none, the last version, for
+    which it is made of the members, since other programs may be made from that too."""
+    found = known_before(new, known)
+    old = version_before(new) if found is None and type(new) is SeqStmt and is_long(new.stmts) else None
+    if old is not None:
+        known[old] = make(old.stmts)
+    return found or old
+
+
+Found = TypeVar("Found")
+
+
+def edit_between(old: SeqStmt, new: SeqStmt) -> Edit:
+    """How a sequence was made from one of its versions before, found once for two in a row."""
+    known = _EDITS.get(new)
+    if known is None or known[0]() is not old:
+        known = _EDITS[new] = ref(old), Edit(*trimmed(old.stmts, new.stmts))
+    return known[1]
+
+
+_EDITS: Memo[tuple[ReferenceType[SeqStmt], Edit]] = Memo()
 
 
 def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
@@ -92,8 +117,7 @@ def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any,
 
 
 def _shape(s: Any, found: list[Any]) -> list[Any]:
-    """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
-    sequence instead of what it contains."""
+    """What :func:`shape` answers, appended to ``found``."""
     while True:
         kind = type(s)
         if kind is For:
@@ -118,8 +142,9 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             s = below[-1]
 
 
-def _known_shape(stmt: Any) -> list[Any]:
-    """The shape of a statement, computed once for each; not to be changed."""
+def shape(stmt: Any) -> list[Any]:
+    """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
+    sequence instead of what it contains. Computed once for each; not to be changed."""
     known = _SHAPES.get(stmt)
     if known is None:
         known = _SHAPES[stmt] = _shape(stmt, [])
@@ -139,10 +164,12 @@ class Inside:
 
     def __call__(self, stmt: Any) -> tuple[Any, ...]:
         kept = self._kept
-        shape = _known_shape(stmt)
-        if SeqStmt in map(type, shape):
-            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else kept([s]) for s in shape))
-        return tuple(kept(shape))
+        found = shape(stmt)
+        if found and found[0] is stmt and type(stmt) is SeqStmt:
+            return self._of_long(stmt)
+        if SeqStmt in map(type, found):
+            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else kept([s]) for s in found))
+        return tuple(kept(found))
 
     def of_all(self, stmts: Iterable[Any]) -> tuple[Any, ...]:
         """Those in statements that follow each other."""
@@ -151,19 +178,21 @@ class Inside:
     def _of_long(self, seq: SeqStmt) -> tuple[Any, ...]:
         known = self._known.get(seq)
         if known is None:
-            known = self._edited(edit_of(seq))
+            known = self._edited(seq)
             known = self._known[seq] = self.of_all(seq.stmts) if known is None else known
         return known
 
-    def _edited(self, change: Edit | None) -> tuple[Any, ...] | None:
-        """Those in a sequence, from those in the version before; None if nothing tells where the change is."""
-        if change is None:
+    def _edited(self, seq: SeqStmt) -> tuple[Any, ...] | None:
+        """Those in a sequence, from those in a version before; None if nothing tells where the change is."""
+        old = made_before(seq, self._known, self.of_all)
+        if old is None:
             return None
-        known, gone, new = self._of_long(change.old), self.of_all(change.removed), self.of_all(change.added)
+        change = edit_between(old, seq)
+        known, gone, new = self._of_long(old), self.of_all(change.removed), self.of_all(change.added)
         if gone == new:
             return known
-        members, holders = change.old.stmts, _holders(change.old)
-        if len(holders) != len(contents(change.old)):
+        members, holders = old.stmts, _holders(old)
+        if len(holders) != len(contents(old)):
             return None  # a statement object stands in several places
         at = bisect_left(known, change.start, key=lambda s: members.index(holders[s]))
         return known[:at] + new + known[at + len(gone) :]
@@ -187,6 +216,58 @@ def has_blocks(stmt: Any) -> bool:
 
 
 _WITH_BLOCKS: Memo[bool] = Memo()
+
+
+def members_of(stmt: Any) -> tuple[Any, ...]:
+    """The members of a sequence; of any other statement, itself alone."""
+    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+class MembersBy:
+    """The members of a sequence by the ``keys`` of each, which depend on it alone; found once for each sequence, in a long
+    one from those of a version before."""
+
+    def __init__(self, keys: Callable[[Any], Collection[Hashable]]):
+        self._keys = keys
+        self._known: Memo[dict[Any, tuple[Any, ...]]] = Memo()
+
+    def of(self, stmt: Any, key: Hashable) -> tuple[Any, ...]:
+        """The members of a sequence that have ``key``, in order; any other statement is a sequence of itself."""
+        return self._table(stmt).get(key, ())
+
+    def of_any(self, stmt: Any, keys: Iterable[Hashable]) -> list[Any]:
+        """The members that have one of ``keys``, in order."""
+        table, members = self._table(stmt), members_of(stmt)
+        found = {s for key in keys for s in table.get(key, ())}
+        if len(found) * len(found) > len(members):
+            return [s for s in members if s in found]
+        return sorted(found, key=members.index)
+
+    def _table(self, stmt: Any) -> dict[Any, tuple[Any, ...]]:
+        known = self._known.get(stmt)
+        if known is None:
+            known = self._known[stmt] = self._edited(stmt) or self._all(members_of(stmt))
+        return known
+
+    def _all(self, members: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
+        found: dict[Any, list[Any]] = {}
+        for s in dict.fromkeys(members):
+            for key in self._keys(s):
+                found.setdefault(key, []).append(s)
+        return {key: tuple(having) for key, having in found.items()}
+
+    def _edited(self, stmt: Any) -> dict[Any, tuple[Any, ...]] | None:
+        """The table made from that of the nearest version that has one; None if there is none."""
+        old = made_before(stmt, self._known, self._all)
+        if old is None or any(len({*members}) < len(members) for members in (old.stmts, stmt.stmts)):
+            return None
+        change = edit_between(old, stmt)
+        table, new, gone = dict(self._table(old)), self._all(change.added), {*change.removed}
+        for key in {*new, *(key for s in change.removed for key in self._keys(s))}:
+            kept = [s for s in table.get(key, ()) if s not in gone]
+            at = bisect_left(kept, change.start, key=old.stmts.index)
+            table[key] = (*kept[:at], *new.get(key, ()), *kept[at:])
+        return table
 
 
 def path_to(root: Any, node: Any) -> list[Any]:
@@ -226,9 +307,10 @@ def _holders(seq: SeqStmt) -> dict[Any, Any]:
     """The member of a long sequence that contains each loop or realize in it or is it."""
     known = _HOLDERS.get(seq)
     if known is None:
-        change = edit_of(seq)
-        if change is not None:
-            known = dict(_holders(change.old))
+        old = made_before(seq, _HOLDERS, _by_member)
+        if old is not None:
+            change = edit_between(old, seq)
+            known = dict(_holders(old))
             for inner in contents.of_all(change.removed):
                 known.pop(inner, None)
             known.update(_by_member(change.added))

@@ -28,7 +28,7 @@ from ..stmt import (
     Stmt,
 )
 from ..visit import LEAVES, contains, free_vars, nodes_of, substitute, uses_var, walk
-from .contents import sub_statements
+from .contents import MembersBy, is_long, shape, sub_statements
 from .index import BlockRef, LoopRef, Place
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _BLOCKS_ALONE: Memo[bool] = Memo()
 _FREE: Memo[frozenset[Var]] = Memo()
 _NAMED: Memo[frozenset[Any]] = Memo()
-_NAMING: Memo[dict[Buffer, list[Any]]] = Memo()
 
 
 def free_in(block: Any) -> frozenset[Var]:
@@ -64,6 +63,24 @@ def named(stmt: Any) -> frozenset[Any]:
                 nodes += item.children()
         names.update([item.data for item in names if type(item) is Buffer])
         found = _NAMED[stmt] = frozenset(names)
+    return found
+
+
+NAMING = MembersBy(named)
+"""The members of a sequence by the variables, the buffers and the pointers that occur in them."""
+
+
+def parts_without(stmt: Any, names: Collection[Any]) -> set[Any]:
+    """The members of the outermost long sequences in a statement, and the buffers allocated by the blocks around them, that
+    are not among ``names``, and in which none of these occurs."""
+    found: set[Any] = set()
+    for s in shape(stmt):
+        if type(s) is SeqStmt:
+            found.update(s.stmts)
+            found.difference_update(NAMING.of_any(s, names))
+        elif type(s) is BlockRealize and is_long(s.block.alloc_buffers):
+            found.update(s.block.alloc_buffers)
+    found.difference_update(names)
     return found
 
 
@@ -102,7 +119,11 @@ def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     and bindings."""
     found = _STEERING.get(stmt)
     if found is None:
-        parts = (*stmt.iter_values, stmt.predicate) if isinstance(stmt, BlockRealize) else stmt.children()
+        parts: Sequence[Any] = stmt.children()
+        if isinstance(stmt, BlockRealize):
+            parts = (*stmt.iter_values, stmt.predicate)
+        elif isinstance(stmt, SeqStmt):
+            parts = _STEERED.of(stmt, True)
         own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
         below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
         found = _STEERING[stmt] = (*own, *below)
@@ -110,6 +131,7 @@ def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
 
 
 _STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
+_STEERED = MembersBy(lambda s: (True,) if steering_loads(s) else ())
 
 
 def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
@@ -198,28 +220,15 @@ def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
 
 def blocks_using(scope: BlockRef, *buffers: Buffer) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that read or write one of ``buffers``, in program order."""
-    naming = [_naming(part).get(buffer, []) for part in sub_statements(scope.block) for buffer in buffers]
-    found = dict.fromkeys(s for members in naming for s in members)
-    if len(naming) > 1:
-        found = [s for part in sub_statements(scope.block) for s in members_of(part) if s in found]
+    found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, buffers)]
     blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
     return [c for c in blocks if any(r.buffer in buffers for r in (*c.block.reads, *c.block.writes))]
 
 
-def _naming(stmt: Any) -> dict[Buffer, list[Any]]:
-    """The members of a sequence with a block that has a region of a buffer, by buffer."""
-    found = _NAMING.get(stmt)
-    if found is None:
-        found = _NAMING[stmt] = {}
-        for member in members_of(stmt):
-            for buffer in _in_regions(member):
-                found.setdefault(buffer, []).append(member)
-    return found
-
-
-def members_of(stmt: Any) -> tuple[Any, ...]:
-    """The members of a sequence; of any other statement, itself alone."""
-    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope``, in statements in which ``buffer`` or its pointer occurs, in program order."""
+    found = (s for part in sub_statements(scope.block) for s in NAMING.of(part, buffer.data))
+    return [child for s in found for child in scope.index.blocks_below(scope.index.place(s))]
 
 
 def _in_regions(stmt: Any) -> frozenset[Buffer]:
@@ -235,6 +244,7 @@ def _in_regions(stmt: Any) -> frozenset[Buffer]:
 
 
 _IN_REGIONS: Memo[frozenset[Buffer]] = Memo()
+_WITH_REGIONS = MembersBy(_in_regions)
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:

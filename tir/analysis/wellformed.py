@@ -11,7 +11,7 @@ from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
-from ..node import Memo, Node, version_before
+from ..node import Memo, Node
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
@@ -30,8 +30,9 @@ from ..stmt import (
     While,
 )
 from ..visit import uses_var
-from .contents import is_long, trimmed
+from .contents import edit_between, is_long, known_before
 from .private_clause import clause_problems
+from .structure import NAMING, named
 from .wellformed_parts import NoSummary, Summary
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
@@ -298,13 +299,12 @@ class _Checker:
         visited."""
         if not is_long(s.stmts):
             return s.stmts
-        old = version_before(s)
-        while old is not None and _SUMMARIES.get(old) is None:  # one that a step has made on its way
-            old = version_before(old)
+        old = known_before(s, _SUMMARIES)
         before = _SUMMARIES.get(old)
-        if before is not None:
-            _, removed, added = trimmed(old.stmts, s.stmts)
-            rest = before.without(removed)
+        if old is not None and before is not None:
+            change = edit_between(old, s)
+            removed, added = change.removed, change.added
+            rest = before.without(removed, self.no_longer_used(removed, s))
             if not any(x in s.stmts for x in removed) and self.fits(rest):
                 self.accept(rest)
                 return added
@@ -314,6 +314,12 @@ class _Checker:
             return s.stmts
         self.accept(together)
         return [x for x in s.stmts if x not in found]
+
+    def no_longer_used(self, removed: Iterable[Any], now: SeqStmt) -> set[Any]:
+        """The buffers, and their pointers, in statements ``removed`` from a sequence that are not known here any more, and
+        occur nowhere in the sequence ``now``."""
+        unknown = {b for s in removed for b in named(s) if type(b) is Buffer and b not in self.known}
+        return {x for b in unknown for x in (b, b.data) if not NAMING.of(now, x)}
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)

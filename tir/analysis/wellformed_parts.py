@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Any
 
 from ..buffer import Buffer
@@ -38,11 +38,13 @@ class Summary:
         made.plain = all(part.plain for part in parts)
         return made if len(made.blocks) == sum(len(part.blocks) for part in parts) else None
 
-    def without(self, members: Iterable[Any]) -> Summary:
-        """The summary of a sequence without some members; it may still list what those used."""
+    def without(self, members: Iterable[Any], unused: Set[Any]) -> Summary:
+        """The summary of a sequence without some members, and without the names ``unused`` by the others; it may still
+        list other names that those used."""
         made = Summary()
         for name in _SETS:
-            setattr(made, name, getattr(self, name))
+            found = getattr(self, name)
+            setattr(made, name, found if found.isdisjoint(unused) else found - unused)
         gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
         made.blocks = {**self.blocks}
         for name in gone:

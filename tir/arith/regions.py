@@ -15,6 +15,7 @@ from ..expr import (
     TRUE,
     Add,
     BufferLoad,
+    Call,
     Cast,
     Expr,
     FloorDiv,
@@ -23,6 +24,7 @@ from ..expr import (
     Max,
     Min,
     Ramp,
+    Select,
     Sub,
     Var,
     cast,
@@ -56,34 +58,33 @@ def relax(
     >>> int(box.extent)
     32
     """
+    found = relax_axes(region, loop_ranges, predicate, analyzer)
+    known = tuple(axis for axis in found if axis is not None)
+    return known if len(known) == len(found) else None
+
+
+def relax_axes(
+    region: Sequence[Range],
+    loop_ranges: Mapping[Var, Range],
+    predicate: Expr = TRUE,
+    analyzer: Analyzer | None = None,
+) -> list[Range | None]:
+    """The hull of each axis of ``region``, as :func:`relax` has it; None for those without a bound."""
     if not loop_ranges:
-        return tuple(region)
-    known: list[Range | None] = [None] * len(region)
+        return list(region)
+    found: list[Range | None] = [None] * len(region)
     if analyzer is None and is_const(predicate, 1):  # nothing but the loops' ranges is known
         ends = {v: dom.ends() for v, dom in loop_ranges.items()}
-        known = [_hull_of_a_sum(axis, ends) for axis in region]
-    hulls = tuple(r for r in known if r is not None)
-    return (
-        hulls if len(hulls) == len(known) else _relaxed(region, known, loop_ranges, predicate, analyzer or Analyzer())
-    )
-
-
-def _relaxed(
-    region: Sequence[Range], known: Sequence[Range | None], loops: Mapping[Var, Range], predicate: Expr, ctx: Analyzer
-) -> Box | None:
-    """The hull of ``region``, of which the ``known`` axes are found."""
+        found = [_hull_of_a_sum(axis, ends) for axis in region]
+    if all(axis is not None for axis in found):
+        return found
+    ctx = analyzer or Analyzer()
     with ctx.scope():
-        for var, dom in loops.items():
+        for var, dom in loop_ranges.items():
             ctx.bind(var, dom)
         ctx.assume(ctx.simplify(predicate))
-        relaxer = _Relaxer(ctx, loops)
-        ranges: list[Range] = []
-        for axis, found in zip(region, known):
-            made = relaxer.range(axis) if found is None else found
-            if made is None:
-                return None
-            ranges.append(made)
-    return tuple(ranges)
+        relaxer = _Relaxer(ctx, loop_ranges)
+        return [relaxer.range(axis) if known is None else known for axis, known in zip(region, found)]
 
 
 def _hull_of_a_sum(axis: Range, ends: Mapping[Var, tuple[int, int] | None]) -> Range | None:
@@ -219,6 +220,12 @@ class _Relaxer:
             symbolic = self._divided(e, dtype)
         elif isinstance(e, (Min, Max)):
             symbolic = self._extreme(e, dtype)
+        elif isinstance(e, Select):
+            symbolic = self._either(e.true_value, e.false_value, dtype)
+        elif isinstance(e, Call) and e.op == "if_then_else":
+            symbolic = self._either(e.args[1], e.args[2], dtype)
+        elif isinstance(e, Call) and e.op == "likely":
+            symbolic = self.hull(linear(e.args[0]), dtype)
         elif isinstance(e, Cast) and is_index(e.value.dtype) and is_index(e.dtype):
             inner = self.hull(linear(e.value), e.value.dtype)
             if inner is not None:
@@ -260,17 +267,22 @@ class _Relaxer:
         a, b = self.hull(linear(e.a), dtype), self.hull(linear(e.b), dtype)
         if a is None or b is None:
             return None
-        kind: Any = type(e)
-
-        def of(x: Linear, y: Linear) -> Linear:
-            return linear(self.ctx.simplify(kind(x.build(dtype), y.build(dtype))))
-
-        low = of(a[0], b[0])
+        low = self._end(type(e), a[0], b[0], dtype)
         gaps = [p[1].minus(p[0]) for p in (a, b)]
         if all(g.is_const for g in gaps) and not low.is_const:
             # min and max move by no more than the operand that moves most
             return low, _shifted(low, max(g.const for g in gaps))
-        return low, of(a[1], b[1])
+        return low, self._end(type(e), a[1], b[1], dtype)
+
+    def _either(self, yes: Expr, no: Expr, dtype: DType) -> tuple[Linear, Linear] | None:
+        """The hull of one of two values, whichever a condition chooses."""
+        a, b = self.hull(linear(yes), dtype), self.hull(linear(no), dtype)
+        if a is None or b is None:
+            return None
+        return self._end(Min, a[0], b[0], dtype), self._end(Max, a[1], b[1], dtype)
+
+    def _end(self, kind: Any, a: Linear, b: Linear, dtype: DType) -> Linear:
+        return linear(self.ctx.simplify(kind(a.build(dtype), b.build(dtype))))
 
     def _enumerated(self, moving: Linear) -> tuple[int, int] | None:
         """Exact bounds by enumeration, if a variable occurs in several terms or atoms hide correlation."""
@@ -401,8 +413,10 @@ def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Rang
         (size, other, apart), later = both, low_of is Max
         first = (max if later else min)(0, apart)
         extent = (min if later else max)(size, apart + other) - first
+        if not first and extent == size:
+            return a
         low = ctx.simplify(b.min if first else a.min)
-        return a if low is a.min and extent == size else Range(low, const(extent, low.dtype))
+        return Range(low, const(extent, low.dtype))
     low = ctx.simplify(low_of(a.min, b.min))
     high = ctx.simplify(high_of(ctx.simplify(Add(a.min, a.extent)), ctx.simplify(Add(b.min, b.extent))))
     extent = ctx.simplify(Sub(high, low))

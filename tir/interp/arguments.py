@@ -50,6 +50,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
             where = f"argument {number} `{buffer.name}` of {func.name}"
             _check_shape(buffer, arrays[buffer], where, scalars)
             _check_layout(buffer, arrays[buffer], where, scalars)
+            _check_offset(buffer, where, scalars)
             _check_pointer(buffer, arrays, where)
     return scalars, arrays
 
@@ -238,6 +239,17 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
     alignment = buffer.data_alignment if buffer.data_alignment > 64 else array.dtype.itemsize
     if array.ctypes.data % alignment:
         raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")
+
+
+def _check_offset(buffer: Buffer, where: str, values: dict[Var, Any]) -> None:
+    """An array is passed by the address of its first element, which is ``elem_offset`` elements from itself."""
+    offset = None if buffer.elem_offset is None else evaluate(buffer.elem_offset, values)
+    if offset:
+        written = "" if isinstance(buffer.elem_offset, IntImm) else f"`{buffer.elem_offset!r}` = "
+        raise RunError(
+            f"{where}: its elem_offset is declared as {written}{offset}, but an array starts at its first element, which "
+            "is 0; leave elem_offset out, and pass the part that starts there"
+        )
 
 
 def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:

@@ -454,9 +454,11 @@ class Compiler(MemoryAccess):
             self._declared(
                 buffer, f"strides[{axis}]", stride, self.expr(source.strides[at]) if source.strides else sizes
             )
+        offset = f"{self.helper(_element_offset)}({data}, {name}, {lanes})"
         if buffer.elem_offset is not None:
-            actual = f"{self.helper(_element_offset)}({data}, {name}, {lanes})"
-            self._declared(buffer, "elem_offset", buffer.elem_offset, actual)
+            self._declared(buffer, "elem_offset", buffer.elem_offset, offset)
+        if buffer.offset_factor > 1:
+            self.emit(f"{self.helper(_divide)}({buffer.offset_factor}, {offset}, {buffer.name!r})")
         self.memories[buffer.data] = data
         if source.data in self.shadows:
             self.shadows.add(buffer.data)
@@ -502,6 +504,12 @@ def _element_offset(data: np.ndarray, array: np.ndarray, size: int) -> int:
 def _agree(declared: int, actual: int, about: str) -> None:
     if declared != actual:
         raise RunError(f"{about} {declared}, but the region it views has {actual}")
+
+
+def _divide(factor: int, offset: int, name: str) -> None:
+    if offset % factor:
+        about = f"match_buffer `{name}`: offset_factor is declared as {factor}"
+        raise RunError(f"{about}, but the region it views starts at element {offset}")
 
 
 _STATEMENTS: dict[type, Any] = {

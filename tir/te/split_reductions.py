@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..analysis.block_regions import Relaxer
+from ..analysis.block_regions import hulls_without_data
 from ..arith import Analyzer, simplify
 from ..buffer import Range
 from ..equal import structural_equal
@@ -168,15 +168,15 @@ def _box(axis: Any, used: Sequence[Any], name: str) -> tuple[Range, list[Expr]]:
     others = [a.var for a in used]
     if not any(uses_var(part, others) for part in axis.dom.children()):
         return axis.dom, []
-    hull = Relaxer({a.var: (a.dom.min, a.dom.extent) for a in used}).hull(axis.var)
+    loops = [(a.var, a.dom.min, a.dom.extent) for a in used]
+    (hull,) = hulls_without_data([Range(axis.var, const(1, axis.var.dtype))], loops)
     if hull is None:
         raise error(
             f"a reduction inside an expression of `{name}` runs over `{axis.var.name}`, whose extent depends on data",
             "compute the inner reduction as a tensor of its own",
         )
-    low, high = (simplify(e) for e in (hull.low(axis.var.dtype), hull.high(axis.var.dtype)))
     limits = [axis.var >= axis.dom.min, axis.var < axis.dom.min + axis.dom.extent]
-    extent = simplify(high - low + 1)
+    extent = simplify(hull.extent)
     if not Analyzer().can_prove(extent >= 0):  # the hull of nothing
         extent = simplify(max_(extent, 0))
-    return Range(low, extent), limits
+    return Range(simplify(hull.min), extent), limits

@@ -8,7 +8,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..buffer import BufferRegion, IterVar, MatchBufferRegion, Range
 from ..errors import BuildError
-from ..expr import EQ, BufferLoad, Expr, IntImm, Let, StringImm, Var, cast, const
+from ..expr import EQ, BufferLoad, Expr, IntImm, Let, StringImm, Var, cast, const, is_const
 from ..function import PrimFunc
 from ..stmt import AssertStmt, Block, BufferStore, For, LetStmt, Stmt, seq
 from ..visit import free_vars, rewrite, substitute, walk
@@ -36,9 +36,20 @@ class _Declaration:
         about = f"{what} is declared as `{declared!r}`, but the region it views has `{actual!r}`"
         wide = [e if e.dtype == told.dtype == actual.dtype else cast("int64", e) for e in (told, actual)]
         condition = Analyzer().simplify(EQ(*wide))
+        self.require(condition, about)
+
+    def require(self, condition: Expr, about: str) -> None:
+        """``condition``, simplified and not proved, is checked at run time. Raises ``BuildError`` if it is false."""
         if isinstance(condition, IntImm):
             raise BuildError(about)
         self.conditions.append(AssertStmt(condition, StringImm(about)))
+
+    def divides(self, factor: int, offset: Expr, name: str) -> None:
+        """``offset`` is a multiple of ``factor``."""
+        condition = Analyzer().simplify(EQ(offset % factor, const(0, offset.dtype)))
+        if not is_const(condition, 1):
+            about = f"{name}: offset_factor is declared as {factor}, but the region it views starts at element"
+            self.require(condition, f"{about} `{offset!r}`")
 
     def add(self, match: MatchBufferRegion) -> None:
         """The variables and conditions of one view. Raises ``BuildError`` if its type or rank does not match."""
@@ -60,11 +71,13 @@ class _Declaration:
         strides = strides_of(source.buffer)
         for axis, (stride, actual) in enumerate(zip(view.strides, strides[extra:])):
             self.agree(stride, actual, f"{name}: strides[{axis}]")
+        offset = dot([r.min for r in source.region], strides)
+        if source.buffer.elem_offset is not None:
+            offset = plus(source.buffer.elem_offset, offset)
         if view.elem_offset is not None:
-            offset = dot([r.min for r in source.region], strides)
-            if source.buffer.elem_offset is not None:
-                offset = plus(source.buffer.elem_offset, offset)
             self.agree(view.elem_offset, offset, f"{name}: elem_offset")
+        if view.offset_factor > 1:
+            self.divides(view.offset_factor, offset, name)
 
 
 def _moved(source: BufferRegion, indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -115,8 +128,8 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     """Accesses of a view become accesses of its source; its symbolic strides and offset get their values.
 
     A declared quantity that is defined elsewhere (a constant, a parameter, a loop variable) becomes a condition: an
-    assertion if it cannot be proved. Raises ``BuildError`` if the view's type, shape, strides or offset contradict the
-    region.
+    assertion if it cannot be proved; so is an offset that ``offset_factor`` should divide. Raises ``BuildError`` if the
+    view's type, shape, strides or offset contradict the region.
 
     >>> import tir
     >>> f = tir.script.parse('''

@@ -13,7 +13,7 @@ from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, 
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, walk
-from ..contents import has_blocks, kept_members
+from ..contents import MembersBy, has_blocks, kept_members
 from ..effects import effects
 from ..structure import path_to
 from .delinearize import split_fused_loops
@@ -128,8 +128,11 @@ def _unrelated(old: Any, new: Any) -> frozenset[Any]:
     changed = [effects(s) for s in (*old.stmts, *new.stmts) if s not in kept]
     written = frozenset().union(*(e.writes for e in changed))
     touched = written.union(*(e.reads for e in changed))
-    apart = ((s, effects(s)) for s in kept)
-    return frozenset(s for s, e in apart if written.isdisjoint(e.reads) and touched.isdisjoint(e.writes))
+    return kept.difference(_READING.of_any(new, written), _WRITING.of_any(new, touched))
+
+
+_READING = MembersBy(lambda s: effects(s).reads)
+_WRITING = MembersBy(lambda s: effects(s).writes)
 
 
 def _repeats(compared: _Compared) -> bool:

@@ -5,7 +5,7 @@ Both answer "legal" or "not shown"; the dependence analysis decides the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from ...arith import Analyzer
@@ -16,10 +16,11 @@ from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, nodes_of, uses_var, walk
+from ..contents import MembersBy
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
-from ..structure import has_load, members_of, named, order, statements, top_statement
+from ..structure import blocks_naming, has_load, named, order, statements, top_statement
 from .domains import runs_whole_domain
 
 
@@ -35,7 +36,7 @@ def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[B
         return False
     if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
         return False
-    if any(_touches(child, made) and child not in (block, *consumers) for child in _near(scope, made)):
+    if any(_touches(child, made) and child not in (block, *consumers) for child in blocks_naming(scope, made)):
         return False
     if any(made.data in _stored(c) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
@@ -66,7 +67,7 @@ def consumer_move_is_legal(
         return False
     if not _is_alone(block, scope) or not _instances_apart(block.block) or not _reads_each(block, made):
         return False
-    if any(_touches(child, made) and child not in (block, producer) for child in _near(scope, made)):
+    if any(_touches(child, made) and child not in (block, producer) for child in blocks_naming(scope, made)):
         return False
     here, there = order(scope, producer), order(scope, block)
     if not here < there or not _inputs_stay(block, made, scope, here, there):
@@ -104,7 +105,7 @@ def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
         and scope.block.init is None
         and _runs_all(block)
         and scope.index.blocks_below(top_statement(block, scope)) == [block]
-        and all(map(_only_blocks, members_of(scope.block.body)))
+        and _only_blocks(scope.block.body)
     )
 
 
@@ -187,19 +188,15 @@ def _only_blocks(s: Any) -> bool:
 
 
 _ONLY_BLOCKS: Memo[bool] = Memo()
+_OTHERS = MembersBy(lambda s: () if _only_blocks(s) else (False,))
 
 
 def _has_only_blocks(s: Any) -> bool:
     if isinstance(s, For):
         return not has_load(s.min) and not has_load(s.extent) and _only_blocks(s.body)
-    return all(map(_only_blocks, s.stmts)) if isinstance(s, SeqStmt) else isinstance(s, BlockRealize) and _is_all(s)
-
-
-def _near(scope: BlockRef, buffer: Buffer) -> Iterator[BlockRef]:
-    """Blocks directly inside ``scope``, in statements in which ``buffer`` occurs."""
-    for s in statements(scope):
-        if buffer.data in named(s):
-            yield from scope.index.blocks_below(scope.index.place(s))
+    if isinstance(s, SeqStmt):
+        return not _OTHERS.of(s, False)
+    return isinstance(s, BlockRealize) and _is_all(s)
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:

@@ -1,7 +1,7 @@
 """Shared memory that threads would write at once, checked after every step.
 
 Barriers order different statements. Nothing orders the threads that run one statement: where it writes one element of
-shared memory in several threads, they have to write the same value.
+shared memory in several threads, they have to write the same value, and no other thread may read it there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
-from ...analysis.dependence.relations import StatementRelations, same_element
+from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of, is_shared
@@ -26,7 +26,8 @@ from .thread_values import Stores, is_element, moving, stores_of
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def shared_writes(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
-    """Threads that write the same element of shared memory in one statement write the same value."""
+    """Threads that write the same element of shared memory in one statement write the same value, which no other thread
+    reads in that statement."""
     return _problems(after, delta.unchanged_buffers)
 
 
@@ -45,14 +46,14 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
     for unit in stores.units:
         for access in unit.writes():
             if access.buffer.data in shared and isinstance(unit.node, BufferStore):
-                found = _written_twice(stores, unit, access)
+                found = _written_twice(stores, unit, access) or _read_meanwhile(stores, unit, access)
                 if found is not None:
                     yield found
 
 
 def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted."""
-    suspects = [ref for ref in stores.threads_of(unit) if not _tells(unit, access, ref.var)]
+    suspects = [ref for ref in stores.threads_of(unit) if not _tells(unit, access, access, ref.var)]
     suspects = [ref for ref in suspects if stores.varies(unit, ref.node.thread)]
     if any(access.uses(moving(unit, ref.var)) for ref in suspects) and not is_element(unit, access):
         return None  # it depends on data whether they do
@@ -66,12 +67,28 @@ def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem |
     return None
 
 
-def _tells(unit: Statement, access: Access, thread: Var) -> bool:
+def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem | None:
+    """The problem, if a thread reads in ``unit`` what another writes there; undecided is accepted."""
+    reads = [a for a in unit.reads() if a.buffer.data is access.buffer.data]
+    for read in reads if is_exact(unit, access) else ():
+        for thread in stores.threads_of(unit):
+            if _tells(unit, access, read, thread.var) or not is_exact(unit, read):
+                continue
+            try:
+                lines = _reader_and_writer(stores, unit, access, read, thread.var)
+            except Undecided:
+                continue
+            if lines:
+                return _read_problem(access.buffer, thread, lines, unit)
+    return None
+
+
+def _tells(unit: Statement, access: Access, other: Access, thread: Var) -> bool:
     """Whether different threads of a loop have different elements, shown without exact sets."""
     if not access.uses(moving(unit, thread)):
         return False
     forms = AffineForms(unit)
-    asked = (forms, access, forms, access, thread)
+    asked = (forms, access, forms, other, thread)
     return indices_differ(*asked) or index_tells_iteration(*asked)
 
 
@@ -92,6 +109,20 @@ def _two_writers(stores: Stores, unit: Statement, access: Access, thread: Var) -
         return [] if found.is_empty() else witness(found, side, touch, side, touch, "", "")
 
 
+def _reader_and_writer(stores: Stores, unit: Statement, access: Access, read: Access, thread: Var) -> list[str]:
+    """Two instances of ``unit`` in different threads of a loop, the first of which writes what the other reads at once;
+    none if there are none."""
+    side = StatementRelations(replace(unit, accesses=[access, read]), Names())
+    side.touch()
+    with bounded():
+        (write,), (touch,) = side.writes, side.reads
+        pairs = same_element(side, write, side, touch)
+        found = pairs.intersect(_at_once(stores, unit, pairs))
+        place = next(n for n, v in enumerate(unit.coords) if v is thread)
+        found = found.increasing(place).union(found.reverse().increasing(place).reverse())
+        return [] if found.is_empty() else witness(found, side, write, side, touch, "", "")
+
+
 def _at_once(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
     """Pairs of instances that no barrier orders: they differ in their threads only."""
     threads = {ref.var for ref in stores.threads_of(unit)}
@@ -107,4 +138,15 @@ def _problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement)
         lines,
         [thread.node, unit.node],
         f"give `{buffer.name}` an axis for loop {thread.name} (outside of the blocks in it), or the scope local",
+    )
+
+
+def _read_problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement) -> Problem:
+    return Problem(
+        (buffer.name, "readers"),
+        f"threads of loop {thread.name} would read in one statement what others write in it, to `{buffer.name}` "
+        f"({buffer.scope} memory)",
+        lines,
+        [thread.node, unit.node],
+        "copy what is read to memory of the scope local before, in a statement of its own",
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef
-from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
+from ...analysis.structure import blocks_naming, first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, require
@@ -83,7 +83,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
 
 def _require_no_address(scope: BlockRef, buffer: Buffer) -> None:
     """Require that nothing, as a prefetch does, takes the address of an element of a buffer that there will not be."""
-    for place in scope.children:
+    for place in blocks_naming(scope, buffer):
         for node in nodes_of(place.node):
             if isinstance(node, Call) and node.op == "address_of" and any(_loads_of(a, buffer) for a in node.args):
                 require(False, "`{0}` takes the address of an element of {1}", node, buffer.name, nodes=[place.node])
@@ -233,19 +233,17 @@ def _require_unchanged(
 def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses if anything else outside of the
     bodies of blocks reads it, because nothing can be substituted there."""
-    found = []
-    places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children}
-    for place, load in steering_loads(scope.block.body):
-        if load.buffer is buffer:
-            require(
-                place in places,
-                "`{0}` reads buffer {1} outside of a block",
-                first_line(place),
-                buffer.name,
-                nodes=[place],
-            )
-            found.append(places[place])
-    return found
+    asking = [place for place, load in steering_loads(scope.block.body) if load.buffer is buffer]
+    places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children} if asking else {}
+    for place in asking:
+        require(
+            place in places,
+            "`{0}` reads buffer {1} outside of a block",
+            first_line(place),
+            buffer.name,
+            nodes=[place],
+        )
+    return [places[place] for place in asking]
 
 
 def _loads(consumer: BlockRef, buffer: Buffer) -> list[BufferLoad]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.index import BlockRef
-from ...analysis.structure import named
+from ...analysis.structure import named, parts_without
 from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
@@ -16,7 +16,7 @@ from ...expr import BufferLoad, Expr, Var, cast
 from ...function import PrimFunc
 from ...node import frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For
-from ...visit import rewrite, walk
+from ...visit import LEAVES, rewrite
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -68,8 +68,12 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
         if match.source.buffer in found:
             found.append(match.buffer)
     pointers = {b.data for b in found}
-    naming = walk(state.func.body, enter=lambda n: not isinstance(n, For) or not pointers.isdisjoint(named(n)))
-    return [*found, *(n.buffer for n in naming if isinstance(n, DeclBuffer) and n.buffer.data in pointers)]
+    others = parts_without(state.func.body, pointers)
+    nodes: list[Any] = [state.func.body]
+    for node in nodes:  # which grows
+        if type(node) not in LEAVES and (type(node) is not For or not pointers.isdisjoint(named(node))):
+            nodes += [child for child in node.children() if child not in others]
+    return [*found, *(n.buffer for n in nodes if isinstance(n, DeclBuffer) and n.buffer.data in pointers)]
 
 
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
@@ -375,4 +379,5 @@ def swap_buffers(
         return type(node) is not For or not pointers.keys().isdisjoint(named(node))
 
     buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
-    return func.replace(body=rewrite(func.body, visit, enter=names_one), buffer_map=buffer_map)
+    others = parts_without(func.body, [*swapped, *pointers])
+    return func.replace(body=rewrite(func.body, visit, enter=names_one, kept=others), buffer_map=buffer_map)
