@@ -157,7 +157,7 @@ def proposal(
         moved = corners[b, y, x, k, n] + if_then_else(n < 2, -more, more)
         return if_then_else(is_small(b, y, x, k), moved, corners[b, y, x, k, n])
 
-    def flat(n: Any) -> tuple[Any, ...]:
+    def flat(n: Any) -> tuple[Any, Any, Any]:
         return n // count // width, n // count % width, n % count
 
     whole = height * width * count

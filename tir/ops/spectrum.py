@@ -154,7 +154,7 @@ def _of_large_primes(x: Tensor, digits: int, count: int, rest: int, inverse: boo
 def _convolved(x: Tensor, inverse: bool) -> Tensor:
     """The transforms along the last axis of ``x`` (parts, …, n), by Bluestein's formula: with w(j) the root of unity of 2 n to
     the power j², the result k is w(k) times the sum over j of x(j) w(j) / w(k - j), as 2 j k = j² + k² - (k - j)²."""
-    length, kind = int(x.shape[-1]), x.dtype
+    length, kind = integer(x.shape[-1], "a length"), x.dtype
     whole = _convolved_length(length)
 
     def wave(part: Any, j: Any) -> Expr:
@@ -163,7 +163,7 @@ def _convolved(x: Tensor, inverse: bool) -> Tensor:
     waves = compute((2, length), wave, name="dft_chirp")
 
     def given(part: Any, *i: Any) -> Expr:
-        parts = [x(n, *i) for n in range(int(x.shape[0]))]
+        parts = [x(n, *i) for n in range(integer(x.shape[0], "the number of parts"))]
         return if_then_else(
             i[-1] < length, _product_part(part, parts, [waves(n, i[-1]) for n in (0, 1)]), const(0, kind)
         )
