@@ -303,7 +303,9 @@ class Schedule(Snapshots):
             if old is new:
                 continue
             modules = (before.mod, after.mod)
-            delta = Delta(old, new, keeps, primitive=step.name, name=name, modules=modules, target=after.target)
+            # what iterations had for themselves, by a clause that is stale, they may share now
+            kept = keeps if new is after.mod[name] else keeps & ~Keeps.ACCESSES
+            delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)
             try:
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
             except ScheduleError as error:

@@ -59,7 +59,7 @@ def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem |
         return None  # it depends on data whether they do
     for thread in suspects:
         try:
-            lines = _two_writers(stores, unit, access, thread.var)
+            lines = _at_once(stores, unit, access, access, thread.var)
         except Undecided:
             continue
         if lines:
@@ -75,7 +75,7 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
             if _tells(unit, access, read, thread.var) or not is_exact(unit, read):
                 continue
             try:
-                lines = _reader_and_writer(stores, unit, access, read, thread.var)
+                lines = _at_once(stores, unit, access, read, thread.var)
             except Undecided:
                 continue
             if lines:
@@ -92,38 +92,24 @@ def _tells(unit: Statement, access: Access, other: Access, thread: Var) -> bool:
     return indices_differ(*asked) or index_tells_iteration(*asked)
 
 
-def _two_writers(stores: Stores, unit: Statement, access: Access, thread: Var) -> list[str]:
-    """Two instances of ``unit`` in different threads of a loop that write different values to one element at once; none
-    if there are none."""
+def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
+    """Two instances of ``unit`` in different threads of a loop that use one element at once, the first by ``write``, the
+    second by ``other``; none if there are none, or if both write the same value."""
     names = Names()
-    side = StatementRelations(replace(unit, accesses=[access]), names)
+    side = StatementRelations(replace(unit, accesses=list(dict.fromkeys((write, other)))), names)
     side.touch()
     with bounded():
-        (touch,) = side.writes
-        pairs = same_element(side, touch, side, touch)
-        found = pairs.intersect(_at_once(stores, unit, pairs)).increasing(
-            next(n for n, v in enumerate(unit.coords) if v is thread)
-        )
-        if not found.is_empty():
-            found = found.subtract(stores.same_value(unit, names))
-        return [] if found.is_empty() else witness(found, side, touch, side, touch, "", "")
-
-
-def _reader_and_writer(stores: Stores, unit: Statement, access: Access, read: Access, thread: Var) -> list[str]:
-    """Two instances of ``unit`` in different threads of a loop, the first of which writes what the other reads at once;
-    none if there are none."""
-    side = StatementRelations(replace(unit, accesses=[access, read]), Names())
-    side.touch()
-    with bounded():
-        (write,), (touch,) = side.writes, side.reads
-        pairs = same_element(side, write, side, touch)
-        found = pairs.intersect(_at_once(stores, unit, pairs))
+        first, second = side.writes[0], (side.reads or side.writes)[0]
+        pairs = same_element(side, first, side, second)
+        found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
         place = next(n for n, v in enumerate(unit.coords) if v is thread)
         found = found.increasing(place).union(found.reverse().increasing(place).reverse())
-        return [] if found.is_empty() else witness(found, side, write, side, touch, "", "")
+        if other is write and not found.is_empty():
+            found = found.subtract(stores.same_value(unit, names))
+        return [] if found.is_empty() else witness(found, side, first, side, second, "", "")
 
 
-def _at_once(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
+def _same_but_for_threads(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
     """Pairs of instances that no barrier orders: they differ in their threads only."""
     threads = {ref.var for ref in stores.threads_of(unit)}
     others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
