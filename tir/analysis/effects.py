@@ -105,6 +105,26 @@ class Effect:
             first=None if self.first is None else tuple(map(at, self.first)),
         )
 
+    def elements(self) -> tuple[tuple[Expr, ...] | None, tuple[Loop, ...]]:
+        """The index of one element on each axis, None if it is unknown, and the loops around it: vectors and boxes are loops
+        over their lanes and elements."""
+        loops, made = list(self.loops), list[Expr]()
+        for index in self.indices or ():
+            if isinstance(index, tuple):
+                low, extent, step = *index, None
+            elif isinstance(index, Ramp):
+                low, extent, step = index.base, const(index.lanes, index.base.dtype), index.stride
+            elif index.dtype.lanes > 1:
+                return None, self.loops
+            else:
+                low, extent, step = index, None, None
+            if extent is not None and not is_const(extent, 1):
+                lane = Var("lane", low.dtype)
+                loops.append((lane, const(0, low.dtype), extent))
+                low = low + (lane if step is None or is_const(step, 1) else lane * step)
+            made.append(low)
+        return None if self.indices is None else tuple(made), tuple(loops)
+
     def box(self) -> tuple[Range, ...] | None:
         """The elements as ranges, including the lanes of vectors; None if they are unknown."""
         if self.indices is None:

@@ -14,12 +14,10 @@ from ..expr import (
     BufferLoad,
     Call,
     Expr,
-    Ramp,
     Var,
     all_of,
     conjuncts,
     const,
-    is_const,
 )
 from ..function import PrimFunc
 from ..node import EMPTY, Memo
@@ -299,32 +297,10 @@ def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[
                 continue
             made.setdefault(effect.block, set()).add(_index_key(effect))
         condition = all_of(c for c in effect.guards if not any(c is d for d in first))
-        indices, loops = _with_lanes(effect) if effect.buffer is buffer else (None, {})
+        indices, around = effect.elements() if effect.buffer is buffer else (None, ())
+        loops = {var: Range(low, extent) for var, low, extent in around}
         own = effect.first is None and not effect.write and _index_key(effect) in made.get(effect.block, ())
         yield _Access(indices, loops, condition, effect.write, own)
-
-
-def _with_lanes(effect: Effect) -> tuple[tuple[Expr, ...] | None, dict[Var, Range]]:
-    """The indices of an effect, and the loops around: vectors and boxes are loops over their lanes and elements."""
-    loops = {var: Range(low, extent) for var, low, extent in effect.loops}
-    if effect.indices is None:
-        return None, loops
-    made: list[Expr] = []
-    for index in effect.indices:
-        if isinstance(index, tuple):
-            low, extent, step = *index, None
-        elif isinstance(index, Ramp):
-            low, extent, step = index.base, const(index.lanes, index.base.dtype), index.stride
-        elif index.dtype.lanes > 1:
-            return None, loops
-        else:
-            low, extent, step = index, None, None
-        if extent is not None and not is_const(extent, 1):
-            lane = Var("lane", low.dtype)
-            loops[lane] = Range(const(0, low.dtype), extent)
-            low = low + (lane if step is None or is_const(step, 1) else lane * step)
-        made.append(low)
-    return tuple(made), loops
 
 
 def _index_key(effect: Effect) -> tuple[Any, ...]:
