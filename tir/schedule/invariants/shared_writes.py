@@ -53,7 +53,7 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
 
 def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted."""
-    suspects = [ref for ref in stores.threads_of(unit) if not _tells(unit, access, access, ref.var)]
+    suspects = [ref for ref in stores.threads_of(unit) if not _tells(stores, unit, access, access, ref.var)]
     suspects = [ref for ref in suspects if stores.varies(unit, ref.node.thread)]
     if any(access.uses(moving(unit, ref.var)) for ref in suspects) and not is_element(unit, access):
         return None  # it depends on data whether they do
@@ -72,7 +72,7 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
     reads = [a for a in unit.reads() if a.buffer.data is access.buffer.data]
     for read in reads if is_exact(unit, access) else ():
         for thread in stores.threads_of(unit):
-            if _tells(unit, access, read, thread.var) or not is_exact(unit, read):
+            if _tells(stores, unit, access, read, thread.var) or not is_exact(unit, read):
                 continue
             try:
                 lines = _at_once(stores, unit, access, read, thread.var)
@@ -83,11 +83,11 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
     return None
 
 
-def _tells(unit: Statement, access: Access, other: Access, thread: Var) -> bool:
+def _tells(stores: Stores, unit: Statement, access: Access, other: Access, thread: Var) -> bool:
     """Whether different threads of a loop have different elements, shown without exact sets."""
     if not access.uses(moving(unit, thread)):
         return False
-    forms = AffineForms(unit)
+    forms = AffineForms(unit, stores.written)
     asked = (forms, access, forms, other, thread)
     return indices_differ(*asked) or index_tells_iteration(*asked)
 
@@ -113,7 +113,7 @@ def _same_but_for_threads(stores: Stores, unit: Statement, pairs: Relation) -> R
     """Pairs of instances that no barrier orders: they differ in their threads only."""
     threads = {ref.var for ref in stores.threads_of(unit)}
     others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
-    return everything(pairs.domain(), pairs.domain()).equating(others)
+    return everything(pairs, pairs).equating(others)
 
 
 def _problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement) -> Problem:
