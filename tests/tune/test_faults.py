@@ -127,6 +127,7 @@ def kill_runners(times, seed):
     def shoot():
         for child in list(runner._children)[: generator.choice([1, 1, 2])]:
             child._process.kill()
+            child._process.wait()  # one that is about to end would take the next candidate with it
 
     for _ in range(times):
         timer = threading.Timer(generator.uniform(0.0, 0.3), shoot)
