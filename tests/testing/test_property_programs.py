@@ -135,6 +135,15 @@ def test_every_class_of_programs_is_drawn():
     assert found == set(CLASSES)
 
 
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("views", "view with strides that are variables"), ("reduction", "reduction with an instance that runs twice")],
+)
+def test_a_class_is_drawn_in_an_eighth_of_its_family_at_least(family, name):
+    drawn = [name in classes_of(family_program(family, seed)) for seed in range(64)]
+    assert sum(drawn) >= 8
+
+
 def test_every_primitive_is_drawn():
     drawn = {name.partition(".")[0] for name in ALL_PRIMITIVES} | {"storage_swizzle"}  # the latter by GPU schedules
     not_drawn = set(PRIMITIVES) - drawn

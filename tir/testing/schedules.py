@@ -459,9 +459,10 @@ def random_schedule(
 
 def started(program: PrimFunc | IRModule | Schedule) -> Schedule:
     """``program`` as a schedule, which draws the same random numbers each time."""
-    sch = program if isinstance(program, Schedule) else Schedule(program)
-    sch.seed(1)
-    return sch
+    if not isinstance(program, Schedule):
+        return Schedule(program, seed=1)
+    program.seed(1)
+    return program
 
 
 class Walk:
