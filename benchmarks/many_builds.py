@@ -1,7 +1,7 @@
 """Whether a process that builds for a long time stays the same size.
 
 ``python -m benchmarks.many_builds`` builds 10,000 different small programs (parsed, scheduled, compiled without the disk
-cache, called, dropped) and prints after 1,000, 5,000 and 10,000 of them the process' resident memory in MB, its Python
+cache, called, dropped) and prints after each 1,000 of them the process' resident memory in MB, its Python
 objects, and the nodes of programs that are still alive, which should be none of those built.
 """
 
@@ -19,7 +19,7 @@ import tir
 from tir.node import Node
 from tir.script import from_source
 
-MARKS = (1000, 5000, 10000)
+MARKS = range(1000, 10001, 1000)
 TEXT = """
 @T.prim_func
 def step(A: T.Buffer(({n},), "float32"), B: T.Buffer(({n},), "float32")):

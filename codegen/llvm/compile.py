@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from typing import Any
 
@@ -215,25 +216,45 @@ def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> st
 
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     """(optimised LLVM module, target machine)."""
-    binding = llvm()
     _require_intrinsics(text, on)
     module = parse(text)
     target_machine = on.target_machine()
     module.triple = on.triple
     module.data_layout = str(target_machine.target_data)
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
     # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
-    options.slp_vectorization = not text.startswith(NO_SUPERWORDS)
-    options.loop_interleaving = True
-    options.loop_unrolling = True
-    builder = binding.create_pass_builder(target_machine, options)
+    builder = _pass_builder(on, superwords=not text.startswith(NO_SUPERWORDS))
     manager = builder.getModulePassManager()
     try:
         manager.run(module, builder)
     finally:
         _dispose(manager)
     return module, target_machine
+
+
+class _PassBuilders(threading.local):
+    """The pass builders of a thread, with their target machines: LLVM's are not shared by threads."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[str, bool], tuple[Any, Any]] = {}
+
+
+_PASS_BUILDERS = _PassBuilders()
+
+
+def _pass_builder(on: Machine, superwords: bool) -> Any:
+    """LLVM's pass builder for a machine, made once in each thread: llvmlite does not free all of one. It keeps nothing of
+    the modules that it optimises."""
+    key = (on.key(), superwords)
+    if key not in _PASS_BUILDERS.made:
+        binding = llvm()
+        options = binding.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = superwords
+        options.loop_interleaving = True
+        options.loop_unrolling = True
+        target_machine = on.target_machine()
+        _PASS_BUILDERS.made[key] = binding.create_pass_builder(target_machine, options), target_machine
+    return _PASS_BUILDERS.made[key][0]
 
 
 def _dispose(manager: Any) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import tir
 from tests.prim_checks import refused
+from tir.analysis.dependence.oracle import Tier, tiers
 from tir.analysis.dependence.programs import SameMeaning
 from tir.analysis.structure import entered
 from tir.arith import Analyzer
@@ -120,3 +121,58 @@ def test_unchanged_nests_in_another_order(read, free):
 def test_a_conflict_marks_each_statement_once(text, step, places):
     error = refused(lambda: step(tir.Schedule(parse(text.replace("READ", "B")))))
     assert str(error).count("^ here") == places, error
+
+
+SCATTERED = """
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), P: T.Buffer((1,), "int32")):
+    B = T.alloc_buffer((1,), "int32")
+    for i in range(4):
+        B[0] = 3 - i
+        A[START[0] + i] = i
+"""
+
+
+def test_an_index_tells_no_iteration_where_it_reads_what_changes():
+    tir.Schedule(parse(SCATTERED.replace("START", "P"))).parallel("i")
+    refused(lambda: tir.Schedule(parse(SCATTERED.replace("START", "B"))).parallel("i"), "depends on data")
+
+
+PAIRED = """
+@T.prim_func
+def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    for f in range(32):
+        A[f % 8 * 4 + f // 8] = 1
+        B[f] = A[SECOND]
+"""
+
+
+@pytest.mark.parametrize(
+    "second, independent",
+    [("f % 8 * 4 + f // 8", True), ("f % 8 * 4 + f // 8 + 1", False), ("f % 4 * 8 + f // 4", False)],
+)
+def test_two_accesses_of_the_same_injective_index_meet_in_one_iteration(second, independent):
+    sch = tir.Schedule(parse(PAIRED.replace("SECOND", second)))
+    with tiers(without=[Tier.SETS]):
+        if independent:
+            sch.parallel("f")
+        else:
+            refused(lambda: sch.parallel("f"), "cannot prove")
+
+
+VECTORS = """
+@T.prim_func
+def f(A: T.Buffer((96,), "int32")):
+    for f in range(FIRST):
+        A[T.ramp(f % 4 * 16 + f // 4 * 8, 1, 8)] = T.broadcast(1, 8)
+"""
+
+
+@pytest.mark.parametrize("iterations, independent", [(8, True), (12, False)])
+def test_vectors_tell_the_iteration_that_writes_them(iterations, independent):
+    sch = tir.Schedule(parse(VECTORS.replace("FIRST", str(iterations))))
+    with tiers(without=[Tier.SETS]):
+        if independent:
+            sch.parallel("f")
+        else:
+            refused(lambda: sch.parallel("f"), "cannot prove")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from prim_checks import refused, same, schedule
+
+from tir.schedule.invariants import Keeps
+from tir.schedule.primitive import PRIMITIVES
 
 CHAIN = """
 @T.prim_func
@@ -250,7 +255,10 @@ def main(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
     same(sch)
 
 
-def test_what_is_private_to_a_loop_is_not_prefetched_outside_of_it():
+@pytest.mark.parametrize("keeps", [Keeps.NOTHING, Keeps.ACCESSES], ids=["nothing", "accesses"])
+def test_what_is_private_to_a_loop_is_not_prefetched_outside_of_it(monkeypatch, keeps):
+    """The step drops the clause, so the race is asked again, whatever the primitive keeps."""
+    monkeypatch.setitem(PRIMITIVES, "prefetch", replace(PRIMITIVES["prefetch"], keeps=keeps))
     sch = schedule("""
 @T.prim_func
 def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
@@ -266,5 +274,5 @@ def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
     i, j = sch.get_loops("C")
     sch.parallel(j)
     assert "private=[B]" in sch.mod.script()
-    refused(lambda: sch.prefetch(i, "C", "B", 1), "buffer B is private to loop", "prefetch at that loop")
+    refused(lambda: sch.prefetch(i, "C", "B", 1), "loop `j` cannot be parallel", "writes B[0] as well")
     same(sch)

@@ -51,6 +51,23 @@ def test_the_init_of_a_block_of_repeated_terms_stays_with_them(columns, column):
     refused(lambda: sch.blockize("k"), "init of block `B`")
 
 
+@pytest.mark.parametrize("head", ["for t, i, k in T.grid(2, 4, 6)", "for i, t, k in T.grid(4, 2, 6)"])
+def test_a_loop_that_repeats_whole_reductions_stays_around_the_block(head):
+    text = REPEATED.format(rows=4, row="i", columns=6, column="k").replace("for i, k in T.grid(4, 6)", head)
+    sch = schedule(text.replace("(4, 3)", "(4, 6)").replace("reduce(3", "reduce(6"))
+    sch.split("k", [None, 3])
+    sch.blockize("k_1")
+    same(sch)
+
+
+def test_repeated_reductions_inside_of_the_new_block_stay_in_order():
+    text = REPEATED.format(rows=4, row="i", columns=6, column="k").replace(
+        "i, k in T.grid(4, 6)", "i, t, k in T.grid(4, 2, 6)"
+    )
+    sch = schedule(text.replace("(4, 3)", "(4, 6)").replace("reduce(3", "reduce(6"))
+    refused(lambda: sch.blockize("t"), "init of block `B`")
+
+
 @pytest.mark.parametrize("fused", [2, 3])
 def test_rows_of_symbolic_sizes_that_are_fused_do_not_repeat(fused):
     sch = schedule(FUSED)

@@ -105,6 +105,26 @@ class Effect:
             first=None if self.first is None else tuple(map(at, self.first)),
         )
 
+    def elements(self) -> tuple[tuple[Expr, ...] | None, tuple[Loop, ...]]:
+        """The index of one element on each axis, None if it is unknown, and the loops around it: vectors and boxes are loops
+        over their lanes and elements."""
+        loops, made = list(self.loops), list[Expr]()
+        for index in self.indices or ():
+            if isinstance(index, tuple):
+                low, extent, step = *index, None
+            elif isinstance(index, Ramp):
+                low, extent, step = index.base, const(index.lanes, index.base.dtype), index.stride
+            elif index.dtype.lanes > 1:
+                return None, self.loops
+            else:
+                low, extent, step = index, None, None
+            if extent is not None and not is_const(extent, 1):
+                lane = Var("lane", low.dtype)
+                loops.append((lane, const(0, low.dtype), extent))
+                low = low + (lane if step is None or is_const(step, 1) else lane * step)
+            made.append(low)
+        return None if self.indices is None else tuple(made), tuple(loops)
+
     def box(self) -> tuple[Range, ...] | None:
         """The elements as ranges, including the lanes of vectors; None if they are unknown."""
         if self.indices is None:
@@ -172,6 +192,27 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     if found is None:
         found = _EFFECTS[stmt] = _Walker(around).of(stmt)
     return found
+
+
+def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
+    """The accesses in ``stmt`` to the memory of ``buffer`` by what has its pointer or the address of an element; a prefetch
+    accesses none."""
+    found = (e for e in effects(stmt) if e.buffer.data is buffer.data and e.kind != PREFETCH)
+    return [e for e in found if isinstance(e.node, (Var, Call))]
+
+
+def asker_of(effect: Effect) -> Any:
+    """The call that has the address through which an access is made."""
+    return effect.node if effect.through is None else effect.through[0]
+
+
+def is_in_one_element(effect: Effect) -> bool:
+    """Whether the operator that has an address accesses nothing beyond the element there."""
+    if effect.through is None:
+        return False
+    call, position = effect.through
+    size = OPS[call.op].pointer(position).bytes if call.op in OPS else None
+    return size is not None and size <= effect.buffer.dtype.bytes
 
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:

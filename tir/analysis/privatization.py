@@ -14,20 +14,19 @@ from ..expr import (
     BufferLoad,
     Call,
     Expr,
-    Ramp,
     Var,
     all_of,
     conjuncts,
     const,
-    is_const,
 )
 from ..function import PrimFunc
 from ..node import EMPTY, Memo
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import contains, free_vars, nodes_of, uses_var, walk
+from .contents import path_to
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
-from .structure import has_load, is_steered_by_memory, path_to, vars_in
+from .structure import has_load, is_steered_by_memory, vars_in
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -126,7 +125,7 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
     """
     candidates: dict[Buffer, list[For]] = {}
     crossed: list[For] = [loop]
-    for item in reversed(path_to(func.body, loop)):
+    for item in reversed(path_to(func.body, loop)[:-1]):
         if isinstance(item, For):
             crossed.insert(0, item)
         elif isinstance(item, BlockRealize):
@@ -299,32 +298,10 @@ def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[
                 continue
             made.setdefault(effect.block, set()).add(_index_key(effect))
         condition = all_of(c for c in effect.guards if not any(c is d for d in first))
-        indices, loops = _with_lanes(effect) if effect.buffer is buffer else (None, {})
+        indices, around = effect.elements() if effect.buffer is buffer else (None, ())
+        loops = {var: Range(low, extent) for var, low, extent in around}
         own = effect.first is None and not effect.write and _index_key(effect) in made.get(effect.block, ())
         yield _Access(indices, loops, condition, effect.write, own)
-
-
-def _with_lanes(effect: Effect) -> tuple[tuple[Expr, ...] | None, dict[Var, Range]]:
-    """The indices of an effect, and the loops around: vectors and boxes are loops over their lanes and elements."""
-    loops = {var: Range(low, extent) for var, low, extent in effect.loops}
-    if effect.indices is None:
-        return None, loops
-    made: list[Expr] = []
-    for index in effect.indices:
-        if isinstance(index, tuple):
-            low, extent, step = *index, None
-        elif isinstance(index, Ramp):
-            low, extent, step = index.base, const(index.lanes, index.base.dtype), index.stride
-        elif index.dtype.lanes > 1:
-            return None, loops
-        else:
-            low, extent, step = index, None, None
-        if extent is not None and not is_const(extent, 1):
-            lane = Var("lane", low.dtype)
-            loops[lane] = Range(const(0, low.dtype), extent)
-            low = low + (lane if step is None or is_const(step, 1) else lane * step)
-        made.append(low)
-    return tuple(made), loops
 
 
 def _index_key(effect: Effect) -> tuple[Any, ...]:

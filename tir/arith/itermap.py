@@ -257,10 +257,11 @@ def detect_iter_map(
         return Failure(failure.reason)
     # As written first: sums that one fuse made stay recognisable. Simplified, if that fails.
     found = _detect(ctx, indices, narrowed, limits, predicate, check)
+    if found:
+        return found
     simple = [ctx.simplify(e) for e in indices]
-    if not found and any(a is not b for a, b in zip(simple, indices)):
-        found = _detect(ctx, simple, narrowed, limits, predicate, check)
-    return found
+    changed = any(a is not b for a, b in zip(simple, indices))
+    return _detect(ctx, simple, narrowed, limits, predicate, check) if changed else found
 
 
 def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: str) -> IterMap | None:

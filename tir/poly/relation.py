@@ -378,9 +378,10 @@ class Relation:
         return Relation(_run(self._isl.lex_ge_map, other._isl))
 
 
-def everything(source: IntegerSet, target: IntegerSet) -> Relation:
-    """All pairs of points of the spaces of two sets."""
-    space = _isl().Space.map_from_domain_and_range(source._isl.get_space(), target._isl.get_space())
+def everything(source: Relation, target: Relation) -> Relation:
+    """All pairs of points of the spaces in which the sources of two relations lie."""
+    spaces = (r._isl.get_space().domain() for r in (source, target))
+    space = _isl().Space.map_from_domain_and_range(*spaces)
     return Relation(_isl().Map.universe(space))
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.contents import contents
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import Proved
+from ..analysis.structure import named
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
-from ..visit import buffers_in, rewrite, uses_var, walk
+from ..visit import contains, rewrite, uses_var, walk
 from .passes import func_pass
 from .threads import is_launch, is_thread_loop
 
@@ -20,11 +22,11 @@ THREADS = 256
 
 
 def _blocks(s: Any) -> list[BlockRealize]:
-    return [n for n in walk(s) if isinstance(n, BlockRealize) and n.block.iter_vars]
+    return [n for n in contents(s) if type(n) is BlockRealize and n.block.iter_vars]
 
 
 def _works(s: Any) -> bool:
-    return any(isinstance(n, BufferStore) for n in walk(s))
+    return contains(s, BufferStore)
 
 
 def _starts(n: Any) -> bool:
@@ -53,7 +55,7 @@ def _leading(s: Any) -> list[For]:
 def _only(func: PrimFunc, nest: Stmt) -> PrimFunc:
     """``func`` with ``nest`` alone in its root block, and the buffers that it uses."""
     root: Any = func.root
-    used = {n.data if isinstance(n, Buffer) else n for n in walk(nest) if isinstance(n, (Buffer, Var))}
+    used = named(nest)
     mine = tuple(b for b in root.alloc_buffers if b.data in used)
     return func.with_body(func.body.replace(block=root.replace(body=nest, alloc_buffers=mine)))
 
@@ -84,7 +86,7 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:
     """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
     loops as they are, which is simpler to answer than of what they are fused and split into."""
-    if any(b.scope != "global" for b in buffers_in(loops[0])):
+    if any(isinstance(n, Buffer) and n.scope != "global" for n in named(loops[0])):
         return False
     verdicts = (check_parallel(func, loop, THREAD_BINDING) for loop in loops)
     return all(isinstance(v, Proved) and not v.private for v in verdicts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -234,7 +235,7 @@ def lower(
     stages.show("input", mod)
     for step in steps:
         start = time.perf_counter()
-        made = step(mod)
+        made = _uncollected(step, mod)
         if not isinstance(made, IRModule):
             raise TypeError(f"pass {name_of(step)} returned {type(made).__name__}, not an IRModule")
         changes = "no change" if made is mod else "changed"
@@ -242,6 +243,18 @@ def lower(
         mod = made
         stages.show(name_of(step), mod)
     return mod
+
+
+def _uncollected(step: Callable[[IRModule], Any], mod: IRModule) -> Any:
+    """What a pass makes of a module, while Python does not look for cycles: a pass over a long program makes so many nodes
+    that live on that a third of its time would go into visiting them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return step(mod)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Stages:

@@ -5,13 +5,13 @@ True is a proof; False means "not shown".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
-from ...arith.linear import Linear, linear
+from ...arith.linear import Linear, linear, same
 from ...buffer import Range, ends_of
-from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
+from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import Memo
 from ...visit import nodes_of, substitute
 from .statements import Access, Loop, Statement
@@ -29,15 +29,24 @@ class AffineForms:
     """Indices of a statement's accesses as linear forms over its loops; block iterators are substituted.
 
     What is not linear but bounded (a remainder, the rest of a quotient, a lane of a vector) is a variable of its own.
-    ``ends`` has the least and greatest value of all variables of the statement, None if they are not known.
+    ``ends`` has the least and greatest value of all variables of the statement, None if they are not known. ``changing``
+    has the pointers of memory that may hold one thing in one instance and another in the next.
     """
 
-    def __init__(self, unit: Statement):
+    def __init__(self, unit: Statement, changing: Container[Var]):
         self.unit = unit
+        self.changing = changing
         self.values: Mapping[Var, Expr] = dict(unit.inner)
         self.ends: dict[Var, tuple[int, int] | None] = {v: ends_of(low, n) for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
         self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
+        self.placed: dict[Access, Access] = {}
+
+    def on_loops(self, access: Access) -> Access:
+        """The access with block iterators substituted."""
+        if access not in self.placed:
+            self.placed[access] = access.substituted(self.values)
+        return self.placed[access]
 
     def along(self, index: Any, var: Var) -> Strided | None:
         """How one index of an access, or a range of them, depends on ``var``; None if it does not, or is not linear."""
@@ -136,31 +145,44 @@ def _differs(a: Strided | None, b: Strided | None) -> bool:
     return max(-low, high) < abs(a.stride)
 
 
-def index_tells_iteration(s: AffineForms, access: Access, t: AffineForms, other: Access, var: Var) -> bool:
-    """Whether one access is injective: an element determines the iteration of every loop that its indices use."""
-    if access is not other or s is not t or access.indices is None or access.loops:
+def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
+    """Whether two accesses have the same injective indices: an element determines, for both, the iteration of every loop
+    that the indices use."""
+    if a.buffer is not b.buffer or a.indices is None or b.indices is None:
         return False
-    if any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices):
-        return False
-    return var in _told_apart(s, access, access.indices)
+    told = _told_apart(s, a)
+    return var in told and (a is b or _same_indices(s, a, t, b, told))
 
 
-def _told_apart(s: AffineForms, access: Access, indices: Sequence[Expr]) -> frozenset[Var]:
-    """The loops that the ``indices`` of an access use, if these tell all of their iterations apart; none otherwise. Found once
+def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
+    """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
-    loops: Sequence[Loop] = s.unit.loops
-    about = (*indices, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
+    parts = [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+    if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
+        return frozenset()
+    loops = (*s.unit.loops, *access.loops)
+    about = (*parts, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
     known = _TOLD_APART.setdefault(access.buffer, {})
-    place = tuple(map(id, about))
+    place = (tuple(map(type, access.indices or ())), *map(id, about))
     if place not in known:  # the entry keeps ``about`` alive, so that no other node can get one of these ids
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[place] = about, _found_apart([substitute(i, s.values) for i in indices], loops)
+        indices, around = s.on_loops(access).elements()
+        known[place] = about, frozenset() if indices is None else _found_apart(indices, (*s.unit.loops, *around))
     return known[place][1]
 
 
 MOST_KNOWN = 256  # what is kept with a buffer, which may outlive many schedules
-_TOLD_APART: Memo[dict[tuple[int, ...], tuple[Any, frozenset[Var]]]] = Memo()
+_TOLD_APART: Memo[dict[tuple[Any, ...], tuple[Any, frozenset[Var]]]] = Memo()
+
+
+def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: frozenset[Var]) -> bool:
+    """Whether two accesses have the same indices, over the same iterations of the loops ``told`` that these use."""
+    mine, theirs = ({v: (low, n) for v, low, n in (*forms.unit.loops, *x.loops)} for forms, x in ((s, a), (t, b)))
+    if any((v in mine) != (v in theirs) or not all(map(same, mine.get(v, ()), theirs.get(v, ()))) for v in told):
+        return False
+    pairs = zip(s.on_loops(a).indices or (), t.on_loops(b).indices or ())
+    return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
 
 
 def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var]:

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any
 
 from ...buffer import Buffer
-from ...errors import ScheduleError, Unproved
+from ...errors import Unproved
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided, bounded
 from .oracle import undecided
@@ -39,7 +39,7 @@ class AccessRelation:
 
 
 class Timestamps:
-    """The accesses of ``buffers`` in ``func``. Raises ``ScheduleError`` if they are not quasi-affine."""
+    """The accesses of ``buffers`` in ``func``. Raises ``Unproved`` if they are not quasi-affine."""
 
     def __init__(self, func: PrimFunc, buffers: Iterable[Buffer]):
         self.names = Names()
@@ -61,7 +61,7 @@ class Timestamps:
                     elements = access_map(unit, access, self.names, own)
                     self.touches.append(AccessRelation(unit, access, runs.reverse().then(elements), runs))
         except Undecided as error:
-            raise ScheduleError(undecided(error).rule) from None
+            raise Unproved(undecided(error).rule) from None
 
     def of(
         self, buffer: Buffer, *, write: bool, where: Callable[[Statement], bool] = lambda unit: True

@@ -121,7 +121,8 @@ class _Iterations:
         for side in self.sides:
             side.touch(rough)
             side.ignored = side.unit.local | asked.ignored
-        self.forms = {id(side): AffineForms(side.unit) for side in self.sides}
+        changing = {a.buffer.data for side in self.sides for a in side.unit.writes()}
+        self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
         self.private: dict[Var, bool] = {}
         self.inferred: list[Buffer] = []  # private ones that the loop's clause does not name
@@ -183,7 +184,7 @@ class CarriedDependence(Question):
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
-        if self.iterations.digits or self.first is not self.second:
+        if self.iterations.digits:
             return NOT_SHOWN
         return PROVED if index_tells_iteration(*self._forms) else NOT_SHOWN
 
@@ -291,8 +292,8 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, n
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
     try:
-        for unit in units:
-            looped = by_loops(unit)
+        for unit, plain in zip(units, without_swizzles(units)):
+            looped = by_loops(plain)
             side = StatementRelations(looped, names)
             side.touch()
             side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations

@@ -20,7 +20,7 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
 from ...visit import nodes_of
-from ..structure import path_to
+from ..contents import path_to
 from .statements import Access, Loop, Statement
 
 
@@ -33,10 +33,8 @@ def add_loops(formula: Formula, loops: Sequence[Loop]) -> None:
 def add_affine_loops(formula: Formula, loops: Sequence[Loop]) -> None:
     """As :func:`add_loops`; the variable of a loop with data-dependent bounds may have any value."""
     for var, low, extent in loops:
-        try:
-            formula.within(var, low, extent)
-        except NotAffine:
-            formula.var(var)
+        formula.var(var)
+        _try(formula.within, var, low, extent)
 
 
 def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Relation:
@@ -44,10 +42,7 @@ def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequen
     formula = Formula(names)
     add_loops(formula, unit.loops)
     for guard in unit.guards:
-        try:
-            formula.require(guard)
-        except NotAffine:
-            continue  # data-dependent: both programs are assumed to evaluate the same condition
+        _try(formula.require, guard)  # data-dependent: both programs are assumed to evaluate the same condition
     mine = {v for v, _, _ in unit.loops}
     for name, value in zip(coord_names, unit.values):
         formula.equal(name, value)
@@ -80,19 +75,16 @@ def access_map(
                 if not rough:
                     raise
         for guard in unit.guards:
-            _try_require(formula, guard)
+            _try(formula.require, guard)
     elif has_bits(access):
         _know_coords(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
         if names.of(var) not in coord_names:
             hidden.append(names.of(var))
-        try:
-            formula.within(var, low, extent)
-        except NotAffine:
-            continue
+        _try(formula.within, var, low, extent)
     for guard in access.guards:
-        _try_require(formula, guard)
+        _try(formula.require, guard)
     element = []
     for axis in range(access.buffer.ndim):
         name = names.fresh("e")
@@ -121,7 +113,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     if not swizzled:
         return list(units)
     from ...arith import Analyzer
-    from ...arith.swizzle import unswizzled
+    from ...arith.swizzle import without_all
 
     plain: dict[int, Access] = {}
     rules: dict[Var, set[Any]] = {}
@@ -138,10 +130,10 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
             indices = access.indices
             found = None
             if indices is not None and all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
-                found = unswizzled(indices, ctx)
-            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found.rule))
+                found = without_all(indices, ctx)
+            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found[1]))
             if found is not None:
-                plain[id(access)] = replace(access, indices=found.indices)
+                plain[id(access)] = replace(access, indices=found[0])
     alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
     return [replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units]
 
@@ -161,13 +153,6 @@ def _know_coords(formula: Formula, unit: Statement) -> None:
         least, most = ctx.bound(value)
         if least is not None and most is not None:
             formula.know(var, least, most)
-
-
-def _try_require(formula: Formula, condition: Expr) -> None:
-    try:
-        formula.require(condition)
-    except NotAffine:
-        return
 
 
 def is_exact(unit: Statement, access: Access) -> bool:
@@ -272,7 +257,7 @@ class Context:
 
     def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
-        for node in path_to(self.func.body, self.stmt):
+        for node in path_to(self.func.body, self.stmt)[:-1]:
             if isinstance(node, For):
                 _try(formula.within, node.loop_var, node.min, node.extent)
             elif isinstance(node, BlockRealize):

@@ -267,16 +267,22 @@ class Delta:
         changes.compare(self.before.body, self.after.body)
         return changes.unchanged()
 
+    def _shared_now(self, loop: LoopRef) -> set[Var]:
+        """Pointers of the buffers that ``loop``, of ``after``, had in its clause before the step, and has no longer."""
+        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
+        return set() if old is None else {b.data for b in old.node.private if b not in loop.node.private}
+
     def may_clash(self, loop: LoopRef) -> bool:
         """Whether the step may have introduced a dependence carried by ``loop``, of ``after``: its iterations write
-        memory whose accesses changed, or the step set its kind. For threads, only global memory counts. True if
-        unknown."""
+        memory whose accesses changed, or of which they had copies, or the step set its kind. For threads, only global
+        memory counts. True if unknown."""
         uses = uses_of(loop.node)
         if uses is None:
             return True
         same: BufferSet = frozenset[Any]() if self.is_marked(loop) else self.unchanged_accesses
+        shared = self._shared_now(loop)
         threads = loop.node.kind == THREAD_BINDING
         return any(
-            memory not in same and (not threads or uses.scopes.get(memory, "global") == "global")
+            (memory in shared or memory not in same) and (not threads or uses.scopes.get(memory, "global") == "global")
             for memory in uses.written
         )

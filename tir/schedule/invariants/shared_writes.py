@@ -53,13 +53,13 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
 
 def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted."""
-    suspects = [ref for ref in stores.threads_of(unit) if not _tells(unit, access, access, ref.var)]
+    suspects = [ref for ref in stores.threads_of(unit) if not _tells(stores, unit, access, access, ref.var)]
     suspects = [ref for ref in suspects if stores.varies(unit, ref.node.thread)]
     if any(access.uses(moving(unit, ref.var)) for ref in suspects) and not is_element(unit, access):
         return None  # it depends on data whether they do
     for thread in suspects:
         try:
-            lines = _two_writers(stores, unit, access, thread.var)
+            lines = _at_once(stores, unit, access, access, thread.var)
         except Undecided:
             continue
         if lines:
@@ -72,10 +72,10 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
     reads = [a for a in unit.reads() if a.buffer.data is access.buffer.data]
     for read in reads if is_exact(unit, access) else ():
         for thread in stores.threads_of(unit):
-            if _tells(unit, access, read, thread.var) or not is_exact(unit, read):
+            if _tells(stores, unit, access, read, thread.var) or not is_exact(unit, read):
                 continue
             try:
-                lines = _reader_and_writer(stores, unit, access, read, thread.var)
+                lines = _at_once(stores, unit, access, read, thread.var)
             except Undecided:
                 continue
             if lines:
@@ -83,51 +83,37 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
     return None
 
 
-def _tells(unit: Statement, access: Access, other: Access, thread: Var) -> bool:
+def _tells(stores: Stores, unit: Statement, access: Access, other: Access, thread: Var) -> bool:
     """Whether different threads of a loop have different elements, shown without exact sets."""
     if not access.uses(moving(unit, thread)):
         return False
-    forms = AffineForms(unit)
+    forms = AffineForms(unit, stores.written)
     asked = (forms, access, forms, other, thread)
     return indices_differ(*asked) or index_tells_iteration(*asked)
 
 
-def _two_writers(stores: Stores, unit: Statement, access: Access, thread: Var) -> list[str]:
-    """Two instances of ``unit`` in different threads of a loop that write different values to one element at once; none
-    if there are none."""
+def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
+    """Two instances of ``unit`` in different threads of a loop that use one element at once, the first by ``write``, the
+    second by ``other``; none if there are none, or if both write the same value."""
     names = Names()
-    side = StatementRelations(replace(unit, accesses=[access]), names)
+    side = StatementRelations(replace(unit, accesses=list(dict.fromkeys((write, other)))), names)
     side.touch()
     with bounded():
-        (touch,) = side.writes
-        pairs = same_element(side, touch, side, touch)
-        found = pairs.intersect(_at_once(stores, unit, pairs)).increasing(
-            next(n for n, v in enumerate(unit.coords) if v is thread)
-        )
-        if not found.is_empty():
-            found = found.subtract(stores.same_value(unit, names))
-        return [] if found.is_empty() else witness(found, side, touch, side, touch, "", "")
-
-
-def _reader_and_writer(stores: Stores, unit: Statement, access: Access, read: Access, thread: Var) -> list[str]:
-    """Two instances of ``unit`` in different threads of a loop, the first of which writes what the other reads at once;
-    none if there are none."""
-    side = StatementRelations(replace(unit, accesses=[access, read]), Names())
-    side.touch()
-    with bounded():
-        (write,), (touch,) = side.writes, side.reads
-        pairs = same_element(side, write, side, touch)
-        found = pairs.intersect(_at_once(stores, unit, pairs))
+        first, second = side.writes[0], (side.reads or side.writes)[0]
+        pairs = same_element(side, first, side, second)
+        found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
         place = next(n for n, v in enumerate(unit.coords) if v is thread)
         found = found.increasing(place).union(found.reverse().increasing(place).reverse())
-        return [] if found.is_empty() else witness(found, side, write, side, touch, "", "")
+        if other is write and not found.is_empty():
+            found = found.subtract(stores.same_value(unit, names))
+        return [] if found.is_empty() else witness(found, side, first, side, second, "", "")
 
 
-def _at_once(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
+def _same_but_for_threads(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
     """Pairs of instances that no barrier orders: they differ in their threads only."""
     threads = {ref.var for ref in stores.threads_of(unit)}
     others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
-    return everything(pairs.domain(), pairs.domain()).equating(others)
+    return everything(pairs, pairs).equating(others)
 
 
 def _problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement) -> Problem:

@@ -82,7 +82,7 @@ def _block(unit: Statement) -> str:
 def _threads_meet(stores: Stores, users: Sequence[Statement]) -> bool:
     """Whether threads of one loop may use one element that one of them writes: not shown otherwise without exact
     sets."""
-    forms = [AffineForms(u) for u in users]
+    forms = [AffineForms(u, stores.written) for u in users]
     for (n, s), (m, t) in combinations_with_replacement(enumerate(users), 2):
         threads = {v for v, _, _ in s.loops if v in stores.threads} & {v for v, _, _ in t.loops}
         pairs = [(a, b) for a in s.accesses for b in t.accesses if a.write or b.write]
@@ -136,7 +136,7 @@ def _is_inside(analyzer: Analyzer, indices: Sequence[Any], boxes: Sequence[Any])
 
 def _indices(unit: Statement, access: Access) -> list[Any]:
     """The elements of an access by the loops around it; none if they are not known."""
-    values = AffineForms(unit).values
+    values = dict(unit.inner)
 
     def placed(index: Any) -> Any:
         return tuple(placed(part) for part in index) if isinstance(index, tuple) else substitute(index, values)
@@ -229,7 +229,7 @@ class _Orders:
         """Pairs of instances in the same iteration of the loops around the allocation; in a kernel, threads share it."""
         at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
         loops = [v for v in self.around if not (kernel and v in self.stores.threads)]
-        return everything(s.before.domain(), t.before.domain()).equating([(at[0][v], at[1][v]) for v in loops])
+        return everything(s.before, t.before).equating([(at[0][v], at[1][v]) for v in loops])
 
 
 def _problem(buffer: Buffer, lines: Sequence[str], nodes: Sequence[Any]) -> Problem:

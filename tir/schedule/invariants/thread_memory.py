@@ -456,6 +456,6 @@ def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tupl
     """Pairs of instances of ``s`` and ``t`` with these loops equal, and ``starts`` (a side and a loop of it) at
     zero."""
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-    made = everything(s.before.domain(), t.before.domain()).equating([(at[0][v], at[1][w]) for v, w in equal])
+    made = everything(s.before, t.before).equating([(at[0][v], at[1][w]) for v, w in equal])
     zeros = [{at[n][v]: 0 for side, v in starts if (side is s) == (n == 0)} for n in (0, 1)]
     return made.fixing(*zeros)

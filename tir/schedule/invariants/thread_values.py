@@ -75,10 +75,10 @@ class Stores:
         """Whether a statement reads memory that is written in a loop around it: what other nests write does not change
         while it runs."""
         own = {v for v, _, _ in unit.loops}
-        return any(own & around for a in unit.reads() for around in self._written.get(a.buffer.data, ()))
+        return any(own & around for a in unit.reads() for around in self.written.get(a.buffer.data, ()))
 
     @cached_property
-    def _written(self) -> dict[Var, list[set[Var]]]:
+    def written(self) -> dict[Var, list[set[Var]]]:
         """By pointer of the memory that the program writes: the loops around each write."""
         found: dict[Var, list[set[Var]]] = {}
         for u in self.units:
@@ -149,11 +149,12 @@ _STORES: Memo[Stores] = Memo()
 
 def _agreeing(side: StatementRelations) -> Relation:
     """Pairs of instances of a store that read the same elements; a read under a condition is made by both, or by none."""
-    domain = side.writes[0].map.domain()
-    made = everything(domain, domain)
+    written = side.writes[0].map
+    domain, pairs = written.domain(), everything(written, written)
+    made = pairs
     for read in side.reads:
         without = domain.subtract(read.map.domain())
-        none_reads = everything(domain, domain).domain_in(without).range_in(without)
+        none_reads = pairs.domain_in(without).range_in(without)
         made = made.intersect(same_element(side, read, side, read).union(none_reads))
     return made
 

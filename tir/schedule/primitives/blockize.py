@@ -163,8 +163,9 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
-        if block.loops():
-            InitRuns.below(block, block.loops()[0]).require_first()
+        moved = _loops_from_the_first(block, inner)
+        if moved:
+            InitRuns.below(block, moved[0]).require_first()
         _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
         outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
         if not any(i.iter_type == "reduce" for i in outer_iters):
@@ -177,6 +178,14 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     if outer_init is not None:  # which would run where the reduction inside is empty
         predicate = all_of([predicate, *entered(_reduced(inner, inner_iters, inner_values), Analyzer())])
     return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
+
+
+def _loops_from_the_first(block: BlockRef, inner: list[LoopRef]) -> list[LoopRef]:
+    """The loops around ``block`` from the first on that reduces, or is one of ``inner``. Each iteration of those before
+    them runs whole reductions, as before."""
+    values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    loops = block.loops()
+    return list(itertools.dropwhile(lambda r: r not in inner and not any(uses_var(v, r.var) for v in values), loops))
 
 
 def _domains(iterator: IterVar, outer: Expr, inner: Expr) -> tuple[Range, Range]:

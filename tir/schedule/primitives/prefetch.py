@@ -76,17 +76,6 @@ def _check_prefetch(
         legal="prefetch at a loop around it",
     )
     readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
-    private = [
-        p for b in readers for p in b.loops() if loop in p.ancestors() and any(x is buffer for x in p.node.private)
-    ]
-    require(
-        not private,
-        "buffer {0} is private to {1}: each of its iterations has a copy of its own",
-        buffer.name,
-        f"loop `{private[0].name}`" if private else "",
-        nodes=[p.node for p in private[:1]],
-        legal="prefetch at that loop, or at one inside of it",
-    )
     box = accessed_box(loop, readers, buffer, "reads")
     assert box is not None  # ``block`` is one of the readers
     require(

@@ -55,7 +55,6 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
                 vi = T.axis.spatial(8, i)
                 B[vi] = T1[0] + 1.0
     """
-    from ...analysis.dependence.initialization import initialized_before_read
     from ...analysis.privatization import is_privatizable
 
     node = loop.node
@@ -83,7 +82,7 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
     require(why is None, "`{0}` cannot be private to loop {1}: {2}", found.name, node, why, nodes=[node])
     around = [*(p.node for p in loop.loops()), node]
     require(
-        unsafe or is_privatizable(found, around) or initialized_before_read(found, around),
+        unsafe or is_privatizable(found, around),
         "`{0}` cannot be private to loop {1}: it is not shown that an iteration writes each element of it before it "
         "reads it",
         found.name,
