@@ -12,6 +12,8 @@ import numpy as np
 import tir.ops as ops
 from tir import te
 
+from . import vision_peers
+
 N = 1024
 SAME = [("subtract", "xy"), ("minimum", "xy"), ("hypot", "xy"), ("copysign", "xy"), ("logaddexp", "xy"),
         ("negative", "x"), ("signbit", "x"), ("reciprocal", "x"), ("ceil", "x"), ("trunc", "x"),
@@ -98,7 +100,12 @@ ROWS = [
     ("nn.dequantize", "n", "ops.nn.dequantize(a, 0.1, 3)", "", "(a.float() - 3) * 0.1"),
     ("image.resize2d", "v", "ops.image.resize2d(a, None, (384, 384))", "", "F.interpolate(a, (384, 384), mode='bilinear')"),
     ("image.grid_sample", "vE", "ops.image.grid_sample(a, b)", "", "F.grid_sample(a, b.permute(0, 2, 3, 1), align_corners=True)"),
-    ("vision.box_iou", "GG", "ops.vision.box_iou(a, b)", "", ""),
+    ("vision.box_iou", ("corners", "corners"), "ops.vision.box_iou(a, b)", "", "peers.box_iou(torch, a, b)"),
+    ("vision.non_max_suppression", ("scored", "number", "numbers"), "ops.vision.non_max_suppression(a, b, c, -1, 0.5, True, -1, 1, 0, -1)", "peers.non_max_suppression(a[0], 0.5)", ""),
+    ("image.crop_and_resize", ("v", "crops", "first"), "ops.image.crop_and_resize(a, b, c, (32, 32))", "", "peers.sampled_regions(torch, a, b[:, [1, 0, 3, 2]], torch.linspace(0, 1, 32))"),
+    ("vision.roi_align_nchw", ("v", "rois"), "ops.vision.roi_align_nchw(a, b, (7, 7), 1.0, 'avg', 2)", "", "peers.roi_align(torch, a, b, 7)"),
+    ("vision.roi_pool_nchw", ("v", "rois"), "ops.vision.roi_pool_nchw(a, b, (7, 7), 1.0)", "", "peers.roi_pool(torch, a, b, 7)"),
+    ("nn.deformable_conv2d_nchw", ("v", "moves", "oihw"), "ops.nn.deformable_conv2d_nchw(a, b, c, 1, 1)", "", "peers.deformable_conv2d(torch, a, b, c)"),
     ("zeros", "", "ops.zeros((N, N))", "", "torch.zeros((N, N))"),
     ("ravel", "v", "ops.ravel(a)", "a.flatten()", "a.reshape(-1).clone()"),
     ("nn.flatten", "v", "ops.nn.flatten(a)", "a.reshape(1, -1).copy()", "a.flatten(1).clone()"),
@@ -130,18 +137,18 @@ ROWS = [
     ("nn.multi_head_attention", ("tokens", *["square"] * 4), "ops.nn.multi_head_attention(a, a, a, b, c, d, e, num_heads=4)", "", "F.linear(F.scaled_dot_product_attention(*(F.linear(a, w).view(1, 256, 4, 64).transpose(1, 2) for w in (b, c, d))).transpose(1, 2).reshape(1, 256, 256), e)"),
     ("nn.rotary_embedding", ("heads", "angles", "angles"), "ops.nn.rotary_embedding(a, b, c)", "", "torch.cat([a[..., :32] * b - a[..., 32:] * c, a[..., 32:] * b + a[..., :32] * c], -1)"),
     ("nn.conv1d_ncw", "ed", "ops.nn.conv1d_ncw(a, b, 1, 1)", "", "F.conv1d(a, b, padding=1)"),
-    ("nn.conv1d_nwc", ("nwc", "wio"), "ops.nn.conv1d_nwc(a, b, 1, 1)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1)"),
+    ("nn.conv1d_nwc", ("nwc", "wio"), "ops.nn.conv1d_nwc(a, b, 1, 1)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1).permute(0, 2, 1).contiguous()"),
     ("nn.group_conv1d_ncw", ("e", "oiw4"), "ops.nn.group_conv1d_ncw(a, b, 1, 1, 1, 4)", "", "F.conv1d(a, b, padding=1, groups=4)"),
-    ("nn.group_conv1d_nwc", ("nwc", "wio4"), "ops.nn.group_conv1d_nwc(a, b, 1, 1, 1, 4)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1, groups=4)"),
+    ("nn.group_conv1d_nwc", ("nwc", "wio4"), "ops.nn.group_conv1d_nwc(a, b, 1, 1, 1, 4)", "", "F.conv1d(a.permute(0, 2, 1), b.permute(2, 1, 0), padding=1, groups=4).permute(0, 2, 1).contiguous()"),
     ("nn.conv2d_nchw", "AB", "ops.nn.conv2d_nchw(a, b, 1, 1)", "", "F.conv2d(a, b, padding=1)"),
-    ("nn.conv2d_nhwc", ("image56", "hwio"), "ops.nn.conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1)"),
-    ("nn.conv2d_hwcn", ("hwcn", "hwio"), "ops.nn.conv2d_hwcn(a, b, 1, 1)", "", "F.conv2d(a.permute(3, 2, 0, 1), b.permute(3, 2, 0, 1), padding=1)"),
+    ("nn.conv2d_nhwc", ("image56", "hwio"), "ops.nn.conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1).permute(0, 2, 3, 1).contiguous()"),
+    ("nn.conv2d_hwcn", ("hwcn", "hwio"), "ops.nn.conv2d_hwcn(a, b, 1, 1)", "", "F.conv2d(a.permute(3, 2, 0, 1), b.permute(3, 2, 0, 1), padding=1).permute(2, 3, 1, 0).contiguous()"),
     ("nn.group_conv2d_nchw", ("A", "oihw4"), "ops.nn.group_conv2d_nchw(a, b, 1, 1, 1, 4)", "", "F.conv2d(a, b, padding=1, groups=4)"),
-    ("nn.group_conv2d_nhwc", ("image56", "hwio4"), "ops.nn.group_conv2d_nhwc(a, b, 1, 1, 1, 4)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1, groups=4)"),
+    ("nn.group_conv2d_nhwc", ("image56", "hwio4"), "ops.nn.group_conv2d_nhwc(a, b, 1, 1, 1, 4)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(3, 2, 0, 1), padding=1, groups=4).permute(0, 2, 3, 1).contiguous()"),
     ("nn.conv2d_NCHWc", ("nchw16", "weights16"), "ops.nn.conv2d_NCHWc(a, b, 1, 1, 1, 'NCHW16c', 'NCHW16c')", "", "F.conv2d(a.reshape(1, 64, 56, 56), b.reshape(64, 64, 3, 3), padding=1)"),
-    ("nn.depthwise_conv2d_nhwc", ("nhwc", "depthwise"), "ops.nn.depthwise_conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(2, 3, 0, 1), padding=1, groups=16)"),
+    ("nn.depthwise_conv2d_nhwc", ("nhwc", "depthwise"), "ops.nn.depthwise_conv2d_nhwc(a, b, 1, 1)", "", "F.conv2d(a.permute(0, 3, 1, 2), b.permute(2, 3, 0, 1), padding=1, groups=16).permute(0, 2, 3, 1).contiguous()"),
     ("nn.conv3d_ncdhw", "hz", "ops.nn.conv3d_ncdhw(a, b, 1, 1)", "", "F.conv3d(a, b, padding=1)"),
-    ("nn.conv3d_ndhwc", ("ndhwc", "dhwio"), "ops.nn.conv3d_ndhwc(a, b, 1, 1)", "", "F.conv3d(a.permute(0, 4, 1, 2, 3), b.permute(4, 3, 0, 1, 2), padding=1)"),
+    ("nn.conv3d_ndhwc", ("ndhwc", "dhwio"), "ops.nn.conv3d_ndhwc(a, b, 1, 1)", "", "F.conv3d(a.permute(0, 4, 1, 2, 3), b.permute(4, 3, 0, 1, 2), padding=1).permute(0, 2, 3, 4, 1).contiguous()"),
     ("nn.conv1d_transpose", ("e", "iow"), "ops.nn.conv1d_transpose(a, b, 2, 1)", "", "F.conv_transpose1d(a, b, stride=2, padding=1)"),
     ("nn.conv3d_transpose", ("small3d", "z"), "ops.nn.conv3d_transpose(a, b, 2, 1)", "", "F.conv_transpose3d(a, b, stride=2, padding=1)"),
     ("nn.nll_loss", ("logits", "labels"), "ops.nn.nll_loss(a, b)", "", "F.nll_loss(a, b)"),
@@ -164,8 +171,8 @@ ROWS = [
     ("nonzero", "f", "ops.nonzero(a)", "np.nonzero(a)", "torch.nonzero(a)"),
     ("argwhere", "f", "ops.argwhere((N * N, 2), a)", "np.argwhere(a)", "torch.argwhere(a)"),
     ("unique", ("many",), "ops.unique(a, True, True)", "np.unique(a, True, True, True)", ""),
-    ("dft", ("signals", "signals"), "ops.dft(a, b)", "np.fft.fft(a + 1j * b)", "torch.fft.fft(torch.complex(a, b))"),
-    ("stft", ("signal", "window"), "ops.stft(a, 64, 32, 64, b, False, True)", "", "torch.stft(a, 64, 32, 64, b, center=False, onesided=True, return_complex=True)"),
+    ("dft", ("signals", "signals"), "ops.dft(a, b)", "(lambda c: (c.real.copy(), c.imag.copy()))(np.fft.fft(a + 1j * b))", "(lambda c: (c.real.contiguous(), c.imag.contiguous()))(torch.fft.fft(torch.complex(a, b)))"),
+    ("stft", ("signal", "window"), "ops.stft(a, 64, 32, 64, b, False, True)", "", "torch.view_as_real(torch.stft(a, 64, 32, 64, b, center=False, onesided=True, return_complex=True).contiguous())"),
     ("scatter_nd", ("x", "places", "y"), "ops.scatter_nd(a, b, c, 'update')", "", "a.index_put((b[0], b[1]), c)"),
     ("index_put", "xppy", "ops.index_put(a, [b, c], d)", "", "a.index_put((b, c), d)"),
     ("sparse_to_dense", ("pairs", "sparse_values"), "ops.sparse_to_dense(a, (N, N), b)", "np.put(np.zeros(N * N, 'float32'), a[:, 0] * N + a[:, 1], b)", "torch.zeros(N, N).index_put_((a[:, 0], a[:, 1]), b)"),
@@ -204,9 +211,8 @@ def arrays() -> dict[str, np.ndarray]:
         "C": some(16, 1, 3, 3),
         "D": some(16),
         "E": rng.uniform(-1, 1, (1, 2, 128, 128)).astype("float32"),
-        "G": some(N, 4),
     }
-    return made | _of_layouts(some) | _of_places(rng, some)
+    return made | _of_layouts(some) | _of_places(rng, some) | _of_boxes(rng)
 
 
 def _of_layouts(some: Any) -> dict[str, np.ndarray]:
@@ -242,6 +248,28 @@ def _of_places(rng: np.random.Generator, some: Any) -> dict[str, np.ndarray]:
     }
 
 
+def _of_boxes(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes and regions, of opposite corners."""
+
+    def boxes(count: int, least: float, most: float) -> np.ndarray:
+        low = rng.uniform(0, 1 - most, (count, 2))
+        return np.concatenate([low, low + rng.uniform(least, most, (count, 2))], 1).astype("float32")
+
+    corners = boxes(N, 0.05, 0.3)
+    rois = np.floor(np.concatenate([np.zeros((128, 1)), boxes(128, 0.1, 0.4) * 255], 1)).astype("float32")
+    return {
+        "corners": corners,
+        "crops": boxes(64, 0.1, 0.4),
+        "first": np.zeros(64, "int32"),
+        "rois": rois,
+        "scored": np.concatenate([rng.random((N, 1), "float32"), corners], 1)[None],
+        "number": np.array([N], "int32"),
+        "numbers": np.arange(N, dtype="int32")[None],
+        "moves": rng.uniform(-1, 1, (1, 18, 256, 256)).astype("float32"),
+        "oihw": rng.random((16, 16, 3, 3), "float32"),
+    }
+
+
 def line(text: str, count: int, names: dict[str, Any]) -> Any:
     """The function of ``count`` arrays that a line is; None for an empty one."""
     parameters = ", ".join("abcdef"[:count])
@@ -251,7 +279,15 @@ def line(text: str, count: int, names: dict[str, Any]) -> Any:
 def measured(torch: Any) -> list[tuple[str, Any, Any, Any, list[np.ndarray]]]:
     """Of each row its name, the three functions and the arrays."""
     data = arrays()
-    names = {"np": np, "ops": ops, "te": te, "N": N, "torch": torch, "F": torch and torch.nn.functional}
+    names = {
+        "peers": vision_peers,
+        "np": np,
+        "ops": ops,
+        "te": te,
+        "N": N,
+        "torch": torch,
+        "F": torch and torch.nn.functional,
+    }
     rows = [(n, w, *(f"{m}.{n}({', '.join('abc'[: len(w)])})" for m in ("ops", "np", "torch"))) for n, w in SAME]
     made = []
     for name, letters, *texts in [*rows, *ROWS]:

@@ -3,6 +3,8 @@
 ``python -m benchmarks.operators [--save] [name …]``: one thread of each, whose processor time is taken; the calls of all
 take turns, and the least time of each counts. Prints a table in Markdown; ``--save`` keeps it in ``operators.json`` with the
 name of the machine, from where ``python -m tir.ops._docs`` takes it. With names, rows of other names stay as they were there.
+
+All do the same: each call allocates its results, and makes them contiguous in the same layout.
 """
 
 from __future__ import annotations
@@ -55,7 +57,6 @@ def rows() -> Iterator[Row]:
     row = x[0].copy()
     flags = [rng.random(SHAPE) < 0.5 for _ in range(2)]
     numbers = [rng.integers(-100, 100, SHAPE, dtype="int32") for _ in range(2)]
-    out = np.empty_like(x)
     torch = _torch()
 
     def named(name: str) -> Any:
@@ -63,8 +64,8 @@ def rows() -> Iterator[Row]:
 
     for name in ("add", "multiply", "divide", "maximum", "fmod", "remainder", "floor_divide", "pow", "atan2"):
         theirs = {"pow": np.power, "atan2": np.arctan2}.get(name) or getattr(np, name)
-        yield Row(name, getattr(ops, name), lambda a, b, f=theirs: f(a, b, out=out), named(name), [x, y])
-    yield Row("add, a row to each", ops.add, lambda a, b: np.add(a, b, out=out), named("add"), [x, row])
+        yield Row(name, getattr(ops, name), theirs, named(name), [x, y])
+    yield Row("add, a row to each", ops.add, np.add, named("add"), [x, row])
     yield Row("less", ops.less, np.less, named("less"), [x, y])
     yield Row("logical_and", ops.logical_and, np.logical_and, named("logical_and"), flags)
     yield Row("bitwise_xor", ops.bitwise_xor, np.bitwise_xor, named("bitwise_xor"), numbers)
@@ -84,17 +85,17 @@ def rows() -> Iterator[Row]:
         "tan",
         "tanh",
     ):
-        yield Row(name, getattr(ops, name), functools.partial(getattr(np, name), out=out), named(name), [x])
+        yield Row(name, getattr(ops, name), getattr(np, name), named(name), [x])
     small = (x / 4).astype("float32")
     for name, theirs in (("asin", np.arcsin), ("atan", np.arctan), ("sinh", np.sinh), ("asinh", np.arcsinh)):
-        yield Row(name, getattr(ops, name), lambda a, f=theirs: f(a, out=out), named(name), [small])
+        yield Row(name, getattr(ops, name), theirs, named(name), [small])
     for name in ("rsqrt", "sigmoid", "erf"):
         yield Row(name, getattr(ops, name), None, named(name), [x])
     yield Row("isfinite", ops.isfinite, np.isfinite, named("isfinite"), [x])
     yield Row(
         "clip",
         lambda a: ops.clip(a, 0.5, 1),
-        lambda a: np.clip(a, 0.5, 1, out=out),
+        lambda a: np.clip(a, 0.5, 1),
         torch and (lambda a: torch.clip(a, 0.5, 1)),
         [x],
     )
@@ -293,8 +294,8 @@ def calls_of(row: Row, torch: Any) -> dict[str, Callable[[], Any]]:
     results = list(result) if isinstance(result, (list, tuple)) else [result]
     func = te.create_prim_func([*tensors, *results])
     run = tir.build(ops.schedule(func, "llvm -num-cores=1").mod, "llvm -num-cores=1")["main"]
-    outs = [np.empty([int(s) for s in r.shape], str(r.dtype)) for r in results]
-    calls = {"tir": lambda: run(*row.arrays, *outs)}
+    specs = [([int(s) for s in r.shape], str(r.dtype)) for r in results]
+    calls = {"tir": lambda: run(*row.arrays, *(np.empty(*spec) for spec in specs))}
     if row.numpy is not None:
         calls["NumPy"] = lambda: row.numpy(*row.arrays)  # type: ignore[misc]
     if torch is not None and row.torch is not None:

@@ -281,8 +281,7 @@ def _near_erf(m: Lanes, x: str) -> str:
 
 
 def erfc(m: Lanes, x: str) -> str:
-    """1 - erf near zero; further out e**-(x**2) times a polynomial of 1 / (1 + x / 2) - 1 / 4, fitted to 6e-9, and 2 less
-    that on the negative side.
+    """e**-(x**2) times a polynomial of 1 / (1 + x / 2) - 1 / 4, fitted to 6e-9, and 2 less that on the negative side.
 
     What x**2 is rounded by is a factor of the result.
     """
@@ -295,9 +294,7 @@ def erfc(m: Lanes, x: str) -> str:
     p = m.poly(m.op("fsub", t, m.const(0.25)), _ERFC_SCALED)  # moved, so that little cancels
     p = m.fma(m.out.value(f"fneg {m.f} {rounded}"), p, p)
     tail = m.op("fmul", _exp_between(m, x, less), p)
-    far = m.pick(m.less("olt", x, m.const(0.0)), m.op("fsub", m.const(2.0), tail), tail)
-    near = m.op("fsub", m.const(1.0), _near_erf(m, x))
-    return m.pick(m.less("olt", size, m.const(0.4)), near, far)
+    return m.pick(m.less("olt", x, m.const(0.0)), m.op("fsub", m.const(2.0), tail), tail)
 
 
 _ERFC_SCALED = [

@@ -339,8 +339,8 @@ cumulative_sum = cumsum
 def dft(re_data: Tensor, im_data: Tensor, inverse: bool = ...) -> list[Tensor]:
     """The Fourier transform along the last axis of complex numbers, given and taken as real and imaginary parts.
 
-    The inverse is divided by the number of elements. The steps for an element are about the sum of the factors of n, or n where n
-    is prime or not known.
+    The inverse is divided by the number of elements. The steps for an element are about the sum of the factors of n; some hundreds
+    where n has large prime factors; n where n is not known.
 
     >>> from tir import ops, te
     >>> real, imaginary = ops.dft(te.placeholder((2, 6), name="re"), te.placeholder((2, 6), name="im"))

@@ -11,10 +11,10 @@ import numpy as np
 from ..dtype import DType
 from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute, exp, if_then_else
+from ..te import Tensor, compute, exp
 from ..te.places import error
 from .boxes import non_max_suppression, numpy_non_max_suppression
-from .places import may_differ, require_rank, require_same_dtype
+from .places import may_differ, one_of, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
 from .statements import loops, statements
 
@@ -77,18 +77,11 @@ def multibox_prior(
     def element(_: Any, number: Any, corner: Any) -> Expr:
         cell, which = number // count, number % count
         y, x = middle(cell // width, 0), middle(cell % width, 1)
-        w, h = _one_of(widths, which) * extents[0] / extents[1], _one_of(heights, which)
-        made = _one_of([x - w, y - h, x + w, y + h], corner)
+        w, h = one_of(widths, which) * extents[0] / extents[1], one_of(heights, which)
+        made = one_of([x - w, y - h, x + w, y + h], corner)
         return max_(min_(made, const(1, kind)), const(0, kind)) if clip else made
 
     return compute((1, height * width * count, 4), element, name="multibox_prior")
-
-
-def _one_of(values: Sequence[Expr], number: Any) -> Expr:
-    made = values[-1]
-    for n, value in reversed(list(enumerate(values[:-1]))):
-        made = if_then_else(number == n, value, made)
-    return made
 
 
 def _numpy_transform(cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool, threshold: float, variances: Any) -> Any:

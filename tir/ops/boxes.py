@@ -24,7 +24,7 @@ Corners = tuple[Any, Any, Any, Any]
 # ---------------------------------------------------------------- overlaps
 
 
-def _overlap(a: Corners, b: Corners) -> Expr:
+def overlap(a: Corners, b: Corners) -> Expr:
     """The area that two boxes share by the area that they cover; corners may come in any order."""
     (x1, y1, x2, y2), (u1, v1, u2, v2) = _sorted(a), _sorted(b)
     zero = const(0, x1.dtype)
@@ -38,7 +38,7 @@ def _sorted(corners: Corners) -> Corners:
     return min_(x1, x2), min_(y1, y2), max_(x1, x2), max_(y1, y2)
 
 
-def _numpy_iou(a: Any, b: Any) -> float:
+def numpy_iou(a: Any, b: Any) -> float:
     (ax1, ax2), (ay1, ay2) = sorted((a[0], a[2])), sorted((a[1], a[3]))
     (bx1, bx2), (by1, by2) = sorted((b[0], b[2])), sorted((b[1], b[3]))
     shared = max(0, min(ax2, bx2) - max(ax1, bx1)) * max(0, min(ay2, by2) - max(ay1, by1))
@@ -49,7 +49,7 @@ def _numpy_iou(a: Any, b: Any) -> float:
 @operator(
     section="vision",
     namespace="vision",
-    reference=lambda a, b: np.array([[_numpy_iou(p, q) for q in b] for p in a]).reshape(len(a), len(b)),
+    reference=lambda a, b: np.array([[numpy_iou(p, q) for q in b] for p in a]).reshape(len(a), len(b)),
     cases=[
         case(arg((4, 4)), arg((3, 4))),
         case(arg((0, 4)), arg((2, 4))),
@@ -70,7 +70,7 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
         require_rank(boxes, 2, "a list of boxes")
         _require_extent(boxes, 1, 4)
     shape = (boxes1.shape[0], boxes2.shape[0])
-    return compute(shape, lambda i, j: _overlap(_corners(boxes1, i), _corners(boxes2, j)), name="box_iou")
+    return compute(shape, lambda i, j: overlap(_corners(boxes1, i), _corners(boxes2, j)), name="box_iou")
 
 
 def _corners(boxes: Any, *at: Any, start: int = 0) -> Corners:
@@ -86,7 +86,7 @@ def _require_extent(x: Tensor, axis: int, extent: Any) -> None:
 # ---------------------------------------------------------------- suppression
 
 
-class _Suppression:
+class Suppression:
     """Which of ranked boxes are kept: one that no kept box of a better rank overlaps.
 
     ``flags(j)`` is memory of one integer for rank ``j``, and ``number`` that of how many are kept.
@@ -134,7 +134,7 @@ def numpy_non_max_suppression(
         for rank, n in enumerate(ranks[: top_k if top_k > 0 else None]):
             rivals = [k for k in kept if force_suppress or id_index < 0 or boxes[k][id_index] == boxes[n][id_index]]
             box = boxes[n][coord_start : coord_start + 4]
-            is_good = all(_numpy_iou(box, boxes[k][coord_start : coord_start + 4]) < iou_threshold for k in rivals)
+            is_good = all(numpy_iou(box, boxes[k][coord_start : coord_start + 4]) < iou_threshold for k in rivals)
             if (
                 (max_output_size < 0 or len(kept) < max_output_size)
                 and is_good
@@ -231,7 +231,7 @@ def non_max_suppression(
 
             def overlaps(j: Any, k: Any) -> Expr:
                 ours, theirs = ((b, ranks[b, n]) for n in (j, k))
-                met = _overlap(*(_corners(boxes, *at, start=coord_start) for at in (ours, theirs))) >= threshold
+                met = overlap(*(_corners(boxes, *at, start=coord_start) for at in (ours, theirs))) >= threshold
                 if force_suppress or id_index < 0:
                     return met
                 return all_(boxes[(*ours, id_index)] == boxes[(*theirs, id_index)], met)
@@ -246,7 +246,7 @@ def non_max_suppression(
 
             count = min_(cast(INT32, counts[b]), cast(INT32, extent))
             count = min_(count, top_k) if top_k > 0 else count
-            run = _Suppression(ib, lambda j: (flags, (b, j)), (total, (b, 0)))
+            run = Suppression(ib, lambda j: (flags, (b, j)), (total, (b, 0)))
             run.run(ib.let("count", count), limit, is_candidate, overlaps, keep)
 
     specs = [(data.shape, data.dtype), ((batch, extent), INT32), ((batch, 1), INT32)]
@@ -264,7 +264,7 @@ def _numpy_all_class(
         kept: list[int] = []
         for n in np.argsort(-scores[b, c], kind="stable"):
             good = scores[b, c, n] > score_threshold and len(kept) < max_output
-            if good and all(_numpy_iou(boxes[b, n], boxes[b, k]) <= iou_threshold for k in kept):
+            if good and all(numpy_iou(boxes[b, n], boxes[b, k]) <= iou_threshold for k in kept):
                 kept.append(int(n))
         found += [[b, c, n] for n in kept]
     made = np.zeros((scores.size, 3))
@@ -309,7 +309,7 @@ def all_class_non_max_suppression(
     for axis, expected in ((0, batch), (1, extent), (2, 4)):
         _require_extent(boxes, axis, expected)
     ranked, order = ordered(scores, 2, False)
-    overlap, least = constant_of(iou_threshold, boxes.dtype), constant_of(score_threshold, boxes.dtype)
+    most, least = constant_of(iou_threshold, boxes.dtype), constant_of(score_threshold, boxes.dtype)
 
     def suppress(
         ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]
@@ -321,12 +321,12 @@ def all_class_non_max_suppression(
             def keep(j: Any, number: Any) -> None:
                 kept[(*row, number)] = ranks[(*row, j)]
 
-            run = _Suppression(ib, lambda j: (flags, (*row, j)), (count, row))
+            run = Suppression(ib, lambda j: (flags, (*row, j)), (count, row))
             run.run(
                 extent,
                 cast(INT32, as_expr(max_output_boxes_per_class)),
                 lambda j: values[(*row, j)] > least,
-                lambda j, k: _overlap(*(_corners(corners, b, ranks[(*row, n)]) for n in (j, k))) > overlap,
+                lambda j, k: overlap(*(_corners(corners, b, ranks[(*row, n)]) for n in (j, k))) > most,
                 keep,
             )
 

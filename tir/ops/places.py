@@ -9,7 +9,7 @@ from typing import Any
 from ..arith import simplify
 from ..dtype import DType
 from ..expr import Expr, IntImm, as_expr, cast, const, is_const
-from ..te import Tensor, compute
+from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import size
 from .shapes import axis_of
@@ -138,6 +138,14 @@ def replaced(items: Sequence[Any], at: int, *new: Any) -> tuple[Any, ...]:
 def constant_of(value: Any, dtype: DType) -> Expr:
     """A number or a scalar expression in ``dtype``."""
     return cast(dtype, value) if isinstance(value, Expr) else const(value, dtype)
+
+
+def one_of(values: Sequence[Expr], number: Any) -> Expr:
+    """The expression of this number, the last where ``number`` is none of the others."""
+    made = values[-1]
+    for n, value in reversed(list(enumerate(values[:-1]))):
+        made = if_then_else(number == n, value, made)
+    return made
 
 
 def of_zeros(shape: Sequence[Any], dtype: Any, name: str) -> Tensor:

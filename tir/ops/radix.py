@@ -15,6 +15,7 @@ from ..op import call
 from ..te import if_then_else
 from .places import constant
 
+CHUNK = 32  # keys of which only the least is compared, where it is not below those kept
 SHORT = 128  # elements of a row for which counters of 8 bits take longer than the elements
 LOCAL = (
     4096  # elements of a row that has memory of its own, which stays in the cache (and which a GPU's thread can have)
@@ -114,25 +115,33 @@ class RadixSort:
 
 
 def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], count: Expr, few: int) -> BufferVar:
-    """The positions of the ``few`` least of ``count`` keys, in their order: each is inserted among the least so far.
+    """The positions of the ``few`` least of the keys ``key(k)`` with k below ``count``, which is not less, in order.
 
-    Most keys are greater than the greatest of these, so that they cost one comparison.
+    Keys are looked at in chunks, of which most have none that is below the last of those kept.
     """
-    keys = ib.allocate(str(kind), (few,), "least", scope="local")
-    order = ib.allocate("int32", (few,), "least_order", scope="local")
-    kept = ib.allocate("int32", (1,), "kept", scope="local")
-    hole = ib.allocate("int32", (1,), "hole", scope="local")
+    least, order = ib.allocate(str(kind), few, "least", "local"), ib.allocate("int32", few, "least_order", "local")
+    kept, hole = ib.allocate("int32", 1, "kept", "local"), ib.allocate("int32", 1, "hole", "local")
+    lowest = ib.allocate(str(kind), 1, "lowest", "local")
     kept[0] = 0
-    with ib.for_range(0, count, "k") as k:
-        own = ib.let("key", key(k))
-        is_least = if_then_else(kept[0] < few, const(True), own < keys[kept[0] - 1])
-        with ib.if_scope(is_least):
+
+    def place(k: Any) -> None:
+        value = ib.let("key", key(k))
+        with ib.if_scope(if_then_else(kept[0] < few, const(True), value < least[kept[0] - 1])):
             hole[0] = min_(kept[0], few - 1)
-            with ib.while_loop(if_then_else(hole[0] > 0, own < keys[hole[0] - 1], const(False))):
-                keys[hole[0]] = keys[hole[0] - 1]
-                order[hole[0]] = order[hole[0] - 1]
+            with ib.while_loop(if_then_else(hole[0] > 0, value < least[hole[0] - 1], const(False))):
+                least[hole[0]], order[hole[0]] = least[hole[0] - 1], order[hole[0] - 1]
                 hole[0] = hole[0] - 1
-            keys[hole[0]] = own
-            order[hole[0]] = cast("int32", k)
+            least[hole[0]], order[hole[0]] = value, cast("int32", k)
             kept[0] = min_(kept[0] + 1, few)
+
+    whole = ib.let("whole", cast("int32", count // CHUNK))
+    with ib.for_range(0, whole, "chunk") as chunk:
+        lowest[0] = const(kind.max_value, kind)
+        with ib.for_range(0, CHUNK, "k") as k:
+            lowest[0] = min_(lowest[0], key(chunk * CHUNK + k))
+        is_below = if_then_else(kept[0] < few, const(True), lowest[0] < least[few - 1])
+        with ib.if_scope(is_below), ib.for_range(0, CHUNK, "k") as k:
+            place(chunk * CHUNK + k)
+    with ib.for_range(whole * CHUNK, count, "k") as k:
+        place(k)
     return order

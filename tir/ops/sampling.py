@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -405,19 +405,33 @@ def roi_align_nchw(
     kind, ratio = DType("float64" if data.dtype == "float64" else "float32"), integer(sample_ratio, "the sample ratio")
     half, one = const(0.5, kind), const(1, kind)
 
-    def axis(roi: Any, n: int, cells: Expr) -> tuple[Expr, Expr, Expr]:
-        """Where the region begins, how long a bin is, and how many samples it has, along y (0) or x (1)."""
+    def bin_of(roi: Any, n: Any, is_length: Any) -> Expr:
+        """Where the region begins, and how long a bin is (1), along y (0) or x (1)."""
         first, last = (cast(kind, rois[roi, k - n]) * const(float(spatial_scale), kind) for k in (2, 4))
-        length = max_(last - first, one) / cast(kind, cells)
-        return first, length, const(ratio) if ratio > 0 else cast("int32", call("ceil", length))
+        cells = if_then_else(n == 0, cast(kind, rows), cast(kind, columns))
+        return if_then_else(is_length == 0, first, max_(last - first, one) / cells)
+
+    bins = compute((rois.shape[0], 2, 2), bin_of, name="roi_bins")
+
+    def samples(roi: Any, n: int) -> Expr:
+        return const(ratio) if ratio > 0 else cast("int32", call("ceil", bins(roi, n, 1)))
+
+    def place(roi: Any, n: int, cell: Any, k: Any) -> Expr:
+        step = (cast(kind, k) + half) / cast(kind, samples(roi, n))
+        return bins(roi, n, 0) + (cast(kind, cell) + step) * bins(roi, n, 1)
+
+    def places_along(n: int, cells: Expr) -> Callable[..., Expr]:
+        """The place of sample ``k`` of a cell: from a table, where all cells have as many."""
+        if ratio > 0:
+            return compute((rois.shape[0], cells, ratio), lambda r, c, k: place(r, n, c, k), name="roi_places")
+        return lambda r, c, k: place(r, n, c, k)
+
+    along = [places_along(n, cells) for n, cells in enumerate((rows, columns))]
 
     def element(roi: Any, channel: Any, i: Any, j: Any) -> Expr:
-        found = [axis(roi, n, cells) for n, cells in enumerate((rows, columns))]
-        p, q = reduce_axis((0, found[0][2]), "p"), reduce_axis((0, found[1][2]), "q")
-        places = [
-            first + cast(kind, cell) * length + (cast(kind, k.var) + half) * length / cast(kind, count)
-            for (first, length, count), cell, k in zip(found, (i, j), (p, q))
-        ]
+        counts = [samples(roi, n) for n in (0, 1)]
+        p, q = reduce_axis((0, counts[0]), "p"), reduce_axis((0, counts[1]), "q")
+        places = [along[n](roi, cell, k.var) for n, (cell, k) in enumerate(((i, p), (j, q)))]
         beyond = [c for v, s in zip(places, data.shape[2:]) for c in (v < -one, v > cast(kind, s))]
         inside = [max_(min_(v, cast(kind, s) - one), const(0, kind)) for v, s in zip(places, data.shape[2:])]
         taps = [
@@ -429,7 +443,7 @@ def roi_align_nchw(
         value = if_then_else(any_(*beyond), const(0, kind), sample)
         if word == "max":
             return maximum_reducer(value, axis=[p, q])
-        return sum_(value / cast(kind, found[0][2] * found[1][2]), axis=[p, q])
+        return sum_(value / cast(kind, counts[0] * counts[1]), axis=[p, q])
 
     made = compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_align")
     return (

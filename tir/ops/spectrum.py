@@ -1,7 +1,8 @@
 """Discrete Fourier transforms, as products with tables of cosines and sines.
 
 A transform of n = r m elements is one of r for each of m classes of elements, a rotation, and one of m for each of the r
-results (Cooley and Tukey, Mathematics of Computation 19, 1965): r + m steps an element instead of n.
+results (Cooley and Tukey, Mathematics of Computation 19, 1965): r + m steps an element instead of n. One of a large prime is a
+convolution (Bluestein, IEEE Transactions on Audio and Electroacoustics 18, 1970), of which the factors may be chosen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..arith import simplify
 from ..expr import Expr, cast, const
 from ..te import Tensor, compute, cos, if_then_else, reduce_axis, sin
 from ..te import all as all_
+from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
 from .places import constant, integer, may_differ, require_rank, require_same_dtype
@@ -38,7 +40,7 @@ def _factors(length: int) -> tuple[int, ...]:
 
     @cache
     def least(n: int) -> tuple[int, tuple[int, ...]]:
-        found = (n, (n,))
+        found = (_own_steps(n), (n,))
         for r in range(2, math.isqrt(n) + 1):
             if n % r == 0:
                 for first in (r, n // r):
@@ -52,7 +54,28 @@ def _factors(length: int) -> tuple[int, ...]:
 def _least(length: int) -> int:
     """The steps of a transform of ``length`` elements, for each of them."""
     factors = _factors(length)
-    return sum(factors) + STAGE * (len(factors) - 1)
+    return sum(map(_own_steps, factors)) + STAGE * (len(factors) - 1)
+
+
+def _own_steps(length: int) -> int:
+    """The steps of a transform that is not done by factors, for each element."""
+    return _steps_of_convolution(length) if _is_convolved(length) else length
+
+
+@cache
+def _is_convolved(length: int) -> bool:
+    """Whether the transform of so many elements is a convolution: of a prime, where that is less than a step for each."""
+    is_prime = all(length % r for r in range(2, math.isqrt(length) + 1))
+    return length > 4 * STAGE and is_prime and _steps_of_convolution(length) < length
+
+
+def _steps_of_convolution(length: int) -> int:
+    return 3 * _least(_convolved_length(length)) + 4 * STAGE
+
+
+def _convolved_length(length: int) -> int:
+    """A power of two that holds the results of a convolution, and the elements before them."""
+    return 1 << (2 * length - 2).bit_length()
 
 
 def _wave(part: Any, product: Any, period: Any, inverse: bool, dtype: Any) -> Expr:
@@ -102,6 +125,8 @@ def _transformed(x: Tensor, inverse: bool) -> Tensor:
 
 def _of_classes(x: Tensor, digits: int, count: Any, rest: int, inverse: bool) -> Tensor:
     """Transforms of ``count`` elements of ``x``, each ``rest`` after the one before; the results are axis ``digits``."""
+    if _is_convolved(constant(count) or 0):
+        return _of_large_primes(x, digits, count, rest, inverse)
     weight = _weights(count, inverse, x.dtype)
     part, j = reduce_axis((0, x.shape[0]), "part"), reduce_axis((0, count), "j")
 
@@ -112,6 +137,66 @@ def _of_classes(x: Tensor, digits: int, count: Any, rest: int, inverse: bool) ->
 
     shape = (2, *x.shape[1:digits], count, *x.shape[digits:-1], *([rest] if rest > 1 else []))
     return compute(shape, value, name="dft_classes")
+
+
+def _of_large_primes(x: Tensor, digits: int, count: int, rest: int, inverse: bool) -> Tensor:
+    """As :func:`_of_classes`, by convolutions along a last axis of the elements of a class."""
+    classes = (*x.shape[:-1], *([rest] if rest > 1 else []), count)
+
+    def element(*i: Any) -> Expr:
+        return x(*i[:-2], i[-1] * rest + i[-2]) if rest > 1 else x(*i)
+
+    made = _convolved(compute(classes, element, name="dft_class"), inverse)
+    shape = (*made.shape[:digits], count, *made.shape[digits:-1])
+    return compute(shape, lambda *i: made(*i[:digits], *i[digits + 1 :], i[digits]), name="dft_classes")
+
+
+def _convolved(x: Tensor, inverse: bool) -> Tensor:
+    """The transforms along the last axis of ``x`` (parts, …, n), by Bluestein's formula: with w(j) the root of unity of 2 n to
+    the power j², the result k is w(k) times the sum over j of x(j) w(j) / w(k - j), as 2 j k = j² + k² - (k - j)²."""
+    length, kind = integer(x.shape[-1], "a length"), x.dtype
+    whole = _convolved_length(length)
+
+    def wave(part: Any, j: Any) -> Expr:
+        return _wave(part, cast("int64", j) * cast("int64", j), 2 * length, inverse, kind)
+
+    waves = compute((2, length), wave, name="dft_chirp")
+
+    def given(part: Any, *i: Any) -> Expr:
+        parts = [x(n, *i) for n in range(integer(x.shape[0], "the number of parts"))]
+        return if_then_else(
+            i[-1] < length, _product_part(part, parts, [waves(n, i[-1]) for n in (0, 1)]), const(0, kind)
+        )
+
+    def chirp(part: Any, j: Any) -> Expr:
+        distance = if_then_else(j < length, j, whole - j)
+        value = waves(part, distance)
+        return if_then_else(distance < length, if_then_else(part == 0, value, -value), const(0, kind))
+
+    shape = (2, *x.shape[1:-1], whole)
+    one = _transformed(compute(shape, given, name="dft_chirped"), inverse=False)
+    other = _transformed(compute((2, whole), chirp, name="dft_chirps"), inverse=False)
+    sizes = other.shape[1:]
+
+    def multiplied(part: Any, *i: Any) -> Expr:
+        at = _digits(i[-1], sizes)
+        return _product_part(part, [one(n, *i[:-1], *at) for n in (0, 1)], [other(n, *at) for n in (0, 1)])
+
+    back = _transformed(compute(shape, multiplied, name="dft_spectrum"), inverse=True)
+
+    def result(part: Any, *i: Any) -> Expr:
+        parts = [back(n, *i[:-1], *_digits(i[-1], back.shape[x.ndim - 1 :])) for n in (0, 1)]
+        return _product_part(part, parts, [waves(n, i[-1]) for n in (0, 1)]) * const(1 / whole, kind)
+
+    return compute((2, *x.shape[1:]), result, name="dft_convolved")
+
+
+def _product_part(part: Any, one: Sequence[Expr], other: Sequence[Expr]) -> Expr:
+    """A part of the product of two complex numbers; ``one`` has the real part alone if it is real."""
+    if len(one) == 1:
+        return one[0] * if_then_else(part == 0, other[0], other[1])
+    real = one[0] * other[0] - one[1] * other[1]
+    return if_then_else(part == 0, real, one[0] * other[1] + one[1] * other[0])
 
 
 def _rotated(x: Tensor, digits: int, length: int, inverse: bool) -> Tensor:
@@ -162,8 +247,8 @@ def _numpy_dft(re_data: Any, im_data: Any, inverse: bool = False) -> Any:
 def dft(re_data: Tensor, im_data: Tensor, inverse: bool = False) -> list[Tensor]:
     """The Fourier transform along the last axis of complex numbers, given and taken as real and imaginary parts.
 
-    The inverse is divided by the number of elements. The steps for an element are about the sum of the factors of n, or n where n
-    is prime or not known.
+    The inverse is divided by the number of elements. The steps for an element are about the sum of the factors of n; some hundreds
+    where n has large prime factors; n where n is not known.
 
     >>> from tir import ops, te
     >>> real, imaginary = ops.dft(te.placeholder((2, 6), name="re"), te.placeholder((2, 6), name="im"))
@@ -264,18 +349,7 @@ def stft(
     scale = const(1 / math.sqrt(length) if normalized else 1.0, kind)
     shape = (data.shape[0], length // 2 + 1 if onesided else length, frames, 2)
     if wide <= 2 * _least(length):
-        weights = compute(
-            (wide, 2, shape[1]),
-            lambda k, p, f: window[k] * scale * _wave(p, f * (k + before), length, False, kind),
-            name="stft_weights",
-        )
-        k = reduce_axis((0, wide), "k")
-
-        def product(batch: Any, frame: Any, part: Any, frequency: Any) -> Expr:
-            return sum_(data[batch, frame * hop + before + k] * weights[k, part, frequency], axis=k)
-
-        spectra = compute((shape[0], frames, 2, shape[1]), product, name="stft_spectra")
-        return compute(shape, lambda b, f, t, part: spectra[b, t, part, f], name="stft")
+        return _product(data, window, length, shape, hop, before, scale)
 
     def element(_: Any, batch: Any, frame: Any, j: Any) -> Expr:
         inside = all_(j >= before, j < before + wide)
@@ -284,3 +358,32 @@ def stft(
     made = _transformed(compute((1, data.shape[0], frames, length), element, name="stft_parts"), inverse=False)
     sizes = made.shape[3:]
     return compute(shape, lambda b, f, t, part: made(part, b, t, *_digits(f, sizes)), name="stft")
+
+
+def _product(
+    data: Tensor, window: Tensor, length: int, shape: Sequence[Any], hop: int, before: int, scale: Expr
+) -> Tensor:
+    """The short-time transform as a product with ``length`` numbers: the real parts up to half of the frequencies, and the
+    imaginary parts between 0 and half. Those above half are the conjugates of those below, as the elements are real."""
+    half, kind = length // 2, data.dtype
+
+    def weight(k: Any, n: Any) -> Expr:
+        part, frequency = cast("int32", n > half), if_then_else(n > half, n - half, n)
+        return window[k] * scale * _wave(part, frequency * (k + before), length, False, kind)
+
+    weights = compute((window.shape[0], length), weight, name="stft_weights")
+    k = reduce_axis((0, window.shape[0]), "k")
+
+    def product(batch: Any, frame: Any, n: Any) -> Expr:
+        return sum_(data[batch, frame * hop + before + k] * weights[k, n], axis=k)
+
+    spectra = compute((shape[0], shape[2], length), product, name="stft_spectra")
+
+    def element(batch: Any, frequency: Any, frame: Any, part: Any) -> Expr:
+        below = if_then_else(frequency > half, length - frequency, frequency)
+        is_real = any_(below == 0, below * 2 == length)
+        sine = if_then_else(is_real, const(0, kind), spectra[batch, frame, if_then_else(is_real, 0, half + below)])
+        imaginary = if_then_else(frequency > half, -sine, sine)
+        return if_then_else(part == 0, spectra[batch, frame, below], imaginary)
+
+    return compute(shape, element, name="stft")

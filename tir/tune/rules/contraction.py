@@ -112,6 +112,10 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
+    if (
+        found.lane.size * 2 <= lanes or not found.is_packable
+    ):  # half of a padded vector would be empty, or none can be padded
+        lanes = min(lanes, found.lane.size)
     made = [Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
     return [lambda t=t: t.apply(sch.copy()) for t in ordered]

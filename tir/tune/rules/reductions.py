@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Axis, Nest, extent_of, kinds_under
 from ..space import Env, choose, rule
@@ -26,7 +28,9 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest.reduction is None or nest.block.init is None:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif along is not None and along.size >= lanes and walks(nest, along):
-        (_along_streamed_result if _streams(nest) else _along_result)(made, nest, along, env)
+        outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
+        strip = (_along_streamed_result if _streams(nest) else along_result)(made, nest, along, outer, env)
+        share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and row.size >= 2 * lanes and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
     else:
@@ -56,16 +60,14 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
     return loops[: (kept + [False]).index(False)]
 
 
-def _along_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
-    """Some vectors of the result in registers, over the whole reduction."""
+def along_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
+    """Some vectors of the result in registers, over the whole reduction. Returns their loop, the innermost in ``outer``."""
     lanes = env.lanes(nest.width)
-    outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
     inner = [a.loop for a in nest.reduce]
     copies = [sch.cache_write(nest.name, n, "local") for n in range(len(nest.block.writes))]
     vectors = min(UNROLL, along.size // lanes)
     strip, middle, lane = sch.split(along.loop, [None, vectors, lanes])
     sch.reorder(*outer, strip, *inner, middle, lane)
-    share_out_after = [*outer, strip]
     for copy in copies:
         sch.reverse_compute_at(copy, strip, preserve_unit_loops=True)
         vectorize(sch, sch.get_loops(copy)[-1], vectors * lanes, lanes, vectors)
@@ -74,13 +76,13 @@ def _along_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
         *_, middle, lane = sch.get_loops(each)
         sch.vectorize(lane)
         sch.unroll(middle)
-    share_out(sch, share_out_after, nest.runs * nest.work, env)
+    return strip
 
 
-def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
-    """A strip of the result in the L1 cache; several rows of the operands are added to it at a time."""
+def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
+    """A strip of the result in the L1 cache; several rows of the operands are added to it at a time. Returns the loop of
+    strips."""
     lanes = env.lanes(nest.width)
-    outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
     *rows, row = nest.reduce
     together = next((t for t in TOGETHER if row.size % t == 0 and row.extent is not None), 1)
     width = min(WIDE, -(-along.size // env.threads), along.size)
@@ -92,7 +94,7 @@ def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, env: Env) -> 
     sch.vectorize(lane)
     sch.unroll(step)
     sch.vectorize(sch.get_loops(init)[-1])
-    share_out(sch, [*outer, strip], nest.runs * nest.work, env)
+    return strip
 
 
 def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:

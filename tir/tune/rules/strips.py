@@ -1,11 +1,15 @@
-"""Stencils in stages, such as a blur along both axes: strips of rows, each stage computed for a strip while that is in the
-cache."""
+"""Stencils in stages, such as a blur along both axes or a window over what is padded: strips of rows, each stage computed
+for a strip while that is in the cache."""
 
 from __future__ import annotations
 
-from ...schedule import Schedule
+from collections.abc import Sequence
+
+from ...schedule import LoopRV, Schedule
 from ..nest import Axis, Nest, volume
 from ..space import Env, choose, rule
+from .contraction import Contraction
+from .reductions import along_result, walks
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, stream, vectorize
 
@@ -17,25 +21,56 @@ LEAST = 8  # rows of a strip: of fewer, too many are computed twice
 def strips(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Compute the stages before a block of rows in strips of its rows, if it reads neighbours of theirs."""
     nest = Nest.of(sch, block)
-    if nest is None or nest.reduce or len(nest.spatial) < 2 or nest.contiguous() is not nest.axes[-1]:
+    if nest is None or len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
         return []
-    row = nest.axes[-2]
     stages = stages_of(sch, nest)
-    if not stages or row.extent is None or not all(_is_like(stage, nest) for stage in stages):
+    if not stages or not all(_is_like(stage, nest) for stage in stages):
+        return []
+    return (_window if nest.reduce else _elementwise)(sch, nest, stages, env)
+
+
+def _elementwise(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> list[Schedule]:
+    row = nest.axes[-2]
+    if row.extent is None:
         return []
     made = sch.copy()
-    heights = list(dict.fromkeys(_even(row.size, most) for most in HEIGHTS))
-    height = choose(made, heights, [1 + 0.1 * n for n in range(len(heights))])
-    strip, _ = made.split(row.loop, [None, height])
-    for stage in reversed(stages):
-        made.compute_at(stage.name, strip, preserve_unit_loops=True)
-    for each in (*stages, nest):
-        lanes = env.lanes(each.width)
-        vectorize(made, made.get_loops(each.name)[-1], each.axes[-1].size, lanes, UNROLL)
-    around = [a.loop for a in nest.axes[:-2]]
-    share_out(made, [*around, strip], sum(s.runs * s.work for s in (nest, *stages)), env)
+    strip, _ = _split(made, row)
+    vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
+    _finish(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
     stream(made, nest)
     return [made]
+
+
+def _window(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> list[Schedule]:
+    """A sum over a window, such as a depthwise convolution: strips of the outermost rows that are used more than once."""
+    *outer, along = nest.spatial
+    row = next((a for a, b in zip(outer, stages[-1].axes) if a.extent is not None and a.size < b.size), None)
+    is_sum = nest.reduction is not None and nest.block.init is not None and Contraction.of(nest) is None
+    if row is None or not is_sum or along.size < env.lanes(nest.width) or not walks(nest, along):
+        return []
+    made = sch.copy()
+    strip, inner = _split(made, row)
+    at = outer.index(row)
+    around = [*(a.loop for a in outer[:at]), strip]
+    along_result(made, nest, along, [*around, inner, *(a.loop for a in outer[at + 1 :])], env)
+    _finish(made, nest, stages, around, env)
+    return [made]
+
+
+def _split(sch: Schedule, row: Axis) -> list[LoopRV]:
+    """The loop of strips of ``row``, and that of the rows of each."""
+    heights = list(dict.fromkeys(_even(row.size, most) for most in HEIGHTS))
+    height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
+    return sch.split(row.loop, [None, height])
+
+
+def _finish(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[LoopRV], env: Env) -> None:
+    """Compute the stages, as vectors, for each strip (the last loop of ``around``), and share strips out."""
+    for stage in reversed(stages):
+        sch.compute_at(stage.name, around[-1], preserve_unit_loops=True)
+    for stage in stages:
+        vectorize(sch, sch.get_loops(stage.name)[-1], stage.axes[-1].size, env.lanes(stage.width), UNROLL)
+    share_out(sch, around, sum(s.runs * s.work for s in (nest, *stages)), env)
 
 
 def _even(rows: int, most: int) -> int:
@@ -46,9 +81,10 @@ def _even(rows: int, most: int) -> int:
 
 def _is_like(stage: Nest, nest: Nest) -> bool:
     """Whether a stage is elementwise, of rows as those of ``nest`` with a few more around them."""
-    if stage.reduce or len(stage.axes) != len(nest.axes) or stage.contiguous() is not stage.axes[-1]:
+    results = nest.spatial
+    if stage.reduce or len(stage.axes) != len(results) or stage.contiguous() is not stage.axes[-1]:
         return False
-    return all(_near(a, b) for a, b in zip(stage.axes, nest.axes)) and volume(stage.axes) < 2 * volume(nest.axes)
+    return all(_near(a, b) for a, b in zip(stage.axes, results)) and volume(stage.axes) < 2 * volume(results)
 
 
 def _near(one: Axis, other: Axis) -> bool:

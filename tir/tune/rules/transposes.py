@@ -14,6 +14,7 @@ from ..space import Env, Fork, block_names, rule
 from .spatial import share_out, vectorize
 
 SIDE = 16  # of a tile: a vector of float32 each way
+LINES = 64  # rows of a strip whose groups are stored side by side
 GROUP = (4, 3, 2, 1)  # neighbouring tiles along both axes, best first: their rows share pages and cache lines
 
 
@@ -23,22 +24,32 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or len(nest.spatial) < len(nest.axes) or len(nest.stores) != 1:
         return []
-    across = _across(nest)
-    if across is None or any(a.extent is None or a.size < SIDE for a in across):
+    contiguous = nest.contiguous()
+    stored = contiguous and _stored(nest, contiguous)
+    along = stored and _along(nest, stored)
+    if stored is None or along is None or any(a.extent is None or a.size < SIDE for a in (stored, along)):
         return []
+    if stored is not contiguous:
+        return [partial(_interleaved, sch.copy(), nest, stored, along, env)]
     ways = (_turned, _tiled) if _is_copy(nest) and env.vector_bits >= 512 else (_tiled,)
-    return [partial(way, sch.copy(), nest, *across, env) for way in ways]
+    return [partial(way, sch.copy(), nest, stored, along, env) for way in ways]
 
 
-def _across(nest: Nest) -> tuple[Axis, Axis] | None:
-    """The axis along which a block stores, and the other one, along which a load lies in memory; None if all is along one."""
-    stored = nest.contiguous()
-    if stored is None:
-        return None
+def _stored(nest: Nest, contiguous: Axis) -> Axis | None:
+    """The axis along which a block stores: the contiguous one, or the next where that is short, such as the parts of complex
+    numbers."""
+    if contiguous.extent is None or contiguous.size >= SIDE:
+        return contiguous
+    store = nest.stores[0]
+    return next((a for a in nest.spatial if a.size > 1 and store.stride(a.var) == contiguous.size), contiguous)
+
+
+def _along(nest: Nest, stored: Axis) -> Axis | None:
+    """The axis other than ``stored`` along which a load lies in memory; None if all is along one."""
     for load in nest.loads:
         along = next((a for a in nest.spatial if load.stride(a.var) == 1), None)
         if along is not None and along is not stored and load.stride(stored.var) != 0:
-            return stored, along
+            return along
     return None
 
 
@@ -100,4 +111,16 @@ def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Sc
     sch.reorder(*outer, io, jo, ii, ji)
     sch.vectorize(ji)
     share_out(sch, [*outer, io, jo], nest.runs * nest.work, env)
+    return sch
+
+
+def _interleaved(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
+    """Groups of few elements that are stored side by side, in tiles of which the loaded lines stay in the L1 cache."""
+    inner = [a for a in nest.by_stride(nest.axes) if a not in (stored, along)]
+    group = inner.pop()
+    outer = [a.loop for a in inner]
+    strip, row = sch.split(stored.loop, [None, LINES])
+    sch.reorder(*outer, strip, along.loop, row, group.loop)
+    sch.unroll(group.loop)
+    share_out(sch, [*outer, strip], nest.runs * nest.work, env)
     return sch
