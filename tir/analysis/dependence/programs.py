@@ -13,9 +13,8 @@ from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, 
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, walk
-from ..contents import MembersBy, has_blocks, kept_members
+from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
-from ..structure import path_to
 from .delinearize import split_fused_loops
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare, is_equal, same_order
@@ -358,7 +357,7 @@ def _used_outside(body: Any, part: Any) -> set[Any]:
     """Pointers of the buffers that statements of ``body`` outside of ``part`` access."""
     if part is body:
         return set()
-    around = {id(node) for node in path_to(body, part)}
+    around = {id(node) for node in path_to(body, part)[:-1]}
     found = set()
     for node in walk(body, enter=lambda n: n is not part):
         if isinstance(node, Var):

@@ -20,7 +20,7 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
 from ...visit import nodes_of
-from ..structure import path_to
+from ..contents import path_to
 from .statements import Access, Loop, Statement
 
 
@@ -257,7 +257,7 @@ class Context:
 
     def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
-        for node in path_to(self.func.body, self.stmt):
+        for node in path_to(self.func.body, self.stmt)[:-1]:
             if isinstance(node, For):
                 _try(formula.within, node.loop_var, node.min, node.extent)
             elif isinstance(node, BlockRealize):
