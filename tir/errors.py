@@ -203,6 +203,10 @@ class Unproved(ScheduleError):
     """A step refused because its rule could be neither proved nor refuted; it may be legal."""
 
 
+class InternalError(ScheduleError):
+    """A step that was not taken because this package failed in it: whether it is legal is not known."""
+
+
 def describe(part: Any) -> str:
     """The name a person knows a thing by: a loop's or block's name, else its text."""
     from .stmt import Block, BlockRealize, For

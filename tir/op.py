@@ -310,6 +310,7 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
         2: Pointer("r", offset=3, size=4, each_thread=True),
     },
     "ptx_cp_async_bulk": {0: "w", 2: "r"},
+    "atomic_add": {0: Pointer("rw", bytes=1)},  # within one element, whatever its type
     "ptx_ldmatrix": {3: Pointer("w", offset=4), 5: Pointer("r", offset=6, bytes=16)},
     "ptx_mma": {6: Pointer("r", offset=7), 8: Pointer("r", offset=9), 10: Pointer("rw", offset=11)},
     "mma_store": {2: Pointer("w", rows=(0,), columns=(1,), stride=5), 3: Pointer("r", offset=4)},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tir
 from tests.prim_checks import same, schedule
+from tir.script import parse
 
 PROGRAM = """
 @T.prim_func
@@ -88,3 +91,61 @@ def test_a_swizzle_of_more_bits_than_sets_take(read, legal):
     """Where all accesses of a buffer have one swizzle, it is no more than another name for each element."""
     sch = schedule(SWIZZLED.format(read=read))
     assert bool(sch.can.parallel(sch.get_loops("B")[1])) == legal
+
+
+def written_at(index: str) -> tir.PrimFunc:
+    return parse(f"""
+@T.prim_func
+def f(A: T.Buffer((256,), "int32"), B: T.Buffer((512,), "int32")):
+    for i, j in T.grid(4, 64):
+        with T.block("B"):
+            v = T.axis.spatial(256, i * 64 + j)
+            B[{index}] = A[v]
+""")
+
+
+@pytest.mark.parametrize("loop", ["i", "j"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "v & 63",
+        "v & 48",
+        "(v & 31) + 64 * (v // 32 & 3)",
+        "v | 63",
+        "v ^ 255",
+        "255 - v & 127",
+        "(v & 85) * 2 + (v & 170)",
+        "v >> 2",
+    ],
+)
+def test_a_constant_operand_of_many_bits_is_exact(index, loop):
+    func = written_at(index)
+    v = np.arange(256).reshape(4, 64)
+    rows = np.broadcast_to(eval(index, {"v": v}), v.shape)
+    runs = rows if loop == "i" else rows.T
+    clash = any(set(a) & set(b) for n, a in enumerate(runs.tolist()) for b in runs[:n].tolist())
+    assert bool(tir.Schedule(func).can.parallel(loop)) is not clash
+
+
+TILE = """
+@T.prim_func
+def f(A: T.Buffer((64, 64), "int32"), B: T.Buffer((64, 64), "int32")):
+    S = T.alloc_buffer((64, 64), "int32")
+    for i, j in T.grid(64, 64):
+        with T.block("S"):
+            v, w = T.axis.remap("SS", [i, j])
+            S[v, INDEX] = A[v, w]
+    for k, l in T.grid(64, 64):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [k, l])
+            B[v, w] = S[v, INDEX]
+"""
+
+
+@pytest.mark.parametrize("index", ["((w ^ v % 8) ^ v // 8 % 8) ^ v % 4 * 8", "w ^ v % 8 * 8", "w ^ v * 3 % 64"])
+def test_swizzles_need_few_operations_of_exact_sets(index, monkeypatch):
+    monkeypatch.setattr("tir.poly.relation.MOST_OPERATIONS", 20_000)
+    sch = tir.Schedule(parse(TILE.replace("INDEX", index)))
+    sch.reorder("j", "i")
+    if "3" not in index:  # sets of the reader's elements need the digits of a column
+        sch.compute_at("S", sch.split("k", [8, 8])[0])

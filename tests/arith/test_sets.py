@@ -119,6 +119,18 @@ def test_operations_on_bits(name, meaning):
     assert satisfying(EQ(call(name, I, const(5)), const(5))) == {x for x in range(8) if meaning(x, 5) == 5}
 
 
+@pytest.mark.parametrize("mask", [0, 6, 5, 255])
+def test_operations_on_bits_of_a_negative_number(mask):
+    for name, meaning in (("bitwise_and", int.__and__), ("bitwise_or", int.__or__), ("bitwise_xor", int.__xor__)):
+        held = EQ(call(name, I - 4, const(mask)), const(meaning(-3, mask)))
+        assert satisfying(held) == {x for x in range(8) if meaning(x - 4, mask) == meaning(-3, mask)}
+
+
+def test_shifts_by_a_constant():
+    assert satisfying(EQ(call("shift_left", I - 4, const(1)), const(-6))) == {1}
+    assert satisfying(EQ(call("shift_right", I - 4, const(1)), const(-2))) == {0, 1}
+
+
 @pytest.mark.parametrize(
     ("condition", "points"),
     [
@@ -135,7 +147,13 @@ def test_the_opposite_of_what_is_no_comparison(condition, points):
 
 @pytest.mark.parametrize(
     "e",
-    [call("shift_left", I, const(1)), call("shift_right", I, const(1)), call("bitwise_not", I), call("popcount", I)],
+    [
+        call("shift_left", I, J),
+        call("shift_right", I, J),
+        call("shift_left", I, const(30)),
+        call("bitwise_not", I),
+        call("popcount", I),
+    ],
     ids=repr,
 )
 def test_other_calls_are_no_operations_on_bits(e):

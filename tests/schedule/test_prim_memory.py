@@ -137,6 +137,45 @@ def test_set_dtype_refusals() -> None:
     refused(lambda: sch.unsafe_set_dtype("B", 0, "float32x4"), "one an element, not float32x4")
 
 
+EXTERN = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+    with T.block("E"):
+        T.reads(B[0:8])
+        T.writes(C[0:8])
+        {}
+"""
+COPIES = ["C.data, B.data", 'C.access_ptr("w"), B.access_ptr("r")', "T.address_of(C[0]), T.address_of(B[0])"]
+
+
+@pytest.mark.parametrize("pointers", COPIES)
+def test_memory_that_a_call_has_the_address_of_keeps_its_type_and_layout(pointers) -> None:
+    call = f'T.evaluate(T.call_extern("void", "memcpy", {pointers}, T.uint64(32)))'
+    sch = schedule(EXTERN.format(call))
+    refused(
+        lambda: sch.unsafe_set_dtype("B", 0, "float16"), "has the address of memory of B, and expects float32 there"
+    )
+    refused(
+        lambda: sch.transform_layout("B", "B", lambda i: 7 - i),
+        "of B around" if "address" in pointers else "by its pointer",
+    )
+
+
+def test_addresses_of_single_elements_follow() -> None:
+    lines = "T.evaluate(T.prefetch(T.address_of(B[1]), 0, 3, 1))\n        C[0] = T.atomic_add(T.address_of(B[1]), A[0], dtype='float32')"
+    sch = schedule(EXTERN.format(lines).replace("T.reads(B[0:8])\n        T.writes(C[0:8])", "pass"))
+    sch.transform_layout("B", "B", lambda i: 7 - i)
+    assert "T.address_of(B[6])" in sch.script() and "T.address_of(B[1])" not in sch.script()
+    sch = schedule(EXTERN.format(lines.split("\n")[0]))
+    sch.unsafe_set_dtype("B", 0, "float16")
+    assert "T.prefetch(B[1])" in sch.script() or "T.address_of(B[1])" in sch.script()
+
+
 def test_axis_separator() -> None:
     sch = schedule(TWO)
     sch.set_axis_separator("B", ("write", 0), [1])

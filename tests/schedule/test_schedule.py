@@ -9,6 +9,7 @@ import pytest
 
 import tir
 from tir.analysis.index import LoopRef, index_of
+from tir.errors import InternalError
 from tir.schedule import State, Trace
 from tir.schedule.handles import ExprRV
 from tir.schedule.primitive import PRIMITIVES, primitive
@@ -233,6 +234,10 @@ def test_a_primitive_from_outside(sch):
         before = sch.mod
         with pytest.raises(tir.ScheduleError, match="a fault inside broken, not in your program"):
             sch.broken("B.i")
+        for ask in (lambda: sch.can.broken("B.i"), sch.can.broken):  # neither yes nor no
+            with pytest.raises(InternalError, match="a fault inside broken, not in your program"):
+                ask()
+        assert any("a fault inside broken" in offer.reason for offer in sch.can("B.i"))
         assert sch.mod is before
     finally:
         PRIMITIVES.pop("hint", None)

@@ -103,3 +103,8 @@ def test_a_text_that_gives_other_code_is_not_taken():
     space: dict = {"other": other}
     with pytest.raises(tir.ParseError, match="not available"):
         exec("".join([other[:-3], "2)\n"]), space)
+
+
+def test_a_lambda_is_no_program():
+    with pytest.raises(tir.ParseError, match="a lambda is one expression.*\n.*`def`"):
+        tir.script.tir.prim_func(lambda A: A)

@@ -167,3 +167,21 @@ def test_a_place_that_cannot_see_the_consumer_is_refused():
     with pytest.raises(tir.ScheduleError, match=r"s\[B\].compute_at\(s\[D\], i\)") as caught:
         tvm.lower(s, [A, D])
     assert "its consumers are C" in str(caught.value) and "C.i, C.j" in str(caught.value)
+
+
+def test_a_constant_that_its_type_does_not_hold():
+    refused(lambda: te.const(300, "int8"), "constant 300 does not fit int8 (-128 to 127)", __file__)
+    A = te.placeholder((4,), "int8", name="A")
+    refused(
+        lambda: te.compute((4,), lambda i: A[i] + te.const(300, "int8")), "constant 300 does not fit int8", __file__
+    )
+
+
+def test_a_pragma_of_a_value_that_means_nothing():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].pragma(B.op.axis[0], "auto_unroll_max_step", "many")
+    refused(
+        lambda: tvm.lower(s, [A, B]), "s[B].pragma(i, 'auto_unroll_max_step', 'many')", __file__, "a number of steps"
+    )

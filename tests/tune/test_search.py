@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -206,6 +208,54 @@ def test_the_database_counts_and_the_search_goes_on(tmp_path):
     assert [t.origin for t in tuned(trials=5, db=db, fresh=True).trials][0] == "default"
 
 
+class Noisy(Computed):
+    """As ``Computed``, but the times of each batch have noise of their own; its process is killed at the batch ``last``."""
+
+    def __init__(self, begin=0, last=1000):
+        super().__init__()
+        self.calls, self.last = begin, last
+
+    def measure(self, problem, jobs, best=math.inf):
+        if self.calls == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        noise = random.Random(self.calls)
+        self.calls += 1
+        found = [(m, m.seconds * noise.uniform(1.0, 1.3)) for m in super().measure(problem, jobs)]
+        return [replace(m, seconds=seconds, times=(seconds,)) for m, seconds in found]
+
+    def confirm(self, problem, jobs):
+        return self.measure(problem, jobs)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_is_replayed_without_measuring(tmp_path, fresh):
+    db = tmp_path / "tune.db"
+    tuned(db=db, seed=1, trials=6, runner=Noisy())
+    first = tuned(db=db, seed=3, trials=20, runner=Noisy(), patience=9, fresh=fresh)
+    tuned(db=db, seed=2, trials=24, runner=Noisy())
+    again = Noisy()
+    second = tuned(db=db, seed=0, trials=20, runner=again, patience=9, replay=first.run)
+    assert again.calls == 0 and told(second) == told(first)
+    assert [t.origin for t in second.trials].count("record") == (0 if fresh else 6)
+    with Records(db) as records:
+        records.prune()
+    with pytest.raises(tir.TirError, match="no run 2 to replay; there is none"):
+        tuned(db=db, replay=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process that is killed is made by fork")
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_run_that_was_killed_is_the_same_once_it_goes_on(tmp_path, batches):
+    options = {"db": tmp_path / "tune.db", "trials": 40, "patience": 9}
+    child = os.fork()
+    if not child:
+        tuned(seed=3, runner=Noisy(last=batches), **options)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    resumed = tuned(replay=1, runner=Noisy(begin=batches), **options)
+    assert told(resumed) == told(tuned(seed=3, runner=Noisy(), **{**options, "db": None}))
+
+
 def test_the_database_is_found_under_other_names(tmp_path):
     db = tmp_path / "tune.db"
     best = tuned(db=db, patience=6)
@@ -285,6 +335,7 @@ def test_the_table_and_the_pictures_show_themselves():
     assert len(repr(result.trials).splitlines()) == 11 and "default" in repr(result.trials[:1])
     ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
     assert "<svg" in result.plot().svg and "def schedule(sch" in result.script
+    assert "currentColor" in result.plot().svg and "black" not in result.plot().svg, "text is legible on dark pages"
 
 
 def test_the_roofline_shows_where_the_best_schedule_stands(monkeypatch):

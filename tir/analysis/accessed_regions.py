@@ -37,7 +37,7 @@ def region_in(
             if region.buffer is buffer:
                 box = tuple(substitute(r, values) for r in region.region)
                 found.append(relax(box, loops, predicate=condition) or buffer.full_region().region)
-    return None if not found else found[0] if len(found) == 1 else union(found)
+    return union(found) if found else None
 
 
 def explicit_regions(block: Block, side: str) -> list[BufferRegion]:

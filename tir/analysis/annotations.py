@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..expr import IntImm
 from ..names import resembling
 from ..stmt import Block
 
@@ -23,6 +27,56 @@ KNOWN = (
 )  # fmt: skip
 
 _MISSPELLED = 0.9  # the likeness of a slip of the pen: one letter in ten
+
+
+def _number(value: Any) -> int | None:
+    """The number that an annotation holds; None if it holds something else."""
+    if isinstance(value, IntImm):
+        return value.value
+    return value if isinstance(value, int) else None
+
+
+def _is_count(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and number >= 0 and not isinstance(value, bool)
+
+
+def _is_switch(value: Any) -> bool:
+    return _number(value) in (0, 1)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_count, cast("tuple[Any, ...]", value)))
+
+
+def _is_alignments(value: Any) -> bool:
+    if not isinstance(value, tuple):
+        return False
+    return all(_is_counts(row) and len(row) == 4 for row in cast("tuple[Any, ...]", value))
+
+
+_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    UNROLL_STEPS: ("a number of steps from 0 on", _is_count),
+    UNROLL_EXPLICIT: ("True or False", _is_switch),
+    PARTITION_HINT: ("True or False", _is_switch),
+    **dict.fromkeys((*IMPORTS, STREAMED, STREAMED_LINES), ("a string", _is_text)),
+    DIM_ALIGN: ("what storage_align writes, lists of buffer, axis, factor and offset", _is_alignments),
+    SWIZZLE: ("what storage_swizzle writes, a list of numbers of buffers", _is_counts),
+}
+
+
+def expected_value(key: str, value: Any) -> str:
+    """What ``key`` is annotated with, if ``value`` is something else; empty if it is right, or any value is.
+
+    >>> expected_value("pragma_auto_unroll_max_step", "many"), expected_value("pragma_auto_unroll_max_step", 16)
+    ('a number of steps from 0 on', '')
+    """
+    what, fits = _VALUES.get(key.rpartition(".")[2], ("", lambda _: True))
+    return "" if fits(value) else what
 
 
 def asks_for_registers(block: Block) -> bool:

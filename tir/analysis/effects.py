@@ -194,6 +194,27 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     return found
 
 
+def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
+    """The accesses in ``stmt`` to the memory of ``buffer`` by what has its pointer or the address of an element; a prefetch
+    accesses none."""
+    found = (e for e in effects(stmt) if e.buffer.data is buffer.data and e.kind != PREFETCH)
+    return [e for e in found if isinstance(e.node, (Var, Call))]
+
+
+def asker_of(effect: Effect) -> Any:
+    """The call that has the address through which an access is made."""
+    return effect.node if effect.through is None else effect.through[0]
+
+
+def is_in_one_element(effect: Effect) -> bool:
+    """Whether the operator that has an address accesses nothing beyond the element there."""
+    if effect.through is None:
+        return False
+    call, position = effect.through
+    size = OPS[call.op].pointer(position).bytes if call.op in OPS else None
+    return size is not None and size <= effect.buffer.dtype.bytes
+
+
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
     """What executing a block reads before its body: its predicate and the values of its iterators, in terms of the
     loops around it."""

@@ -23,9 +23,10 @@ from ..function import PrimFunc
 from ..node import EMPTY, Memo
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import contains, free_vars, nodes_of, uses_var, walk
+from .contents import path_to
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
-from .structure import has_load, is_steered_by_memory, path_to, vars_in
+from .structure import has_load, is_steered_by_memory, vars_in
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -124,7 +125,7 @@ def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> froze
     """
     candidates: dict[Buffer, list[For]] = {}
     crossed: list[For] = [loop]
-    for item in reversed(path_to(func.body, loop)):
+    for item in reversed(path_to(func.body, loop)[:-1]):
         if isinstance(item, For):
             crossed.insert(0, item)
         elif isinstance(item, BlockRealize):

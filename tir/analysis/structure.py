@@ -337,22 +337,6 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
     return None
 
 
-def path_to(root: Any, target: Any) -> list[Any]:
-    """The statements from ``root`` down to, not including, ``target``."""
-    if root is target:
-        return []
-    stack: list[tuple[Any, tuple[Any, ...]]] = [(root, ())]
-    while stack:
-        item, above = stack.pop()
-        if item is target:
-            return list(above)
-        body = item.block if isinstance(item, BlockRealize) else item
-        for child in body.children():
-            if isinstance(child, Stmt):
-                stack.append((child, (*above, item)))
-    return []
-
-
 def first_line(stmt: Stmt | None) -> str:
     """The first line of a statement as printed."""
     return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")

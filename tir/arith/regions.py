@@ -379,8 +379,10 @@ def _shifted(form: Linear, by: int) -> Linear:
 
 def union(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) -> Box:
     """The smallest box containing all the ``regions`` (one or more, of equal rank)."""
-    ctx = analyzer or Analyzer()
     boxes = [tuple(r) for r in regions]
+    if len(boxes) == 1:
+        return boxes[0]
+    ctx = analyzer or Analyzer()
     out = list(boxes[0])
     for box in boxes[1:]:
         out = [_hull2(ctx, a, b, Min, Max) for a, b in zip(out, box)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..expr import Call, Expr
 from ..visit import rewrite, walk
@@ -35,10 +36,39 @@ def unswizzled(indices: Sequence[Expr], analyzer: Analyzer) -> Unswizzled | None
     >>> unswizzled([i, j ^ (i % 8)], ctx)
     Unswizzled(indices=(i, j), axis=1, period=8, rule=(1, 8, 0, 1, 8))
     """
-    found = [(n, c) for n, e in enumerate(indices) for c in walk(e) if isinstance(c, Call) and c.op == "bitwise_xor"]
-    if len(found) != 1:
-        return None
-    ((axis, call),) = found
+    found = _swizzles(indices)
+    return _without(indices, *found[0], analyzer) if len(found) == 1 else None
+
+
+def without_all(indices: Sequence[Expr], analyzer: Analyzer) -> tuple[tuple[Expr, ...], tuple[Any, ...]] | None:
+    """The indices before all of their swizzles, and the rules of these, last one first; None as for :func:`unswizzled`.
+
+    >>> from tir.buffer import Range
+    >>> from tir.expr import Var, const
+    >>> i, j = Var("i"), Var("j")
+    >>> ctx = Analyzer({i: Range(const(0), const(64)), j: Range(const(0), const(32))})
+    >>> without_all([i, (j ^ (i % 8)) ^ (i // 8 % 4)], ctx)[0]
+    (i, j)
+    """
+    rules: list[Any] = []
+    plain = tuple(indices)
+    while found := _swizzles(plain):
+        each = (_without(plain, axis, call, analyzer) for axis, call in found)
+        made = next((one for one in each if one is not None), None)
+        if made is None:
+            return None
+        plain = made.indices
+        rules.append(made.rule)
+    return plain, tuple(rules)
+
+
+def _swizzles(indices: Sequence[Expr]) -> list[tuple[int, Call]]:
+    """The operations XOR in the indices, each with the number of its index."""
+    return [(n, c) for n, e in enumerate(indices) for c in walk(e) if isinstance(c, Call) and c.op == "bitwise_xor"]
+
+
+def _without(indices: Sequence[Expr], axis: int, call: Call, analyzer: Analyzer) -> Unswizzled | None:
+    """The indices without one XOR, ``call`` in number ``axis``."""
     for t, w in (call.args, call.args[::-1]):
         least, most = analyzer.bound(w)
         if least is None or least < 0 or most is None:
@@ -62,12 +92,17 @@ def unswizzled(indices: Sequence[Expr], analyzer: Analyzer) -> Unswizzled | None
     return None
 
 
-def _digit(w: Expr, others: Sequence[tuple[int, Expr]], size: int, analyzer: Analyzer) -> tuple[int, int, int] | None:
-    """(number, divisor, size) of the index of which ``w`` is e // divisor % size."""
+def _digit(w: Expr, others: Sequence[tuple[int, Expr]], size: int, analyzer: Analyzer) -> tuple[int, ...] | None:
+    """(number, divisor, size) of the index of which ``w`` is e // divisor % size; of a multiple of such a digit by a power
+    of two, (number, divisor, size, power)."""
+    step, rest = analyzer.modular(w)
+    power = step & -step if rest == 0 and step else 1
     for n, e in others:
         for divisor in (1, 2, 4, 8):
             if analyzer.can_prove_equal(w, e // divisor % size):
                 return n, divisor, size
+            if 1 < power < size and analyzer.can_prove_equal(w, e // divisor % (size // power) * power):
+                return n, divisor, size, power
     return None
 
 

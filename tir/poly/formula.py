@@ -50,7 +50,7 @@ from .rows import Alternatives, Row, Sum, both, plus
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
-MOST_BITS = 6  # of the smaller operand
+MOST_BITS = 4  # of the smaller operand, if neither is a constant: sets of more can take seconds
 MOST_NESTED = 3  # operations on bits in one another: sets of more can take minutes
 
 
@@ -194,6 +194,10 @@ class Formula:
             found = self._bits(e)
             if found is not None:
                 return found
+        if isinstance(e, Call) and e.op in ("shift_left", "shift_right") and e.dtype.is_int:
+            found = self._shift(e)
+            if found is not None:
+                return found
         if isinstance(e, Cast) and e.dtype.is_int and (e.value.dtype.is_int or e.value.dtype.is_bool):
             return self._choice(e.value, IntImm(1), IntImm(0)) if e.value.dtype.is_bool else self.sum(e.value)
         raise _not_affine(e)
@@ -242,30 +246,63 @@ class Formula:
         return {name: 1}, 0
 
     def _bits(self, e: Call) -> Sum | None:
-        """x & y, x | y, x ^ y if one of the two is known to have few bits: one product of bits for each of them."""
+        """x & y, x | y, x ^ y if one of the two is a constant, or known to have few bits."""
         if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
             return None
-        count = min(self._bit_count(x) for x in e.args)
-        if count > MOST_BITS:
+        x, y = e.args if isinstance(e.args[1], IntImm) else e.args[::-1]
+        if isinstance(y, IntImm) and y.value >= 0:
+            common = self._masked(self.sum(x), y.value)
+        elif (count := min(self._bit_count(x), self._bit_count(y))) <= MOST_BITS:
+            common = self._common(self.sum(x), self.sum(y), count)
+        else:
             return None
-        a, b = self.sum(e.args[0]), self.sum(e.args[1])
-        common: Sum = {}, 0
+        if e.op == "bitwise_and":
+            return common
+        return plus(plus(self.sum(x), self.sum(y)), common, _BITWISE[e.op])
+
+    def _shift(self, e: Call) -> Sum | None:
+        """x << y and x >> y by a constant; the former if it is known to stay within its type."""
+        x, y = e.args
+        if not isinstance(y, IntImm) or y.value < 0:
+            return None
+        if e.op == "shift_right":
+            return self._quotient(self.sum(x), 2**y.value)
+        low, high = self._bounds(x)
+        if (
+            low is None
+            or high is None
+            or not e.dtype.min_value <= low << y.value <= high << y.value <= e.dtype.max_value
+        ):
+            return None
+        return plus(({}, 0), self.sum(x), 2**y.value)
+
+    def _common(self, a: Sum, b: Sum, count: int) -> Sum:
+        """a & b of so many bits: of two bits both are set where half their sum is 1."""
+        total: Sum = {}, 0
         for k in range(count):
-            # of two bits both are set where half their sum is 1
-            sum_of_bits = plus(self._bit(a, k), self._bit(b, k))
-            common = plus(common, self._quotient(sum_of_bits, 2), 2**k)
-        return common if e.op == "bitwise_and" else plus(plus(a, b), common, _BITWISE[e.op])
+            total = plus(total, self._quotient(plus(self._bit(a, k), self._bit(b, k)), 2), 2**k)
+        return total
+
+    def _masked(self, total: Sum, mask: int) -> Sum:
+        """``total & mask``: each run of bits of the mask is a digit."""
+        made: Sum = {}, 0
+        for run in re.finditer("1+", f"{mask:b}"[::-1]):
+            low, high = run.span()
+            digit = plus(self._quotient(total, 2**low), self._quotient(total, 2**high), -(2 ** (high - low)))
+            made = plus(made, digit, 2**low)
+        return made
 
     def _bit(self, total: Sum, k: int) -> Sum:
         return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
 
     def _bit_count(self, e: Expr) -> int:
         """Number of bits of a non-negative value; a large number if it is unknown."""
-        ctx = Analyzer(
-            {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
-        )
-        low, high = ctx.bound(e)
+        low, high = self._bounds(e)
         return 64 if low is None or high is None or low < 0 else high.bit_length()
+
+    def _bounds(self, e: Expr) -> tuple[int | None, int | None]:
+        known = {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
+        return Analyzer(known).bound(e)
 
     # ------------------------------------------------------------ conditions
 

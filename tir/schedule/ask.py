@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..display import NO, YES, Shown, html_table
-from ..errors import ScheduleError
+from ..errors import InternalError, ScheduleError
 from ..names import did_you_mean
 from .handles import BlockRV, LoopRV
 from .offers import Offers, offers, one_click
@@ -75,6 +75,8 @@ class Answer:
 class Asker:
     """``sch.can``: every primitive under its name, as a query; ``sch.can("i")`` asks about all that takes loop ``i``.
 
+    A query raises ``InternalError`` where this package fails in the step: that is neither yes nor no.
+
     Shown, it lists the loops and blocks, and what may be done to each without further choices.
 
     >>> import tir
@@ -134,7 +136,7 @@ class Asker:
         if len(missing) == 1 and step.kinds.get(missing[0], "").startswith("loop"):
             return self._survey(step, given, missing[0])
         step.bind(args, kwargs)
-        return Answer(self._try(step, given))
+        return Answer(_refusal(self._try(step, given)))
 
     def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
         try:
@@ -154,9 +156,16 @@ class Asker:
             ordered = {
                 p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given
             }
-            error = self._try(step, ordered)
+            error = _refusal(self._try(step, ordered))
             if error is None:
                 legal.append(at)
             else:
                 refused[at] = error.rule if isinstance(error, ScheduleError) else str(error)
         return Answer(None if legal else error or ScheduleError("the function has no loops"), legal, refused)
+
+
+def _refusal(error: Exception | None) -> Exception | None:
+    """Why a step would be refused. A fault of this package is no answer, and is raised."""
+    if isinstance(error, InternalError):
+        raise error
+    return error

@@ -28,14 +28,15 @@ A package outside this one adds primitives with the same decorator in a module n
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
 from .. import extension
 from ..analysis.index import BlockRef, LoopRef
-from ..errors import ScheduleError, TirError
+from ..errors import InternalError, ScheduleError, TirError
 from ..names import did_you_mean
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
@@ -193,16 +194,10 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
     Raises ``ScheduleError``, complete with the request and the place, when the step is refused.
     """
     working = _enter(state, given, step)
-    try:
+    with explained(step, given, working):
         plan = step.call_check(working, given)
         assert step.apply is not None
         outcome = step.apply(working, plan)
-    except ScheduleError as error:
-        raise explain(error, step, given, working) from error.__cause__
-    except TirError:
-        raise
-    except Exception as error:
-        raise _internal(error, step, given) from error
     new, result = outcome if isinstance(outcome, tuple) else (outcome, None)
     new = new.note_losses(working)
     return _leave(new, state, working), result, plan
@@ -211,14 +206,8 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
 def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
     """Run only the check; returns the plan, raises as :func:`run` does."""
     working = _enter(state, given, step)
-    try:
+    with explained(step, given, working):
         return step.call_check(working, given)
-    except ScheduleError as error:
-        raise explain(error, step, given, working) from error.__cause__
-    except TirError:
-        raise
-    except Exception as error:
-        raise _internal(error, step, given) from error
 
 
 def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
@@ -239,22 +228,22 @@ def _leave(state: State, before: State, working: State) -> State:
     return state.replaced(func_name=func, primitive_name="", past="", step=before.step + 1)
 
 
-def explain(error: ScheduleError, step: Primitive, given: Mapping[str, Any], state: State) -> ScheduleError:
-    """The error with the request as the user wrote it, and the function."""
-    if not error.request:
-        error.request = request_text(step, given)
-    if error.func is None and error.nodes:
-        error.func = state.func
-    return error.with_traceback(None)
-
-
-def _internal(error: Exception, step: Primitive, given: Mapping[str, Any]) -> ScheduleError:
-    made = ScheduleError(
-        f"a fault inside {step.name}, not in your program ({type(error).__name__}: {error}); "
-        "the schedule is unchanged. Please report it with the program"
-    )
-    made.request = request_text(step, given)
-    return made
+@contextmanager
+def explained(step: Primitive, given: Mapping[str, Any], state: State) -> Iterator[None]:
+    """Refusals name the request as the user wrote it, and the function. What is no refusal is an ``InternalError``."""
+    try:
+        yield
+    except ScheduleError as error:
+        error.request = error.request or request_text(step, given)
+        if error.func is None and error.nodes:
+            error.func = state.func
+        raise error.with_traceback(None) from error.__cause__
+    except TirError:
+        raise
+    except Exception as error:
+        what = f"a fault inside {step.name}, not in your program ({type(error).__name__}: {error})"
+        rule = f"{what}; the schedule is unchanged. Please report it with the program"
+        raise InternalError(rule, request=request_text(step, given)) from error
 
 
 def request_text(step: Primitive, given: Mapping[str, Any]) -> str:

@@ -30,7 +30,17 @@ from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
 from .offers import places
-from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explain, load_entry_points, lookup, request_text, run
+from .primitive import (
+    PRIMITIVES,
+    QUERIES,
+    Primitive,
+    check_only,
+    explained,
+    load_entry_points,
+    lookup,
+    request_text,
+    run,
+)
 from .signatures import public_signature
 from .snapshots import Snapshots
 from .state import State
@@ -306,11 +316,9 @@ class Schedule(Snapshots):
             # what iterations had for themselves, by a clause that is stale, they may share now
             kept = keeps if new is after.mod[name] else keeps & ~Keeps.ACCESSES
             delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)
-            try:
+            with explained(step, given, after):
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
-            except ScheduleError as error:
-                raise explain(error, step, given, after) from None
-            new = with_needed_clauses(delta)
+                new = with_needed_clauses(delta)
             if new is not settled.mod[name]:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))
         return settled

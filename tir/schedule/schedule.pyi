@@ -1979,7 +1979,8 @@ class Schedule(Snapshots):
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> None:
         """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
-        Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+        Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer, and for one whose
+        address a call has, which expects elements of the old type.
 
         Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
 

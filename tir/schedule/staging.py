@@ -68,7 +68,7 @@ def accessed_box(
     boxes = [box for ref in blocks if (box := region_in(host, ref, buffer, *sides)) is not None]
     known = host.analyzer()
     known.assume_sizes([buffer])
-    return intersect([boxes[0] if len(boxes) == 1 else union(boxes), buffer.full_region().region], known)
+    return intersect([union(boxes), buffer.full_region().region], known)
 
 
 def elementwise_block(

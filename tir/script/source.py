@@ -68,6 +68,11 @@ def of_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
     """The source and the syntax of a Python function."""
     code = func.__code__
     what = f"function `{func.__name__}`"
+    if func.__name__ == "<lambda>":
+        raise ParseError(
+            f"{code.co_filename}:{code.co_firstlineno}: a lambda is one expression, and a program is made of statements\n"
+            "legal: decorate a function that is defined by `def`, or tir.script.parse(text)"
+        )
     source, node = block_of(code, func.__globals__, what)
     if not isinstance(node, ast.FunctionDef):
         raise ParseError(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..expr import const
 from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
@@ -31,6 +30,7 @@ from .tensor import (
     thread_axis,
     var,
 )
+from .tensor import constant as const
 from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 

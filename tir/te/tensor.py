@@ -483,6 +483,21 @@ def var(name: str = "tindex", dtype: Any = "int32", span: Any = None) -> Var:
 size_var = var
 
 
+def constant(value: Any, dtype: Any = None) -> Expr:
+    """A constant of ``dtype``; without one: bool, int32 (int64 where it does not fit), float32.
+
+    Raises ``TensorExpressionError`` for a number that does not fit.
+
+    >>> from tir import te
+    >>> te.const(0, "int8").dtype
+    'int8'
+    """
+    try:
+        return const(value, None if dtype is None else data_type(dtype))
+    except (TypeError, ValueError) as exc:
+        raise error(str(exc)) from None
+
+
 def value_of(value: Any, dtype: DType | None = None) -> Expr:
     """A scalar that the user wrote, as an expression. Raises ``TensorExpressionError`` for a tensor."""
     if isinstance(value, _NoScalar):

@@ -62,7 +62,7 @@ def _carry_out(given: argparse.Namespace, records: Records) -> int:
 
 
 def show(records: Records) -> None:
-    """A line for each program and machine: the best time, the trials, the program's parameters."""
+    """A line for each program and machine: the best time, the trials, the program's parameters. Then the runs."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records.all():
         found.setdefault((record.key, record.machine), []).append(record)
@@ -71,6 +71,8 @@ def show(records: Records) -> None:
         failed = sum(row.status not in ("ok", "censored") for row in rows)
         line = next((line.strip() for line in rows[0].script.splitlines() if "def " in line), "")
         print(f"{key[:12]} on {machine[:8]}: {duration(best)}, {len(rows)} trials, {failed} failed  {line}")
+    for number, started, seed, answers in records.runs():
+        print(f"run {number} of {started}: seed {seed}, {answers} measurements, tir.tune(…, replay={number})")
     if records.damaged:
         print(f"{records.damaged} rows could not be read", file=sys.stderr)
 

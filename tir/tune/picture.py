@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..display import FAINT, NO, svg_figure, svg_text
 from .progress import duration
 
 if TYPE_CHECKING:
     from .result import Result, Tuned
 
 WIDTH, HEIGHT, LEFT, TOP = 560, 240, 70, 28
-COLOUR, FAINT, LIMIT = "#4c78a8", "#9aa5b1", "#d1495b"
+COLOUR, LIMIT = "#4c8dd6", NO  # mid-tones, legible on white and on black
 
 
 @dataclass(frozen=True)
 class Picture:
-    """SVG text. It shows itself in a notebook; ``save`` writes it to a file."""
+    """SVG text, in the colours of a light or a dark page. It shows itself in a notebook; ``save`` writes it to a file."""
 
     svg: str
 
@@ -41,9 +42,7 @@ def picture(result: Result) -> Picture:
         for draw in (_against_trials, _against_seconds, _roofline):
             made = draw(one, len(panels) * (HEIGHT + 40))
             panels += [made] if made else []
-    size = f'width="{WIDTH}" height="{(HEIGHT + 40) * max(1, len(panels))}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'
-    return Picture(head + "".join(panels) + "</svg>")
+    return Picture(svg_figure(WIDTH, (HEIGHT + 40) * max(1, len(panels)), *panels))
 
 
 def _against_trials(one: Tuned, top: int) -> str:
@@ -78,7 +77,7 @@ def _panel(one: Tuned, top: int, places: list[float], most: float, note: str) ->
     if one.search.floor > 0:
         parts.append(_line([(LEFT, y(one.search.floor)), (right, y(one.search.floor))], LIMIT, "4 3"))
         text = f"least the machine allows, by the model: {duration(one.search.floor)}"
-        parts.append(_text(LEFT + 6, y(one.search.floor) - 4, text, LIMIT))
+        parts.append(svg_text(LEFT + 6, y(one.search.floor) - 4, text, fill=LIMIT))
     path: list[tuple[float, float]] = []
     best = math.inf
     for place, trial in zip(places, trials):
@@ -119,23 +118,19 @@ def _roofline(one: Tuned, top: int) -> str:
         _line([(LEFT, top + TOP), (LEFT, bottom), (right, bottom)], FAINT, ""),
         _line(roof, LIMIT, ""),
     ]
-    parts.append(_text(roof[1][0], roof[1][1] - 5, f"{limits.peak * 1e-9:.4g} G operations a second", LIMIT))
-    parts.append(_text(LEFT + 6, roof[0][1] - 8, f"{limits.bandwidth * 1e-9:.3g} GB/s", LIMIT))
+    parts.append(svg_text(roof[1][0], roof[1][1] - 5, f"{limits.peak * 1e-9:.4g} G operations a second", fill=LIMIT))
+    parts.append(svg_text(LEFT + 6, roof[0][1] + 16, f"{limits.bandwidth * 1e-9:.3g} GB/s", fill=LIMIT))
     for name, colour, rate in zip(("best", "default"), (COLOUR, FAINT), reversed(rates)):
         parts.append(_dot(*at(here, rate), f"{name}: {rate * 1e-9:.4g} G operations a second", colour))
     x, y = at(here, rates[-1])
     share = rates[-1] * limits.seconds / limits.operations
-    parts.append(_text(x + 8, y + 12, f"best: {share:.0%} of the roof", COLOUR))
-    parts.append(_text(right, bottom + 16, f"{here:.3g} operations for each byte", "black", "end"))
+    parts.append(svg_text(x + 8, y + 12, f"best: {share:.0%} of the roof", fill=COLOUR))
+    parts.append(svg_text(right, bottom + 16, f"{here:.3g} operations for each byte", "end"))
     return "".join(parts)
 
 
 def _title(one: Tuned, top: int) -> str:
-    return f'<text x="{LEFT}" y="{top + 16}" font-weight="bold">{escape(", ".join(one.task.names))}</text>'
-
-
-def _text(x: float, y: float, text: str, colour: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}">{escape(text)}</text>'
+    return svg_text(LEFT, top + 16, ", ".join(one.task.names), font_weight="bold")
 
 
 def _dot(x: float, y: float, text: str, colour: str) -> str:
@@ -147,9 +142,8 @@ def _axes(top: int, low: float, high: float, note: str) -> str:
     parts = [_line([(LEFT, top + TOP), (LEFT, bottom), (right, bottom)], FAINT, "")]
     for share in (0.0, 0.5, 1.0):
         at = bottom - (bottom - top - TOP) * share
-        text = duration(low * (high / low) ** share)
-        parts.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>')
-    parts.append(_text(right, bottom + 16, note, "black", "end"))
+        parts.append(svg_text(LEFT - 6, at + 4, duration(low * (high / low) ** share), "end"))
+    parts.append(svg_text(right, bottom + 16, note, "end"))
     return "".join(parts)
 
 

@@ -7,6 +7,7 @@ times what the values cost more than the best ones; so only those that come firs
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from math import log, prod
 from typing import Any
 
-from ..schedule import Trace
+from ..expr import IntImm
+from ..schedule import ExprRV, Trace
 from ..schedule.trace import Entry
 from .space import ODDS
 
@@ -53,6 +55,40 @@ def ranked(sketches: Sequence[Trace], seconds: Sequence[float], generator: rando
 def samplings(trace: Trace) -> list[Entry]:
     """The calls of a trace that take a decision."""
     return [step for step in trace.steps if "decision" in step.args]
+
+
+def decisions_of(trace: Trace) -> list[Any]:
+    """The decision of each sampling of a trace: numbers, or lists of them."""
+    return [_plain(step.args["decision"]) for step in samplings(trace)]
+
+
+def sketch_of(trace: Trace) -> str:
+    """A key for the steps of a trace, whatever was sampled.
+
+    >>> import tir
+    >>> from tir.library import gemm
+    >>> def tiled(size, decision):
+    ...     sch = tir.Schedule(gemm.gemm(64, 64, 64))
+    ...     loop = sch.get_loops(sch.get_child_blocks("root")[0])[0]
+    ...     sch.split(loop, [None, sch.sample_categorical([2, 4], [0.5, 0.5], decision), size])
+    ...     return sketch_of(sch.trace)
+    >>> tiled(2, 0) == tiled(2, 1) != tiled(1, 1)
+    True
+    """
+    taken = ((name, value) for step in trace.steps for name, value in (("", step.name), *step.args.items()))
+    text = repr([(name, _plain(value)) for name, value in taken if name not in ("decision", "probs")])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    """The numbers and texts of an argument: what was sampled counts as one, a loop or a block as nothing."""
+    if isinstance(value, ExprRV):
+        return 1
+    if isinstance(value, IntImm):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str)) else None
 
 
 def _extra(step: Entry) -> dict[Any, float]:

@@ -26,6 +26,7 @@ from .record import FORMAT, STATES, Record, digest, split_decisions, with_decisi
 from .runner import Measurement
 
 BUSY_SECONDS = 30.0  # to wait for other processes that write
+NO_RUN = 1 << 62  # after every run
 STALE_SECONDS = 3600.0  # after which a claim is void, whoever made it
 
 T = TypeVar("T")
@@ -44,16 +45,23 @@ _SCHEMA = (
     "CREATE INDEX families ON workload(family)",
     f"PRAGMA user_version={FORMAT}",
 )
+# What a runner answered, in the batches of each run: files of earlier versions get the table when they are opened.
+_ANSWERS = """CREATE TABLE IF NOT EXISTS answer(run INTEGER, task TEXT, batch INTEGER, trace TEXT, status TEXT, seconds REAL,
+  error TEXT, PRIMARY KEY(run, task, batch, trace))"""
+
+
+def process_name() -> str:
+    """This process on this machine since its start, for claims: host, boot, process."""
+    return f"{os.uname().nodename if hasattr(os, 'uname') else ''}:{_boot()}:{os.getpid()}"
 
 
 @functools.cache
-def process_name() -> str:
-    """This process on this machine since its start, for claims: host, boot, process."""
+def _boot() -> str:
+    """The boot of this machine."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
-        boot = ""
-    return f"{os.uname().nodename if hasattr(os, 'uname') else ''}:{boot}:{os.getpid()}"
+        return ""
 
 
 def _is_gone(owner: str) -> bool:
@@ -118,6 +126,7 @@ class Records:
                 if found.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
                     for statement in _SCHEMA:
                         found.execute(statement)
+        found.execute(_ANSWERS)
         return found
 
     def _check(self, found: sqlite3.Connection) -> None:
@@ -167,7 +176,7 @@ class Records:
         old, self.path = self._database, None
         self._database = self._opened()
         with contextlib.suppress(sqlite3.Error):
-            for table in ("workload", "machine", "sketch", "run", "trial"):
+            for table in ("workload", "machine", "sketch", "run", "trial", "answer"):
                 for row in old.execute(f"SELECT * FROM {table}"):
                     marks = ",".join("?" * len(row))
                     with contextlib.suppress(sqlite3.Error):
@@ -197,6 +206,47 @@ class Records:
         row = (_now(), seed, json.dumps(options, default=str), versions, process_name().split(":")[0])
         text = "INSERT INTO run(started,seed,options,versions,host) VALUES (?,?,?,?,?)"
         return int(self._write(lambda db: db.execute(text, row).lastrowid) or 0)
+
+    def runs(self) -> list[tuple[int, str, int, int]]:
+        """Runs that can be replayed: number, when it began, seed, and how many answers of a runner there are."""
+        text = "SELECT r.id, r.started, r.seed, COUNT(*) FROM run r JOIN answer a ON a.run = r.id GROUP BY r.id"
+        return [(int(n), started, int(seed), int(count)) for n, started, seed, count in self._database.execute(text)]
+
+    def begun(self, run: int) -> tuple[int, bool]:
+        """The seed of a run, and whether it was ``fresh``. Raises ``TirError`` for one of which nothing is there to be replayed.
+
+        >>> Records(None).begun(3)
+        Traceback (most recent call last):
+        tir.errors.TirError: no run 3 to replay; there is none
+        """
+        known = {number: seed for number, _, seed, _ in self.runs()}
+        if run not in known:
+            raise TirError(f"no run {run} to replay; there is {', '.join(map(str, known)) or 'none'}")
+        (options,) = self._database.execute("SELECT options FROM run WHERE id=?", (run,)).fetchone()
+        return known[run], bool(json.loads(options).get("fresh"))
+
+    def note(
+        self, run: int, program: Canonical, machine: str, sizes: Mapping[str, int], batch: int,
+        answers: Iterable[tuple[str, Measurement]],
+    ) -> None:  # fmt: skip
+        """Write down what a runner answered in a batch, by digests of traces: see :meth:`answers`."""
+        task = _task(program, machine, sizes)
+        rows = [
+            (run, task, batch, trace, made.status, made.seconds if math.isfinite(made.seconds) else None, made.error)
+            for trace, made in answers
+        ]
+        self._write(lambda db: db.executemany("INSERT OR REPLACE INTO answer VALUES (?,?,?,?,?,?,?)", rows))
+
+    def answers(
+        self, run: int, program: Canonical, machine: str, sizes: Mapping[str, int]
+    ) -> dict[tuple[int, str], Measurement]:
+        """What a runner answered in a run, by the number of the batch and the digest of the trace."""
+        text = "SELECT batch, trace, status, seconds, error FROM answer WHERE run=? AND task=?"
+        found: dict[tuple[int, str], Measurement] = {}
+        for batch, trace, status, seconds, error in self._database.execute(text, (run, _task(program, machine, sizes))):
+            times = () if seconds is None else (float(seconds),)
+            found[int(batch), trace] = Measurement(-1, status, min(times, default=math.inf), times, error or "")
+        return found
 
     def add_machine(self, key: str, about: Mapping[str, Any]) -> None:
         """Say what the machine of a key is."""
@@ -314,10 +364,13 @@ class Records:
             self.damaged += 1
             return None
 
-    def of(self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None) -> list[Record]:
-        """The trials of a program on a machine that are done, in the order in which they were claimed."""
-        values = (workload_key(program.key, sizes or {}), machine)
-        return list(self._select("WHERE w.key=? AND m.key=? AND t.status <> 'claimed' ORDER BY t.id", values))
+    def of(
+        self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, before: int = NO_RUN
+    ) -> list[Record]:
+        """The trials of a program on a machine that are done, of runs ``before`` one, in the order in which they were
+        claimed."""
+        where = "WHERE w.key=? AND m.key=? AND t.status <> 'claimed' AND t.run < ? ORDER BY t.id"
+        return list(self._select(where, (workload_key(program.key, sizes or {}), machine, before)))
 
     def best(
         self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, count: int = 1
@@ -326,13 +379,13 @@ class Records:
         values = (workload_key(program.key, sizes or {}), machine, count)
         return list(self._select("WHERE w.key=? AND m.key=? AND t.status='ok' ORDER BY t.best LIMIT ?", values))
 
-    def family(self, program: Canonical, each: int = 2) -> list[Record]:
-        """The fastest trials of other sizes of a program, and of it on other machines: ``each`` of every size, the best
-        of every size before the second best of any."""
+    def family(self, program: Canonical, each: int = 2, before: int = NO_RUN) -> list[Record]:
+        """The fastest trials of other sizes of a program, and of it on other machines, of runs ``before`` one: ``each`` of
+        every size, the best of every size before the second best of any."""
         better = """(SELECT COUNT(*) FROM trial b WHERE b.workload = t.workload AND b.machine = t.machine
-            AND b.status='ok' AND (b.best < t.best OR b.best = t.best AND b.id < t.id))"""
-        where = f"WHERE w.family=? AND t.status='ok' AND {better} < ? ORDER BY {better}, t.id"
-        return list(self._select(where, (program.family, each)))
+            AND b.status='ok' AND b.run < ?3 AND (b.best < t.best OR b.best = t.best AND b.id < t.id))"""
+        where = f"WHERE w.family=?1 AND t.status='ok' AND t.run < ?3 AND {better} < ?2 ORDER BY {better}, t.id"
+        return list(self._select(where, (program.family, each, before)))
 
     def all(self) -> Iterator[Record]:
         """Every trial that is done."""
@@ -352,7 +405,7 @@ class Records:
 
     def prune(self, keep: int = 20, misses: int = 5) -> int:
         """Delete all but the ``keep`` best trials of each program and machine, and the ``misses`` that the model
-        predicted worst; void claims too. Returns how many are gone."""
+        predicted worst; void claims too, and what runs can be replayed from. Returns how many trials are gone."""
         order = "ABS(LN(MAX(predicted, 1e-12) / best))" if self._has_ln() else "ABS(predicted / best - 1)"
         text = f"""DELETE FROM trial WHERE status <> 'claimed' AND id NOT IN (SELECT id FROM (SELECT id,
             ROW_NUMBER() OVER (PARTITION BY workload, machine ORDER BY status <> 'ok', best IS NULL, best) AS place,
@@ -363,6 +416,7 @@ class Records:
             claims = db.execute("SELECT id, owner, made FROM trial WHERE status='claimed'").fetchall()
             void = [(n,) for n, owner, made in claims if _is_gone(owner or "") or _is_old(made or "")]
             db.executemany("DELETE FROM trial WHERE id=?", void)
+            db.execute("DELETE FROM answer")
             return len(void) + db.execute(text, (keep, misses)).rowcount
 
         gone = int(self._write(change))
@@ -406,6 +460,11 @@ def _set_journal(database: sqlite3.Connection, mode: str) -> None:
             if "locked" not in str(error):
                 raise
             time.sleep(0.05)
+
+
+def _task(program: Canonical, machine: str, sizes: Mapping[str, int]) -> str:
+    """The key of a program at given sizes on a machine."""
+    return digest([workload_key(program.key, sizes), machine])
 
 
 def workload_key(key: str, sizes: Mapping[str, int]) -> str:

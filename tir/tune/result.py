@@ -100,9 +100,11 @@ class Result:
         interrupted: bool,
         measured: bool,
         seconds: float,
+        run: int = 0,
     ):
         self.mod, self.target, self.tuned = mod, target, list(tuned)
         self.interrupted, self.measured, self.seconds = interrupted, measured, seconds
+        self.run = run  # its number in the database, for `replay`
 
     @cached_property
     def best(self) -> Schedule:

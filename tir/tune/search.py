@@ -13,16 +13,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..equal import structural_digest
+from ..equal import structural_digest, structural_equal
 from ..errors import TirError
+from ..function import IRModule
 from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .faults import Fault
 from .learner import expected_improvement, learner
 from .model import Roofline, roofline
 from .naming import Naming
-from .record import Record, digest, split_decisions
-from .records import Records
+from .ranking import decisions_of, sketch_of
+from .record import Record, digest
+from .records import NO_RUN, Records, workload_key
 from .runner import Job, Measurement, Problem, Runner
 from .space import Env
 from .transfer import nearest_sizes, transferred
@@ -34,6 +36,7 @@ MEASURED_BEFORE_LEARNING = 6
 ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
 DESCRIBED = "described"  # in place of a sketch, where a source says itself what its decisions are
 OUTLIER = 20.0  # times the best
+LAST = -1  # the number of the batch in which the best are timed once more
 PATIENCE = 3  # rounds without an improvement of one per cent
 
 
@@ -59,7 +62,6 @@ class Trial:
     number: int
     schedule: Schedule
     origin: str
-    trace: list[Any] | None
     sketch: str
     decisions: list[Any]
     predicted: float | None = None
@@ -67,8 +69,17 @@ class Trial:
     floor: float = 0.0
     rules: tuple[str, ...] = ()
     claim: int | None = None  # its row in the database
+    row: str = ""  # the digest of its trace of the canonical program, if it has one
     result: Measurement | None = None
     after: float = 0.0  # seconds since the search began
+
+    @cached_property
+    def trace(self) -> list[Any] | None:
+        """The JSON of its steps; None if an argument has none: it can be measured, but not kept."""
+        try:
+            return self.schedule.trace.as_json()
+        except TirError:
+            return None
 
     @property
     def is_replayable(self) -> bool:
@@ -95,14 +106,15 @@ class Search:
     """The trials of one ``problem``: each call of ``step`` measures a batch.
 
     ``model`` predicts; ``default`` is trial 0. What ``records`` has of this program and ``machine`` counts as measured,
-    unless ``fresh``. ``tell`` is called with each trial that has a result.
+    unless ``fresh``. ``tell`` is called with each trial that has a result. With ``replay``, the number of a run, what its
+    runner answered is taken in place of measuring, and of the records only those from before it.
     """
 
     def __init__(
         self, problem: Problem, source: Source, default: Callable[[], Schedule], model: Model, runner: Runner,
         records: Records, machine: str, *, seed: int, run: int, now: Callable[[], float],
         tell: Callable[[Search, Trial], None], fresh: bool = False, batch: int = BATCH, patience: int = PATIENCE,
-        drawing_seconds: float = math.inf,
+        drawing_seconds: float = math.inf, replay: int = NO_RUN,
     ):  # fmt: skip
         self.problem, self.source, self.model, self.runner = problem, source, model, runner
         self.records, self.machine, self.run, self.now, self.tell = records, machine, run, now, tell
@@ -117,8 +129,8 @@ class Search:
         self._generator = random.Random(seed)
         self._seed = seed
         self._fresh = fresh
-        self._known: set[str] = set()
-        self._tried: set[str] = set()  # digests of sketches with decisions
+        self._known = _Programs()
+        self._tried: set[str] = set()  # sketches with decisions
         self._rows: set[str] = set()  # digests of the records taken over, and of the own ones
         self._waiting: list[Trial] = []
         self._passed_over: list[Trial] = []  # scheduled, and not measured yet
@@ -126,6 +138,9 @@ class Search:
         self._until = math.inf  # when scheduling candidates has to end
         self._measuring = 0.0  # seconds that the last batch took
         self._began = now()
+        self._before = replay
+        self._batches = 0  # that were measured
+        self._recorded = records.answers(replay, self.naming.program, machine, problem.sizes)
         self.refresh()
 
     # ------------------------------------------------------------ what is known
@@ -171,7 +186,7 @@ class Search:
         """Take over what the database has of this program on this machine, from earlier runs and other processes."""
         if self._fresh:
             return
-        for record in self.records.of(self.naming.program, self.machine, self.problem.sizes):
+        for record in self.records.of(self.naming.program, self.machine, self.problem.sizes, self._before):
             row = digest(record.trace)
             if row in self._rows:
                 continue
@@ -180,7 +195,7 @@ class Search:
             made = None if sch is None else self.candidate(sch, "record", record.rules)
             if made is not None:
                 made.predicted = made.predicted if made.predicted is not None else record.predicted
-                made.result = record.measurement
+                made.result, made.row = record.measurement, row
                 self._add(made)
                 self.recorded += 1
 
@@ -188,21 +203,15 @@ class Search:
 
     def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
         """A schedule as a candidate; None if the same program has been one before."""
-        key = structural_digest(sch.mod)
-        if key in self._known:
+        found = self._predicted(sch)
+        if not self._known.add(sch.mod, found):
             return None
-        self._known.add(key)
-        try:
-            trace: list[Any] | None = sch.trace.as_json()
-        except TirError:  # an argument without a spelling: it can be measured, but not kept
-            trace = None
-        sketch, decisions = split_decisions(trace) if trace is not None else ([key], [])
-        made = Trial(-1, sch, origin, trace, digest(sketch), decisions, rules=tuple(rules))
-        self._tried.add(made.sketch + digest(decisions))
+        trace = sch.trace
+        made = Trial(-1, sch, origin, sketch_of(trace), decisions_of(trace), rules=tuple(rules))
+        self._tried.add(_point(made, made.decisions))
         described = self.source.describe(sch)
         if described is not None:
             made.sketch, made.decisions = DESCRIBED, described
-        found = self._predicted(sch)
         if found is not None:
             made.predicted, made.terms, made.floor = found.seconds, dict(found.terms), found.floor
             self.floor = max(self.floor, found.floor)
@@ -220,7 +229,7 @@ class Search:
     def raised(self) -> list[Trial]:
         """A row for each kind of error that rules, the space or the model raised: none was measured, each has its traceback."""
         return [
-            Trial(-1, Schedule(self.problem.mod), fault.where, None, "", [], result=_refused(fault))
+            Trial(-1, Schedule(self.problem.mod), fault.where, "", [], result=_refused(fault))
             for fault in self.source.faults
         ]
 
@@ -234,8 +243,9 @@ class Search:
         """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
         made = self.candidate(self._default(), "default")
         first = [] if made is None else [made]
-        for record in nearest_sizes(self.records, self.naming.program):
-            first += self._transferred(record)
+        own = workload_key(self.naming.program.key, self.problem.sizes), self.machine  # taken over, or not to be
+        for record in nearest_sizes(self.records, self.naming.program, self._before):
+            first += self._transferred(record) if (record.key, record.machine) != own else []
         return first[: self.batch // 2] + diverse(self._drawn(made is None or made.predicted is not None))
 
     def _drawn(self, predicted: bool) -> list[Trial]:
@@ -294,7 +304,7 @@ class Search:
         found: list[Trial] = []
         replays = Replays(parent.schedule.trace, self.problem.mod, self.problem.target, self.source.faults)
         for decisions in options:
-            key = parent.sketch + digest(list(decisions))
+            key = _point(parent, decisions)
             if key in self._tried:
                 continue
             self._tried.add(key)
@@ -352,7 +362,8 @@ class Search:
         there is nothing more to gain."""
         self.refresh()
         before = self.least
-        self._until = self.now() + max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
+        usual = max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
+        self._until = math.inf if self._is_replayed else self.now() + usual
         chosen = self._next(min(most, self.batch))
         if not chosen:
             self.reason = self.reason or "every schedule of the space has been measured"
@@ -389,6 +400,11 @@ class Search:
             self._waiting = []
         return chosen
 
+    @property
+    def _is_replayed(self) -> bool:
+        """Whether answers of a runner to the next batch are recorded."""
+        return any(batch == self._batches for batch, _ in self._recorded)
+
     def _claim(self, trial: Trial) -> bool:
         """Whether the trial is to be measured by this process; its row in the records, if it can be kept, is claimed."""
         if trial.trace is None:
@@ -396,6 +412,10 @@ class Search:
         try:
             trace = self.naming.canonical(trial.trace)
         except TirError:
+            return True
+        trial.row = digest(trace)
+        if (self._batches, trial.row) in self._recorded:
+            self._rows.add(trial.row)
             return True
         trial.claim = self.records.claim(
             self.naming.program,
@@ -409,23 +429,24 @@ class Search:
             again=self._fresh,
         )
         if trial.claim is not None:
-            self._rows.add(digest(trace))
+            self._rows.add(trial.row)
             return True
         self.elsewhere += 1
-        self._known.discard(structural_digest(trial.schedule.mod))  # its row is read once it is done
+        self._forget(trial)  # its row is read once it is done
         return False
 
     def _measure(self, chosen: list[Trial]) -> None:
         """Run the candidates beside the best one so far, and write down what became of them."""
         incumbent = self.best
-        jobs = [Job(n, trial.schedule.mod) for n, trial in enumerate(chosen)]
-        if incumbent is not None:
-            jobs.append(Job(len(chosen), incumbent.schedule.mod))
+        trials = chosen if incumbent is None else [*chosen, incumbent]
         try:
-            results = self.runner.measure(self.problem, jobs, self.least)
+            results = self._answered(
+                self._batches, trials, lambda jobs: self.runner.measure(self.problem, jobs, self.least)
+            )
         except BaseException:
             self._release(chosen)
             raise
+        self._batches += 1
         for trial, made in zip(chosen, results):
             if made.status == "skipped":
                 self._release([trial])
@@ -436,6 +457,19 @@ class Search:
         if incumbent is not None and results[-1].ok:
             incumbent.result = _better(incumbent.result, results[-1])
 
+    def _answered(
+        self, batch: int, trials: Sequence[Trial], ask: Callable[[Sequence[Job]], list[Measurement]]
+    ) -> list[Measurement]:
+        """What a runner answers to a batch, or answered in the run that is replayed; it is kept for another replay."""
+        found = {n: self._recorded.get((batch, trial.row)) for n, trial in enumerate(trials)}
+        asked = [Job(n, trials[n].schedule.mod) for n, made in found.items() if made is None]
+        if asked:
+            found.update(zip((job.number for job in asked), ask(asked)))
+        answers = [replace(made, number=n) for n, made in found.items() if made is not None]
+        kept = [(trials[a.number].row, a) for a in answers if trials[a.number].row and a.status != "skipped"]
+        self.records.note(self.run, self.naming.program, self.machine, self.problem.sizes, batch, kept)
+        return answers
+
     def _write(self, trial: Trial) -> None:
         if trial.claim is not None and trial.result is not None:
             self.records.finish(trial.claim, trial.result)
@@ -444,7 +478,11 @@ class Search:
         """Give back candidates that were not measured."""
         self.records.release([trial.claim for trial in chosen if trial.claim is not None])
         for trial in chosen:
-            self._known.discard(structural_digest(trial.schedule.mod))
+            self._forget(trial)
+
+    def _forget(self, trial: Trial) -> None:
+        """Let the program of a trial be a candidate again."""
+        self._known.remove(trial.schedule.mod)
 
     def _explained(self, trial: Trial, made: Measurement) -> Measurement:
         """A wrong result with what reproduces it: legality is proved, so it is a fault of the compiler."""
@@ -461,10 +499,36 @@ class Search:
         if again is None or len(best) + len(default) < 2:
             return
         chosen = [*best, *default]
-        for trial, made in zip(chosen, again(self.problem, [Job(n, t.schedule.mod) for n, t in enumerate(chosen)])):
+        for trial, made in zip(chosen, self._answered(LAST, chosen, lambda jobs: again(self.problem, jobs))):
             if made.ok and trial.result is not None:
                 trial.result = replace(trial.result, seconds=made.seconds, times=(*trial.result.times, *made.times))
                 self._write(trial)
+
+
+class _Programs:
+    """Programs that have been candidates. Only two of which a model says the same are compared."""
+
+    def __init__(self) -> None:
+        self._alike: dict[Any, list[IRModule]] = {}
+
+    def add(self, mod: IRModule, predicted: Predicted | None) -> bool:
+        """Add a program; false if an equal one is there."""
+        key = structural_digest(mod) if predicted is None else (predicted.seconds, *predicted.terms.values())
+        known = self._alike.setdefault(key, [])
+        if any(structural_equal(mod, other) for other in known):
+            return False
+        known.append(mod)
+        return True
+
+    def remove(self, mod: IRModule) -> None:
+        """Take the module of a candidate out again."""
+        for known in self._alike.values():
+            known[:] = [other for other in known if other is not mod]
+
+
+def _point(trial: Trial, decisions: Iterable[Any]) -> str:
+    """Decisions of the sketch of a trial, as a key."""
+    return f"{trial.sketch} {list(decisions)}"
 
 
 def _better(old: Measurement | None, new: Measurement) -> Measurement | None:

@@ -26,7 +26,7 @@ from .machine import about_machine, machine_key
 from .model import predict
 from .naming import Naming
 from .progress import Progress
-from .records import Records
+from .records import NO_RUN, Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
 from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
@@ -50,6 +50,7 @@ def tune(
     sizes: Mapping[str, int] | None = None,
     weights: Mapping[str, float] | None = None,
     fresh: bool = False,
+    replay: int | None = None,
     cold: bool = False,
     model: Model | None = None,
     batch: int = BATCH,
@@ -68,9 +69,11 @@ def tune(
     others. Its records are kept apart.
     ``space`` is a function that schedules and samples: ``def space(sch): …``; the default are the rules. ``sizes`` gives
     symbolic sizes by name; ``weights`` how often each function runs. ``runner`` measures, ``model`` predicts, ``clock``
-    tells seconds: each has a default. Every choice follows from ``seed`` and the times.
+    tells seconds: each has a default. Every choice follows from ``seed`` and the times: with ``replay``, the number of a run
+    of ``db`` (``result.run``; ``python -m tir.tune show`` lists them), the search is the same as in that run, with its seed and
+    the times that were measured then. What it did not come to, as it was killed, is measured.
 
-    Raises ``TirError`` if no trial gave a result, with the first failure.
+    Raises ``TirError`` if no trial gave a result, with the first failure; and for a ``replay`` that ``db`` does not have.
 
     >>> import tir
     >>> from tir.library import elementwise
@@ -87,12 +90,14 @@ def tune(
     chosen = runner if runner is not None else runner_for(where)
     now = clock or time.monotonic
     begin = now()
-    options = {"trials": trials, "seconds": seconds, "target": str(where)}
     with _records(db) as records, _closing(chosen, owned):
-        run = records.begin_run(seed, options)
+        if replay is not None:
+            seed, fresh = records.begun(replay)
+        run = records.begin_run(seed, {"trials": trials, "seconds": seconds, "target": str(where), "fresh": fresh})
         plan = _Plan(
-            where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE
-        )
+            where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE,
+            NO_RUN if replay is None else replay,
+        )  # fmt: skip
         progress = Progress(trials, verbose)
         tuned = [
             plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))
@@ -107,6 +112,7 @@ def tune(
             interrupted=bool(interrupted),
             measured=not isinstance(chosen, Unmeasured),
             seconds=now() - begin,
+            run=run,
         )
     if not interrupted:
         for one in tuned:
@@ -171,6 +177,7 @@ class _Plan:
     batch: int
     patience: int
     drawing_seconds: float
+    replay: int
 
     def tuned(self, task: Task, sizes: dict[str, int], number: int, progress: Progress) -> Tuned:
         rules = space_of(self.target)
@@ -185,6 +192,7 @@ class _Plan:
             problem, source, lambda: likeliest(task.mod, rules), model, self.runner,
             self.records, key, seed=self.seed + 7919 * number, run=self.run, now=self.now, tell=progress.tell,
             fresh=self.fresh, batch=self.batch, patience=self.patience, drawing_seconds=self.drawing_seconds,
+            replay=self.replay,
         )  # fmt: skip
         return Tuned(task, search)
 

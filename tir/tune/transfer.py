@@ -15,19 +15,20 @@ from ..target import Target
 from .drawing import Source
 from .naming import Naming
 from .record import Record
-from .records import Records
+from .records import NO_RUN, Records
 
 SIZES = 3  # other sizes whose best schedules are tried
 
 
-def nearest_sizes(records: Records, program: Canonical) -> list[Record]:
-    """The best records of the program's family, of the sizes nearest to its own: the best of each, then the second."""
+def nearest_sizes(records: Records, program: Canonical, before: int = NO_RUN) -> list[Record]:
+    """The best records of the program's family of runs ``before`` one, of the sizes nearest to its own: the best of each,
+    then the second."""
     here = _sizes(program.mod.script())
 
     def distance(record: Record) -> float:
         return sum(abs(math.log2((1 + a) / (1 + b))) for a, b in zip(here, _sizes(record.script)))
 
-    found = records.family(program)
+    found = records.family(program, before=before)
     apart = {record.key: distance(record) for record in found}
     nearest = sorted(apart, key=apart.__getitem__)[:SIZES]
     places: dict[str, int] = {}

@@ -156,7 +156,7 @@ class Injective(Question):
 
     @tier(Tier.ENUMERATION)
     def by_enumeration(self) -> Verdict:
-        pair = _counted(self.indices, self.domains)
+        pair = enumerated(self.indices, self.domains)
         return NOT_SHOWN if pair is None else self._refuted(pair) if pair else PROVED
 
     @tier(Tier.SETS)
@@ -183,7 +183,7 @@ class Injective(Question):
         return f"({named}) goes to [{target}]"
 
 
-def _counted(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
+def enumerated(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:
     """Two points with the same indices, none if all differ; None for a domain too large to enumerate, or symbolic."""
     ends = [(dom.min, dom.extent) for dom in domains.values()]
     if not all(isinstance(low, IntImm) and isinstance(size, IntImm) for low, size in ends):

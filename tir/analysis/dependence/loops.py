@@ -292,8 +292,8 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, n
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
     try:
-        for unit in units:
-            looped = by_loops(unit)
+        for unit, plain in zip(units, without_swizzles(units)):
+            looped = by_loops(plain)
             side = StatementRelations(looped, names)
             side.touch()
             side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations

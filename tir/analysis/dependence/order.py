@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from .affine import tells_instance
+from .domains import enumerated
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
-from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
+from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, has_bits, same_element
 from .statements import Access, Statement
 from .witness import why_unknown, witness
 
@@ -97,6 +99,15 @@ class DependenceKept(Question):
         own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
         same = own and all(map(is_equal, first.indices or (), second.indices or ()))
         return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
+
+    @tier(Tier.ENUMERATION)
+    def by_enumeration(self) -> Verdict:
+        """Of swizzled elements, which are slow as sets: all instances are seen to have different ones."""
+        first, second, unit = self.first.access, self.second.access, self.statements.source.unit
+        if not (self.statements.same and has_bits(first) and first.buffer is second.buffer):
+            return NOT_SHOWN
+        same = all(map(is_equal, first.indices or (), second.indices or ()))
+        return PROVED if same and _are_apart(unit, first) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
@@ -214,6 +225,14 @@ def _violated_flow(depend: Relation, s: StatementRelations, t: StatementRelation
 def _is_target(unit: Statement, a: Access, b: Access) -> bool:
     written = {w.buffer.data for w in unit.writes()}
     return a.buffer.data in written and b.buffer.data in written
+
+
+def _are_apart(unit: Statement, access: Access) -> bool:
+    """Whether no two instances access one element, as enumerating them shows."""
+    if access.loops or any(isinstance(i, tuple) for i in access.indices or ()):
+        return False
+    placed = access.substituted(dict(unit.inner))
+    return enumerated(placed.indices or (), {v: Range(low, extent) for v, low, extent in unit.loops}) == []
 
 
 def _one_element_each(unit: Statement, first: Access, second: Access) -> bool:

@@ -13,14 +13,21 @@ from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, 
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, walk
-from ..contents import MembersBy, has_blocks, kept_members
+from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
-from ..structure import path_to
 from .delinearize import split_fused_loops
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import Context, StatementRelations, add_affine_loops, by_loops, same_element, schedule_map
+from .relations import (
+    Context,
+    StatementRelations,
+    add_affine_loops,
+    by_loops,
+    same_element,
+    schedule_map,
+    without_swizzles,
+)
 from .statements import Statement, statements_of
 from .witness import show_element
 
@@ -107,7 +114,14 @@ class _Compared:
 
     @staticmethod
     def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
-        return _Compared(before.body, after.body, statements_of(before.body), statements_of(after.body))
+        return _Compared.of(before.body, after.body, frozenset())
+
+    @staticmethod
+    def of(old: Any, new: Any, apart: frozenset[Any]) -> _Compared:
+        """Both parts without the members ``apart``; swizzles that all accesses of a buffer share are removed."""
+        was, now = statements_of(old, without=apart), statements_of(new, without=apart)
+        plain = without_swizzles([*was, *now])
+        return _Compared(old, new, plain[: len(was)], plain[len(was) :])
 
     @staticmethod
     def changed(before: PrimFunc, after: PrimFunc) -> _Compared:
@@ -115,8 +129,7 @@ class _Compared:
         old, new = _changed(before.body, after.body)
         if old is new:
             return _Compared(old, new, [], [])
-        apart = _unrelated(old, new)
-        return _Compared(old, new, statements_of(old, without=apart), statements_of(new, without=apart))
+        return _Compared.of(old, new, _unrelated(old, new))
 
 
 def _unrelated(old: Any, new: Any) -> frozenset[Any]:
@@ -344,7 +357,7 @@ def _used_outside(body: Any, part: Any) -> set[Any]:
     """Pointers of the buffers that statements of ``body`` outside of ``part`` access."""
     if part is body:
         return set()
-    around = {id(node) for node in path_to(body, part)}
+    around = {id(node) for node in path_to(body, part)[:-1]}
     found = set()
     for node in walk(body, enter=lambda n: n is not part):
         if isinstance(node, Var):

@@ -20,7 +20,7 @@ from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
 from ...visit import nodes_of
-from ..structure import path_to
+from ..contents import path_to
 from .statements import Access, Loop, Statement
 
 
@@ -113,7 +113,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     if not swizzled:
         return list(units)
     from ...arith import Analyzer
-    from ...arith.swizzle import unswizzled
+    from ...arith.swizzle import without_all
 
     plain: dict[int, Access] = {}
     rules: dict[Var, set[Any]] = {}
@@ -130,10 +130,10 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
             indices = access.indices
             found = None
             if indices is not None and all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
-                found = unswizzled(indices, ctx)
-            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found.rule))
+                found = without_all(indices, ctx)
+            rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found[1]))
             if found is not None:
-                plain[id(access)] = replace(access, indices=found.indices)
+                plain[id(access)] = replace(access, indices=found[0])
     alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
     return [replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units]
 
@@ -257,7 +257,7 @@ class Context:
 
     def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
-        for node in path_to(self.func.body, self.stmt):
+        for node in path_to(self.func.body, self.stmt)[:-1]:
             if isinstance(node, For):
                 _try(formula.within, node.loop_var, node.min, node.extent)
             elif isinstance(node, BlockRealize):

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import extension
 from ...analysis import wellformed
-from ...errors import ScheduleError
+from ...errors import InternalError, ScheduleError
 from ...function import PrimFunc
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ class Problem:
     nodes: Sequence[Any] = ()
     legal: str = ""
     excess: int = 0
+    kind: type[ScheduleError] = ScheduleError
 
     def error(self, func: PrimFunc) -> ScheduleError:
-        return ScheduleError(self.rule, witness=list(self.witness), nodes=list(self.nodes), func=func, legal=self.legal)
+        return self.kind(self.rule, witness=list(self.witness), nodes=list(self.nodes), func=func, legal=self.legal)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
             problem.message,
             f"a fault inside {delta.primitive}: it would give a malformed program ({problem}); the schedule is unchanged. "
             "Please report it with the program",
+            kind=InternalError,
         )
 
 

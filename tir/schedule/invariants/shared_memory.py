@@ -95,7 +95,7 @@ def _extents(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef
         }
         box = region_in(inner, ref, buffer, "reads", "writes")
         boxes += [] if box is None else [box]
-    box = boxes[0] if len(boxes) == 1 else union(boxes)
+    box = union(boxes)
     analyzer = Analyzer()
     extents: list[int] = []
     for touched, whole in zip(box, buffer.shape):

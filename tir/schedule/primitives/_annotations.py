@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, asks_for_registers, misspelled
+from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, asks_for_registers, expected_value, misspelled
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import require
@@ -24,6 +24,8 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
         key,
         legal=lambda: misspelled(key),
     )
+    expected = expected_value(key, value)
+    require(not expected, "{0} is {1}, not {2}", key, expected, repr(value), nodes=[place.node], legal=expected)
     if key in (STAGE, ORDER, ASYNC):
         require(
             isinstance(place, LoopRef),

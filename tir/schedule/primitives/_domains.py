@@ -36,9 +36,7 @@ def accessed_box(
                 inner[above.var] = above.range
         box = region_in(inner, ref, buffer, side, predicate=condition)
         boxes += [] if box is None else [box]
-    if not boxes:
-        return None
-    return boxes[0] if len(boxes) == 1 else union(boxes)
+    return union(boxes) if boxes else None
 
 
 def idle_conditions(producer: BlockRef, loop: LoopRef) -> list[Expr]:
@@ -76,7 +74,7 @@ def solve_domains(
             solved = _solve_axis(axis, want, iters)
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
-    return {var: ranges[0] if len(ranges) == 1 else union([(r,) for r in ranges])[0] for var, ranges in found.items()}
+    return {var: union([(r,) for r in ranges])[0] for var, ranges in found.items()}
 
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.effects import asker_of, by_address, is_in_one_element
 from ...analysis.index import BlockRef
 from ...analysis.structure import statements, uses_pointer
 from ...arith import Analyzer
@@ -128,6 +129,14 @@ def _check_transform_layout(
         not uses_pointer(state.func.body, old),
         "buffer {0} is also used by its pointer or through another view, which would not follow",
         old.name,
+    )
+    beyond = next((e for e in by_address(state.func.body, old) if not is_in_one_element(e)), None)
+    require(
+        beyond is None,
+        "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
+        asker_of(beyond) if beyond else "",
+        old.name,
+        nodes=[beyond.node] if beyond else [],
     )
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
     if not assume_injective_transform:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
+from ...analysis.effects import asker_of, by_address
 from ...analysis.index import BlockRef
 from ...analysis.structure import named, parts_without
 from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Expr, Var, cast
+from ...expr import BufferLoad, Call, Cast, Expr, Var, cast
 from ...function import PrimFunc
 from ...node import frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For
@@ -122,7 +123,8 @@ def set_scope(state: State, plan: BufferPlan) -> State:
 def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> BufferPlan:
     """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
-    Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer.
+    Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer, and for one whose
+    address a call has, which expects elements of the old type.
 
     Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
 
@@ -162,6 +164,15 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
         other[0].dtype if other else "",
         buffer.name,
         wanted,
+    )
+    user = next((e for v in views for e in by_address(state.func.body, v)), None)
+    require(
+        user is None,
+        "`{0}` has the address of memory of {1}, and expects {2} there",
+        asker_of(user) if user else "",
+        buffer.name,
+        buffer.dtype,
+        nodes=[user.node] if user else [],
     )
     return BufferPlan({view: view.with_dtype(wanted) for view in views})
 
@@ -373,6 +384,8 @@ def swap_buffers(
             return node.replace(value=stored(node.value)) if node.buffer in made else None
         if kind is Buffer:
             return swapped.get(node)
+        if kind is Call and node.op == "address_of" and isinstance(node.args[0], Cast):
+            return node.replace(args=(node.args[0].value,))  # an address is of the element, not of its value
         return pointers.get(node) if kind is Var else None
 
     def names_one(node: Any) -> bool:

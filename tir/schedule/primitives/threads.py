@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ...analysis.contents import path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
@@ -14,7 +15,7 @@ from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.structure import constant, is_nest_of_blocks, path_to, vars_in
+from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
@@ -383,7 +384,7 @@ def _moved_on_the_way(outer: LoopRef, inner: LoopRef) -> tuple[set[Var], Expr | 
     them that does, if there is one."""
     moved = {outer.var}
     steering: list[Expr] = []
-    for item in path_to(outer.node.body, inner.node):
+    for item in path_to(outer.node.body, inner.node)[:-1]:
         if isinstance(item, BlockRealize):
             moved |= {v for v, value in item.bindings.items() if moved & vars_in(value)}
             steering.append(item.predicate)

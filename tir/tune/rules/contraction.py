@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
@@ -218,27 +219,24 @@ class Tiling:
         pack, store = self._stages(sch)
         if self.strides_across:
             self._transpose(sch)
-        tile = choose(sch, self.tiles, self.costs)
         groups = self.together()
         together = choose(sch, groups, [1 + 0.1 * n for n in range(len(groups))])
         *outer_rows, row = found.rows
         jc, jr, jv, lane = sch.split(found.lane.loop, [None, together, self.vectors, self.lanes])
-        io, ii = sch.split(row.loop, [None, tile % 64])
-        blocks_of_rows, inner_rows = [a.loop for a in outer_rows], [ii]
-        if outer_rows and self.tiles[-1] >= 128:
-            yo, yi = sch.split(blocks_of_rows[-1], [None, tile // 64])
-            blocks_of_rows[-1], inner_rows = yo, [yi, ii]
         *outer_terms, term = (a.loop for a in found.terms)
         batch = [a.loop for a in (*found.batch, *found.columns)]
-        strips = [*blocks_of_rows, io]
-        around = [*strips, jc] if self.shared == "rows" else [jc, *strips]
-        sch.reorder(*batch, *around, jr, *outer_terms, term, *inner_rows, jv, lane)
+        rows = [a.loop for a in found.rows]
+        around = [*rows, jc] if self.shared == "rows" else [jc, *rows]
+        sch.reorder(*batch, *around, jr, *outer_terms, term, jv, lane)
         if pack is not None:
             self.pack(sch, pack, None if self.shared == "rows" or found.nest.in_time else jc)
-        sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
         sch.vectorize(lane)
+        tile = choose(sch, self.tiles, self.costs)
+        strips, inner_rows = self._tile(sch, rows, tile)
+        sch.reorder(*strips, *([jc] if self.shared == "rows" else []), jr, *outer_terms, term, *inner_rows, jv)
+        sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         init = sch.decompose_reduction(name, [*outer_terms, term][0])
         inner_init = sch.get_loops(init)
         for loop in (*inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
@@ -248,6 +246,15 @@ class Tiling:
         share_out(sch, shared, found.operations, self.env)
         self._unroll_terms(sch, [*outer_terms, term])
         return sch
+
+    def _tile(self, sch: Schedule, rows: list[LoopRV], tile: Any) -> tuple[list[LoopRV], list[LoopRV]]:
+        """Split rows into the loops around a tile of registers and those in it."""
+        *outer, row = rows
+        io, ii = sch.split(row, [None, tile % 64])
+        if not outer or self.tiles[-1] < 128:
+            return [*outer, io], [ii]
+        yo, yi = sch.split(outer[-1], [None, tile // 64])
+        return [*outer[:-1], yo, io], [yi, ii]
 
     def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> None:
         """Make some steps of the reduction, or the whole window of a convolution, straight code. This is chosen last: schedules
