@@ -71,6 +71,18 @@ def test_a_loop_taken_apart_and_the_same_loop_are_different_uses():
     assert pointer not in Delta(before, sch.func).unchanged_buffers
 
 
+SUMS = """
+@T.prim_func
+def f(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+"""
+
+
 class _Everything(Delta):
     """A delta that shows nothing to be as it was."""
 
@@ -119,6 +131,22 @@ def test_kernels_get_the_same_answers(monkeypatch, name):
     asked = _agree(monkeypatch)
     load(name).small()
     assert asked.count("thread_memory") > 5 and asked.count("bound_loops") > 5
+
+
+@pytest.mark.parametrize("bound", [None, "i_1", "k_0", "k_1"])
+@pytest.mark.parametrize("at", ["k_0", "k_1"])
+def test_decomposed_reductions_get_the_same_answers(monkeypatch, bound, at):
+    asked = _agree(monkeypatch)
+    sch = schedule(SUMS, target="cuda")
+    copy = sch.cache_write("C", 0, "local")
+    for loop, factor in (("C.i", 4), ("C.k", 2)):
+        sch.split(loop, [None, factor])
+    sch.bind("i_0", "blockIdx.x")
+    sch.reverse_compute_at(copy, "i_1" if bound == "i_1" else "i_0")
+    if bound is not None:
+        sch.bind(bound, "threadIdx.x")
+    sch.decompose_reduction("C", at)
+    assert "thread_memory" in asked or bound is None
 
 
 def test_a_statement_object_that_stands_in_two_places():

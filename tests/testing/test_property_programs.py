@@ -8,12 +8,23 @@ import tir
 from tir.equal import assert_structural_equal
 from tir.interp import run
 from tir.schedule.primitive import PRIMITIVES
-from tir.testing import assert_roundtrip, assert_same_result, fuzz, programs, random_inputs, random_program, schedules
+from tir.testing import (
+    assert_roundtrip,
+    assert_same_result,
+    fuzz,
+    programs,
+    random_inputs,
+    random_program,
+    random_schedule,
+    schedules,
+)
 from tir.testing.classes import CLASSES, classes_of
+from tir.testing.decisions import SeededChoice
 from tir.testing.fuzz import Report, run_example
 from tir.testing.instructions import intrinsics
 from tir.testing.kernel_programs import FAMILIES, family_program
 from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt
+from tir.testing.tensor_programs import stages
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
@@ -108,12 +119,29 @@ def test_a_refusal_without_a_word_is_a_failure(share):
         fuzz._count(Report(), [attempt], 0, fuzz.Shares(texts=share))
 
 
+def test_a_stage_schedule_draws_the_same_random_numbers_each_time():
+    scripts = set()
+    for _ in range(3):
+        sch, _ = random_schedule(stages(SeededChoice(7136))[1], 1, 6, ["sample_categorical"])
+        scripts.add(sch.trace.as_python())
+    assert len(scripts) == 1
+
+
 def test_every_class_of_programs_is_drawn():
     found = set()
     for name in FAMILIES:
         for seed in range(60 if name == "steered" else 4):  # steered: three ways for memory to decide are rare
             found.update(classes_of(family_program(name, seed)))
     assert found == set(CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("views", "view with strides that are variables"), ("reduction", "reduction with an instance that runs twice")],
+)
+def test_a_class_is_drawn_in_an_eighth_of_its_family_at_least(family, name):
+    drawn = [name in classes_of(family_program(family, seed)) for seed in range(64)]
+    assert sum(drawn) >= 8
 
 
 def test_every_primitive_is_drawn():

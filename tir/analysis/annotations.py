@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ..expr import IntImm
 from ..names import resembling
@@ -41,26 +41,31 @@ def _is_count(value: Any) -> bool:
     return number is not None and number >= 0 and not isinstance(value, bool)
 
 
-def _is_rows(value: Any, width: int) -> bool:
-    rows = value if isinstance(value, tuple) else ()
-    return rows is value and all(isinstance(r, tuple) and len(r) == width and all(map(_is_count, r)) for r in rows)
+def _is_switch(value: Any) -> bool:
+    return _number(value) in (0, 1)
 
 
-_SWITCH = ("True or False", lambda value: _number(value) in (0, 1))
-_TEXT = ("a string", lambda value: isinstance(value, str))
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_count, cast("tuple[Any, ...]", value)))
+
+
+def _is_alignments(value: Any) -> bool:
+    if not isinstance(value, tuple):
+        return False
+    return all(_is_counts(row) and len(row) == 4 for row in cast("tuple[Any, ...]", value))
+
+
 _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     UNROLL_STEPS: ("a number of steps from 0 on", _is_count),
-    UNROLL_EXPLICIT: _SWITCH,
-    PARTITION_HINT: _SWITCH,
-    **dict.fromkeys((*IMPORTS, STREAMED, STREAMED_LINES), _TEXT),
-    DIM_ALIGN: (
-        "what storage_align writes, lists of buffer, axis, factor and offset",
-        lambda value: _is_rows(value, 4),
-    ),
-    SWIZZLE: (
-        "what storage_swizzle writes, a list of numbers of buffers",
-        lambda value: isinstance(value, tuple) and all(map(_is_count, value)),
-    ),
+    UNROLL_EXPLICIT: ("True or False", _is_switch),
+    PARTITION_HINT: ("True or False", _is_switch),
+    **dict.fromkeys((*IMPORTS, STREAMED, STREAMED_LINES), ("a string", _is_text)),
+    DIM_ALIGN: ("what storage_align writes, lists of buffer, axis, factor and offset", _is_alignments),
+    SWIZZLE: ("what storage_swizzle writes, a list of numbers of buffers", _is_counts),
 }
 
 

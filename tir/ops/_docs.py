@@ -103,7 +103,7 @@ def speed(measured: dict[str, Any]) -> str:
     rows = [times_row(name, found) for name, found in measured["milliseconds"].items()]
     return (
         f"## Speed\n\nMilliseconds of one thread on about a million elements, by default schedule, beside NumPy {measured['numpy']} "
-        f"and torch {measured['torch']}, on a {measured['machine']} (load {measured['load']}): the least of many calls, which "
+        f"and torch {measured['torch']}, on a {measured['machine']} (load {measured['load']}): the least of many calls, which allocate their results and "
         "take turns. `python -m benchmarks.operators` measures here.\n\n"
         "| operator | tir | NumPy | torch | tir / fastest |\n|---|---|---|---|---|\n" + "".join(rows)
     )

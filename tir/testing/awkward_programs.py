@@ -97,6 +97,9 @@ def views(c: Choice) -> str:
     if stores:
         shape = f"(1, {m})" if "0" in kept else f"({m},)"
         lines.append(f'W = T.match_buffer(C[vo, 0:{m}], {shape}, "int32", offset_factor=1)')
+    reads, declared = "vo", ""
+    if c.number(0, 3) == 0:
+        reads, lines, declared, seen = _strided_view(c, n, m, at, lines[loads:])
     view = "\n            ".join(lines)
     inner = f"""for j in range({m}):
                 with T.block("row"):
@@ -111,7 +114,7 @@ def views(c: Choice) -> str:
             O[vi, vj] = C[{c.pick(("vi", f"{n - 1} - vi"))}, vj] - A[vi, vj]"""
     return f"""
 @T.prim_func
-def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
+def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):{declared}
     B = T.alloc_buffer(({n}, {m}), "int32")
     C = T.alloc_buffer(({n}, {m}), "int32")
     for i, j in T.grid({n}, {m}):
@@ -121,7 +124,7 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
     for o in range({n}):
         with T.block("tile"):
             vo = T.axis.spatial({n}, o)
-            T.reads(B[vo, 0:{m}])
+            T.reads(B[{reads}, 0:{m}])
             T.writes(C[vo, 0:{m}])
             {view}
             {c.pick((inner, plain))}
@@ -129,6 +132,15 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
         with T.block("O"):
             vi, vj = T.axis.remap("SS", [i, j]){c.pick((direct, direct, rank0))}
 """
+
+
+def _strided_view(c: Choice, n: int, m: int, at: str, others: list[str]) -> tuple[str, list[str], str, str]:
+    """Rows of ``B`` as a matrix whose strides are variables: the rows, the views of a block, what the function declares,
+    and an element of the view."""
+    row, rows = c.pick((("0", "vo:vo + 1"), ("vo", f"0:{n}"), (f"{n - 1} - vo", f"0:{n}")))
+    shape = f"({n if rows[0] == '0' else 1}, {m})"
+    view = f'V = T.match_buffer(B[{rows}, 0:{m}], {shape}, "int32", strides=[s0, s1], offset_factor=1)'
+    return rows, [view, *others], "\n    s0 = T.int32()\n    s1 = T.int32()", f"V[{row}, {at}]"
 
 
 def widths(c: Choice) -> str:

@@ -62,6 +62,25 @@ def _slope(e: Any) -> int:
     return 1 if first is None or second is None else second - first
 
 
+def _values(func: PrimFunc, e: Any) -> list[Any]:
+    """The values of a binding that uses one loop of at most eight iterations; none of any other binding."""
+    loops = {loop.loop_var: loop for loop in _loops(func)}
+    names = vars_in(e)
+    loop = loops.get(next(iter(names))) if len(names) == 1 and not has_load(e) else None
+    start, extent = (None, None) if loop is None else (constant(loop.min), constant(loop.extent))
+    if loop is None or start is None or extent is None or extent > 8:
+        return []
+    var = loop.loop_var
+    return [constant(simplify(substitute(e, {var: const(start + n, var.dtype)}))) for n in range(extent)]
+
+
+def _repeated_instance(func: PrimFunc) -> bool:
+    """Whether an iterator of a block that reduces takes a value that it took before."""
+    blocks = (r for r in _realizes(func) if any(v.iter_type == "reduce" for v in r.block.iter_vars))
+    found = (_values(func, value) for r in blocks for value in r.iter_values)
+    return any(len(set(values)) < len(values) for values in found)
+
+
 def _nested_reader(func: PrimFunc) -> bool:
     """Whether a nested block reads a buffer that a block outside writes."""
     for outer in _realizes(func):
@@ -127,6 +146,10 @@ CLASSES: dict[str, Question] = {
     "iterator in strides": _binding(lambda e: abs(_slope(e)) > 1),
     "iterator takes a value twice": _binding(lambda e: _slope(e) == 0),
     "view (match_buffer)": _realized(lambda r: bool(r.block.match_buffers)),
+    "view with strides that are variables": _realized(
+        lambda r: any(isinstance(s, Var) for m in r.block.match_buffers for s in m.buffer.strides)
+    ),
+    "reduction with an instance that runs twice": _any(_repeated_instance),
     "int64 beside int32": _any(_widths),
     "consumer in a nested block": _any(_nested_reader),
     "memory of a block's own": _realized(lambda r: bool(r.block.alloc_buffers)),

@@ -89,7 +89,7 @@ class Report:
         for name in sorted({*self.accepted, *self.refused}):
             lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
         lines += [f"  programs of {name:12} {count:6}" for name, count in sorted(self.families.items())]
-        lines += [f"  programs with {name:30} {self.classes[name]:6}" for name in CLASSES]
+        lines += [f"  programs with {name:42} {self.classes[name]:6}" for name in CLASSES]
         lines += [f"  not built: {count:6}  {why}" for why, count in self.not_built.most_common()]
         if self.forced is not None:
             lines.append(str(self.forced))

@@ -41,6 +41,8 @@ def _iterator(c: Choice, m: int) -> tuple[str, str]:
             f"T.axis.reduce({m + 2}, {k} + 2)",
             f"T.axis.reduce({m}, {k} // 2)",
             f"T.axis.reduce({m}, ({k} + 1) % {m})",
+            f"T.axis.reduce({m + 1}, {k} % 2)",
+            f"T.axis.reduce({m}, {k} // 2 * 2)",
         )
     )
     return f"range({begin}, {m + begin})", value
@@ -60,6 +62,7 @@ def reduction(c: Choice) -> str:
     )
     where = c.pick(("", "", f"                T.where(k < {m})\n", "                T.where(k >= i)\n"))
     store = c.pick(("S[vi] = {}", "S[vi] = {}", "if A[vi, vk] > 0:\n                    S[vi] = {}")).format(update)
+    row = c.pick(("i", "i", "i", "i // 2", f"i % {n // 2 + 1}"))
     indent, head = c.pick((("        ", ""), ("    ", f"    for i in range({n}):\n    ")))
     return f"""
 @T.prim_func
@@ -72,7 +75,7 @@ def main(A: T.Buffer(({n}, {2 * m + 2}), "int32"), W: T.Buffer(({n},), "int32"),
     for i in range({n}):
         for k in {extent}:
             with T.block("S"):
-                vi = T.axis.spatial({n}, i)
+                vi = T.axis.spatial({n}, {row})
                 vk = {iterator}
 {where}{init}                {store}
 {head}{indent}for j in range(2):

@@ -11,7 +11,7 @@ from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
-from ..stmt import Block, For
+from ..stmt import Block, For, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
 from .instructions import intrinsics
@@ -52,7 +52,7 @@ class _Scene:
         self.loops: list[For] = []
         self.blocks: list[Block] = []
         self.sch = sch
-        for item in walk(sch.func.body):
+        for item in walk(sch.func.body, enter=lambda node: isinstance(node, Stmt)):
             if isinstance(item, For):
                 self.loops.append(item)
             elif isinstance(item, Block) and item.name != "root":
@@ -458,8 +458,11 @@ def random_schedule(
 
 
 def started(program: PrimFunc | IRModule | Schedule) -> Schedule:
-    """``program`` as a schedule, with the same random numbers each time."""
-    return program if isinstance(program, Schedule) else Schedule(program, seed=1)
+    """``program`` as a schedule, which draws the same random numbers each time."""
+    if not isinstance(program, Schedule):
+        return Schedule(program, seed=1)
+    program.seed(1)
+    return program
 
 
 class Walk:

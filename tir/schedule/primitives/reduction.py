@@ -11,8 +11,8 @@ from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
 from ...expr import BufferLoad, all_of, is_const
-from ...stmt import Block, BlockRealize, Stmt
-from ...visit import accesses
+from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt
+from ...visit import accesses, uses_var
 from ..build import insert_before, without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps
@@ -27,6 +27,7 @@ class DecomposePlan:
     init: Stmt
     init_name: str
     update: Block
+    keeps: Keeps
 
 
 def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False) -> DecomposePlan:
@@ -109,7 +110,18 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
-    return DecomposePlan(block, loop, init, init_name, update)
+    return DecomposePlan(block, loop, init, init_name, update, _kept_threads(block, loop))
+
+
+def _kept_threads(block: BlockRef, loop: LoopRef) -> Keeps:
+    """Each thread sets what it updates, as before, where all bound loops are around ``loop`` and none is reduced over."""
+    loops = block.all_loops()
+    bound = [n for n, ref in enumerate(loops) if ref.node.kind == THREAD_BINDING]
+    reduced = [e for i, e in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    outside = all(n < loops.index(loop) for n in bound)
+    shared = outside and any(uses_var(e, {loops[n].var for n in bound}) for e in reduced)
+    plain = block.scope is not None and block.scope.scope is None
+    return Keeps.THREADS if outside and plain and not shared else Keeps.NOTHING
 
 
 def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
