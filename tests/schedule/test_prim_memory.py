@@ -271,3 +271,41 @@ def test_a_view_unlike_its_source_is_not_well_formed(change: dict[str, str]) -> 
     func = parse(VIEWED)
     problems = wellformed.check(func.replace(body=rewrite(func.body, other)))
     assert any("view `W`" in str(p) for p in problems)
+
+
+@pytest.mark.parametrize(
+    ("layout", "axis", "fits"),
+    [
+        ("strides=[s0, 1]", 0, True),
+        ("strides=[8, 1]", 0, False),
+        ("strides=[s0, 1]", 1, False),
+        ("strides=[s0, s1]", 1, True),
+        ("offset_factor=8", 0, False),
+    ],
+)
+def test_storage_align_keeps_what_a_view_declares(layout: str, axis: int, fits: bool) -> None:
+    names = "".join(f"    {s} = T.int32()\n" for s in ("s0", "s1") if s in layout)
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), O: T.Buffer((4, 8), "int32")):
+{names}    H = T.alloc_buffer((4, 8), "int32")
+    for i, j in T.grid(4, 8):
+        with T.block("H"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            H[vi, vj] = A[vi, vj] * 2
+    for i in range(4):
+        with T.block("O"):
+            vi = T.axis.spatial(4, i)
+            V = T.match_buffer(H[vi, 0:8], (1, 8), "int32", {layout})
+            for j in range(8):
+                O[vi, j] = V[0, j]
+""")
+    sch = tir.Schedule(func)
+    if not fits:
+        with pytest.raises(tir.ScheduleError, match="view V of buffer H declares its layout"):
+            sch.storage_align("H", 0, axis, 4, 3)
+        return
+    sch.storage_align("H", 0, axis, 4, 3)
+    a, got = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((4, 8), "int32")
+    tir.build(sch.mod, "llvm")(a, got)
+    np.testing.assert_array_equal(got, a * 2)

@@ -13,7 +13,7 @@ from ...analysis.structure import named, parts_without
 from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Call, Cast, Expr, Var, cast
+from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, cast
 from ...function import PrimFunc
 from ...node import frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For
@@ -281,11 +281,31 @@ def _check_storage_align(
     )
     require(factor > 0, "the alignment factor must be positive, not {0}", factor, legal="1 or more")
     require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset, legal="0 or more")
+    _require_layout_is_free(state, buffer, number)
     entry = (int(buffer_index), number, int(factor), int(offset))
     old = block.block.annotations.get(DIM_ALIGN, ())
     kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
     notes = frozendict({**block.block.annotations, DIM_ALIGN: (*kept, entry)})
     return AlignPlan(block.block, block.block.replace(annotations=notes))
+
+
+def _require_layout_is_free(state: State, buffer: Buffer, axis: int) -> None:
+    """Raise ``ScheduleError`` if a view declares a stride or an offset that other strides of ``axis`` and outside contradict."""
+    moved = {buffer: axis}
+    for match in _matches(state):
+        source, view = match.source.buffer, match.buffer
+        if source not in moved:
+            continue
+        moved[view] = number = moved[source] - (source.ndim - view.ndim)
+        fixed = any(isinstance(stride, IntImm) for stride in view.strides[: max(number + 1, 0)])
+        starts = isinstance(view.elem_offset, IntImm) and view.elem_offset.value != 0
+        require(
+            not fixed and not starts and view.offset_factor <= 1,
+            "view {0} of buffer {1} declares its layout, which other strides of {1} would contradict",
+            view.name,
+            source.name,
+            legal="strides and an offset of the view that are variables",
+        )
 
 
 @primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
