@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import tir
-from tir.arith import Analyzer, bounds
+from tir.arith import Analyzer, bounds, simplify
+from tir.equal import structural_equal
 from tir.expr import trunc_div
 
 FAR = 40  # stands for an end that is not there
@@ -85,3 +86,14 @@ def test_a_multiple_of_an_interval(by):
 def test_integers_made_from_floats_have_no_bounds(dtype):
     x = tir.Var("x", dtype)
     assert Analyzer().bound(tir.cast("int32", x)) == (None, None)
+
+
+def test_squares_of_squares_stay_within_their_type():
+    x = tir.Var("x", "int16")
+    base = tir.Cast("int64", x)
+    names = [tir.Var(f"s{n}", "int64") for n in range(64)]
+    body: tir.Expr = names[-1]
+    for n in reversed(range(64)):
+        square = names[n - 1] if n else base
+        body = tir.Let(names[n], square * square, body)
+    assert structural_equal(simplify(body), body)  # a bound of 2 ** 64 digits would not end

@@ -30,7 +30,7 @@ from ..expr import (
     as_expr,
 )
 from ..op import is_pure
-from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet
+from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, within_type
 from .linear import Linear, is_index, key, linear
 from .memory import may_change
 from .modular import Fact, modular_of
@@ -107,7 +107,7 @@ class Analyzer:
             if var.dtype is BOOL:
                 self._names[var] = e
             elif is_index(e.dtype):
-                self._ranges[var] = (bound_of(self, e), e, e)
+                self._ranges[var] = (within_type(bound_of(self, e), e.dtype), e, e)
                 fact = modular_of(self, e)
                 if fact[0] != 1:
                     self.remainders[id(var)] = fact

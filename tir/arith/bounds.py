@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..dtype import DType
 from ..expr import (
     Add,
     Broadcast,
@@ -233,6 +234,12 @@ def dtype_bound(e: Expr) -> Interval:
     if dtype.code == "int" and dtype.bits < 32:
         return dtype.min_value, dtype.max_value  # type: ignore[return-value]
     return UNBOUNDED
+
+
+def within_type(found: Interval, dtype: DType) -> Interval:
+    """The known ends of an index, which does not wrap around, as its type has them: squares of squares grow without end."""
+    low, high = (None if end is None else max(dtype.min_value, min(end, dtype.max_value)) for end in found)
+    return low, high  # type: ignore[return-value]
 
 
 def _no_wrap(exact: Interval, e: Expr) -> Interval:
