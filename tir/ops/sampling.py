@@ -420,24 +420,35 @@ def roi_align_nchw(
         step = (cast(kind, k) + half) / cast(kind, samples(roi, n))
         return bins(roi, n, 0) + (cast(kind, cell) + step) * bins(roi, n, 1)
 
-    def places_along(n: int, cells: Expr) -> Callable[..., Expr]:
-        """The place of sample ``k`` of a cell: from a table, where all cells have as many."""
-        if ratio > 0:
-            return compute((rois.shape[0], cells, ratio), lambda r, c, k: place(r, n, c, k), name="roi_places")
-        return lambda r, c, k: place(r, n, c, k)
+    def of_samples(n: int, name: str, value: Callable[[Any, Any, Any], Expr]) -> Callable[..., Expr]:
+        """``value`` of sample ``k`` of a cell of a region: from a table, where all cells have as many."""
+        return compute((rois.shape[0], (rows, columns)[n], ratio), value, name=name) if ratio > 0 else value
 
-    along = [places_along(n, cells) for n, cells in enumerate((rows, columns))]
+    def taps_along(
+        n: int, size: Any
+    ) -> tuple[Callable[..., Expr], list[tuple[Callable[..., Expr], Callable[..., Expr]]]]:
+        """Along y (0) or x (1): the place of a sample, and the elements around it with their weights."""
+        at = of_samples(n, "roi_places", lambda r, c, k: place(r, n, c, k))
+
+        def tap(r: Any, c: Any, k: Any, number: int) -> tuple[Expr, Any]:
+            inside = max_(min_(at(r, c, k), cast(kind, size) - one), const(0, kind))
+            return taps_of(at_number(inside), "linear", "floor", 0.0)[number]
+
+        def tables(number: int) -> tuple[Callable[..., Expr], Callable[..., Expr]]:
+            element = of_samples(n, "roi_elements", lambda r, c, k: clamped(tap(r, c, k, number)[0], size))
+            return element, of_samples(n, "roi_weights", lambda r, c, k: tap(r, c, k, number)[1])
+
+        return at, [tables(number) for number in (0, 1)]
+
+    along = [taps_along(n, size) for n, size in enumerate(data.shape[2:])]
 
     def element(roi: Any, channel: Any, i: Any, j: Any) -> Expr:
         counts = [samples(roi, n) for n in (0, 1)]
         p, q = reduce_axis((0, counts[0]), "p"), reduce_axis((0, counts[1]), "q")
-        places = [along[n](roi, cell, k.var) for n, (cell, k) in enumerate(((i, p), (j, q)))]
+        points = [(roi, i, p.var), (roi, j, q.var)]
+        places = [at(*point) for (at, _), point in zip(along, points)]
         beyond = [c for v, s in zip(places, data.shape[2:]) for c in (v < -one, v > cast(kind, s))]
-        inside = [max_(min_(v, cast(kind, s) - one), const(0, kind)) for v, s in zip(places, data.shape[2:])]
-        taps = [
-            [(clamped(at, s), w) for at, w in taps_of(at_number(v), "linear", "floor", 0.0)]
-            for v, s in zip(inside, data.shape[2:])
-        ]
+        taps = [[(at(*point), weight(*point)) for at, weight in tables] for (_, tables), point in zip(along, points)]
         image = cast("int32", rois[roi, 0])
         sample = interpolated(taps, lambda at: cast(kind, data(image, channel, *at)))
         value = if_then_else(any_(*beyond), const(0, kind), sample)
