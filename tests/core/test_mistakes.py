@@ -59,7 +59,7 @@ STEPS = {
     'annotate("i", "pragma_unrol_explicit", 1)': "legal: pragma_unroll_explicit",
     'annotate("i", "pragma_auto_unroll_max_step", "many")': "legal: a number of steps from 0 on",
     'annotate("i", "pragma_auto_unroll_max_step", -1)': "legal: a number of steps from 0 on",
-    'annotate("i", "pragma_unroll_explicit", 7)': "pragma_unroll_explicit is True or False, not 7",
+    'annotate("i", "pragma_unroll_explicit", -7)': "pragma_unroll_explicit is True or False, or a number of which 0 is False, not -7",
     'annotate("B", "buffer_dim_align", 4)': "is what storage_align writes, lists of buffer, axis, factor and offset, not 4",
     'unannotate("i", "note")': "nothing; no loop and no block has an annotation note",
     'reorder(["j", "i"])': "pass them one by one: 'j', 'i'",

@@ -61,7 +61,7 @@ def _is_alignments(value: Any) -> bool:
 
 _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     UNROLL_STEPS: ("a number of steps from 0 on", _is_count),
-    UNROLL_EXPLICIT: ("True or False", _is_switch),
+    UNROLL_EXPLICIT: ("True or False, or a number of which 0 is False", lambda v: _is_switch(v) or _is_count(v)),
     PARTITION_HINT: ("True or False", _is_switch),
     **dict.fromkeys((*IMPORTS, STREAMED, STREAMED_LINES), ("a string", _is_text)),
     DIM_ALIGN: ("what storage_align writes, lists of buffer, axis, factor and offset", _is_alignments),
