@@ -7,9 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from tir import if_then_else
 from tir.arith.index_map import IndexMap
 from tir.arith.pointwise import compile_expr
-from tir.expr import IntImm
+from tir.expr import Expr, IntImm, Var
+from tir.visit import walk
 
 BIJECTIVE = [
     ((8, 16), lambda i, j: [j, i]),
@@ -93,3 +95,11 @@ def test_int64_indices_stay_int64():
     m = IndexMap.from_func(lambda i: [i // 4, i % 4], index_dtype="int64")
     assert all(e.dtype == "int64" for e in m.map_indices([IntImm(9, m.initial_indices[0].dtype)]))
     assert all(e.dtype == "int64" for e in m.inverse([16]).final_indices)
+
+
+@pytest.mark.parametrize(
+    "index", [lambda j: j ^ j // 2 % 2, lambda j: j & 3, lambda j: if_then_else(j > 2, j, 0), lambda j: ~j + 8]
+)
+def test_operators_of_wider_indices_are_wider(index):
+    (made,) = IndexMap.of(lambda j: [index(j)], 1, "int32").map_indices([Var("y", "int64")])
+    assert {n.dtype for n in walk(made) if isinstance(n, Expr)} <= {"int64", "bool"}, made

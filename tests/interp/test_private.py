@@ -163,3 +163,39 @@ def test_a_clause_is_proved_and_stays_while_it_is_needed():
     refused(lambda: sch.unannotate("i", "private"), "run in no order, each with its own C")
     copy.unannotate("i", "private")
     assert "private" not in copy.script()
+
+
+CARRIED = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "int32"), O: T.Buffer((4,), "int32")):
+    S = T.alloc_buffer((4,), "int32")
+    for i in T.serial(4, private=[S]):
+        for k in range(6):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk]
+                O[vi] = S[vi]
+"""
+
+
+def test_a_private_sum_is_not_begun_anew_by_a_reorder():
+    sch = schedule(CARRIED)
+    refused(
+        lambda: sch.reorder("k", "i"), "each iteration of `i` has a copy of `S`", "inside of `k` it would begin anew"
+    )
+    sch.unannotate("i", "private")
+    sch.reorder("k", "i")
+    same(sch)
+
+
+def test_a_private_value_of_each_iteration_moves_with_its_loop():
+    sch = schedule(
+        CARRIED.replace(
+            "with T.init():\n                    S[vi] = 0\n                S[vi] = S[vi] + A[vi, vk]",
+            "S[vi] = A[vi, vk]",
+        )
+    )
+    sch.reorder("k", "i")
+    same(sch)

@@ -75,3 +75,9 @@ def test_rows_of_symbolic_sizes_that_are_fused_do_not_repeat(fused):
     row = sch.fuse(*rows[3 - fused :])
     sch.reorder(last, row)
     same(sch, q=2, m=2, n=3)
+
+
+@pytest.mark.parametrize(("rows", "columns", "loop"), [(2, 0, "i"), (2, 0, "k")])
+def test_a_reduction_over_nothing_keeps_its_init(rows, columns, loop):
+    sch = schedule(REPEATED.format(rows=rows, row="i", columns=columns, column="k"))
+    refused(lambda: sch.decompose_reduction("B", loop), "loop `k` has no iteration", "its init, before")

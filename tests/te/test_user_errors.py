@@ -185,3 +185,18 @@ def test_a_pragma_of_a_value_that_means_nothing():
     refused(
         lambda: tvm.lower(s, [A, B]), "s[B].pragma(i, 'auto_unroll_max_step', 'many')", __file__, "a number of steps"
     )
+
+
+def test_threads_that_share_a_reduction_of_a_size_not_known():
+    n = te.var("n")
+    A, k = te.placeholder((4, n), name="A"), te.reduce_axis((0, n), "k")
+    C = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    s[C].bind(k, te.thread_axis("threadIdx.x"))
+    refused(
+        lambda: tir.lower(s, [A, C]), "s[C].bind(k, threadIdx.x)", "`n` is no constant", "split the axis by a constant"
+    )
+    s = te.create_schedule(C.op)
+    _, inner = s[C].split(k, factor=16)
+    s[C].bind(inner, te.thread_axis("threadIdx.x"))
+    tir.lower(s, [A, C])

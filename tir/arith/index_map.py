@@ -7,9 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..buffer import Range
-from ..expr import FALSE, Expr, FloorDiv, FloorMod, IntImm, Var, as_expr, const, logical_and, logical_not
+from ..expr import (
+    FALSE,
+    BinaryOp,
+    Call,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Select,
+    Var,
+    as_expr,
+    const,
+    logical_and,
+    logical_not,
+    matched,
+)
 from ..node import Node, node
-from ..visit import nodes_of, substitute, walk
+from ..op import OPS
+from ..visit import nodes_of, rewrite, substitute, walk
 from .analyzer import Analyzer
 from .itermap import IterMap, detect_iter_map, inverse_iter_map
 from .linear import key, linear
@@ -195,7 +211,7 @@ class IndexMap(Node):
         """The final indices in terms of initial ones that are larger by ``shifts``."""
         values = {v: v - shift for v, shift in zip(self.initial_indices, shifts) if shift}
         return (
-            tuple(Analyzer().simplify(substitute(e, values)) for e in self.final_indices)
+            tuple(Analyzer().simplify(_replace(e, values)) for e in self.final_indices)
             if values
             else self.final_indices
         )
@@ -277,7 +293,34 @@ def _call(func: Callable[..., Any], variables: tuple[Var, ...]) -> Any:
 
 
 def _replace(e: Expr, values: Mapping[Var, Expr]) -> Expr:
-    return substitute(e, values)
+    """``e`` of other indices, which may be wider."""
+    made = substitute(e, values)
+    return made if made is e else rewrite(made, typed_by_operands)
+
+
+def typed_by_operands(e: Any) -> Expr | None:
+    """An operator whose operands have one type, which is that of its result or says nothing of it, after some of them have
+    become wider; None for anything else.
+
+    >>> from tir import Var
+    >>> from tir.visit import substitute
+    >>> x, y = Var("x", "int32"), Var("y", "int64")
+    >>> typed_by_operands(substitute(x ^ 3, {x: y})).dtype
+    'int64'
+    """
+    if isinstance(e, (BinaryOp, Select)):
+        kind: Any = type(e)
+        *rest, a, b = e.children()
+        return None if a.dtype is b.dtype else kind(*rest, *matched(a, b, kind))
+    if not isinstance(e, Call):
+        return None
+    first = 1 if e.op == "if_then_else" else 0 if e.op in OPS and OPS[e.op].result == "same" else len(e.args)
+    values: tuple[Expr, ...] = e.args[first:]
+    if all(v.dtype is e.dtype for v in values):
+        return None
+    if len(values) == 2:
+        values = matched(*values, f"`{e.op}`")
+    return e.replace(args=(*e.args[:first], *values), dtype=values[0].dtype)
 
 
 def _shift(indices: Sequence[Expr], var: Var) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.annotations import DOUBLE_BUFFER
 from ..arith import Analyzer
 from ..errors import ScheduleError
-from ..expr import NE, Var
+from ..expr import NE, IntImm, Var
 from ..visit import free_vars
 from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
@@ -336,6 +336,8 @@ class Plan:
                 if mark.kind in kinds and self._loop(stage, axis) not in self.gone:
                     if mark.kind == "bind" and mark.value.dom is not None:
                         yield Step(require_extent, (self._loop(stage, axis), mark.value), call=mark.call)
+                    if mark.kind == "bind" and axis.iter_type == "reduce":
+                        yield Step(require_constant_extent, (self._loop(stage, axis),), call=mark.call)
                     yield self._mark(stage, axis, mark)
 
     def _mark(self, stage: Stage, axis: Axis, mark: Mark) -> Step:
@@ -467,6 +469,17 @@ def require_extent(sch: BlockSchedule, loop: LoopRV, thread: Axis) -> None:
         raise ScheduleError(
             f"`{axis_name(thread)}` is declared with {given.extent!r} threads, and the loop has {extent!r}",
             legal=f"a loop of {given.extent!r} iterations, or te.thread_axis({thread.thread_tag!r})",
+        )
+
+
+def require_constant_extent(sch: BlockSchedule, loop: LoopRV) -> None:
+    """Raise ``ScheduleError`` where it is not known how many threads share a reduction: there may be none, to store the
+    initial values."""
+    extent = sch.get(loop).extent
+    if not isinstance(extent, IntImm):
+        raise ScheduleError(
+            f"threads that share a reduction combine their values, and how depends on their number: `{extent!r}` is no constant",
+            legal="split the axis by a constant, and bind the inner part",
         )
 
 

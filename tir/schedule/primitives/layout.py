@@ -12,7 +12,7 @@ from ...analysis.effects import asker_of, by_address, is_in_one_element
 from ...analysis.index import BlockRef
 from ...analysis.structure import statements, uses_pointer
 from ...arith import Analyzer
-from ...arith.index_map import IndexMap
+from ...arith.index_map import IndexMap, typed_by_operands
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...dtype import DType
@@ -57,7 +57,7 @@ def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:
     def visit(e: Any) -> Any:
         if isinstance(e, Var):
             return old.get(e)
-        return const(e.value, dtype) if isinstance(e, IntImm) and e.dtype.is_int else None
+        return const(e.value, dtype) if isinstance(e, IntImm) and e.dtype.is_int else typed_by_operands(e)
 
     variables = tuple(old.get(v, v) for v in index_map.initial_indices)
     finals = tuple(rewrite(e, visit) for e in index_map.final_indices)

@@ -107,6 +107,16 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         loop.node,
         nodes=[block.node],
     )
+    loops = block.all_loops()
+    empty = [ref for ref in loops[loops.index(loop) :] if is_const(ref.node.extent, 0)]
+    require(
+        unsafe or not empty,
+        "loop {0} has no iteration, so that block {1} never runs; its init, before {2}, would",
+        empty[0].node if empty else "",
+        block,
+        loop.node,
+        nodes=[ref.node for ref in empty],
+    )
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))

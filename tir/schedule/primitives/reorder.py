@@ -8,10 +8,11 @@ from typing import Any
 from ...analysis.dependence.loops import check_reorder
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import LoopRef
+from ...analysis.privatization import is_privatizable
 from ...analysis.structure import vars_in
 from ...errors import ScheduleError, require
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
-from ..build import renest
+from ..build import renest, with_body
 from ..invariants import Keeps
 from ..legality import require_legal
 from ..primitive import primitive
@@ -119,10 +120,34 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
     moved = [n for n, (a, b) in enumerate(zip(before, after)) if a is not b]
     if unsafe or not moved:
         return ReorderPlan(before, after)
+    _require_own_values(state, before, after)
     commute = _require_commute(state, before, after)
     in_order = all(f.kind in (SERIAL, UNROLLED) for f in before[moved[0] : moved[-1] + 1])
     keeps = Keeps.ACCESSES | Keeps.THREADS | Keeps.LOOPS
     return ReorderPlan(before, after, keeps if commute and in_order else Keeps.NOTHING)
+
+
+def _require_own_values(state: State, before: list[For], after: list[For]) -> None:
+    """Raise ``ScheduleError`` if iterations of a loop with a ``private`` clause, which a loop that ran inside of each now
+    repeats, read of their copies what earlier ones wrote."""
+    above = [p.node for p in state.index.place(before[0]).loops()]
+    for n, f in enumerate(after):
+        inside = before[next(i for i, g in enumerate(before) if g is f) + 1 :] if f.private else []
+        repeating = next((g for g in after[:n] if any(g is h for h in inside)), None)
+        if repeating is None:
+            continue
+        nest = with_body(f, renest(after[n + 1 :], before[-1].body))
+        lost = next((b for b in f.private if not is_privatizable(b, [*above, *after[:n], nest])), None)
+        require(
+            lost is None,
+            "each iteration of {0} has a copy of `{1}`, in which it is not shown that nothing goes from one iteration of {2} "
+            "to the next; inside of {2} it would begin anew",
+            f,
+            lost and lost.name,
+            repeating,
+            nodes=[f],
+            legal='unannotate the loop\'s "private" first, where its iterations may share the buffer',
+        )
 
 
 def _require_commute(state: State, before: list[For], after: list[For]) -> bool:
