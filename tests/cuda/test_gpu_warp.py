@@ -119,3 +119,22 @@ def main(A: T.Buffer((2, 2), "float32"), B: T.Buffer((2, 2), "float32")):
     a, b = np.ones((2, 2), "float32"), np.zeros((2, 2), "float32")
     tir.build(sch.mod, "cuda-sim")(a, b)
     np.testing.assert_array_equal(b, 2)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_a_block_of_few_threads_or_none(threads):
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((4, {threads}), "int32"), P: T.Buffer((4, {threads}), "int32")):
+    for i in T.thread_binding(4, "blockIdx.x"):
+        for k in T.thread_binding({threads}, "threadIdx.x"):
+            with T.block("P"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                W = T.alloc_buffer((32,), "int32", scope="warp")
+                W[vk] = A[vi, vk]
+                P[vi, vk] = W[vk]
+""")
+    a = np.arange(4 * threads, dtype="int32").reshape(4, threads)
+    p = np.zeros_like(a)
+    tir.build(func, "cuda-sim")(a, p)
+    np.testing.assert_array_equal(p, a)

@@ -235,6 +235,8 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
         elif extent is not None and hasattr(n, "loop_var"):
             lowering.analyzer.bind(n.loop_var, Range(n.min, extent))
     lowering.lane, lanes = launched.get("threadIdx.x", (None, 1))
+    if lanes == 0:  # the kernel never runs: as for one lane
+        lanes = 1
     whole = any(isinstance(n, Call) and lowering._places(n) for n in walk(kernel))  # operators of a whole warp
     if lanes is None or lanes > WARP or WARP % lanes or (whole and lanes != WARP):
         raise BuildError(
