@@ -219,4 +219,26 @@ def main(A: T.Buffer((2, 2), "float32"), D: T.Buffer((2, 2), "float32")):
 """)
     sch.stage("D", buffer=0, loop="k")
     sch.skew("i", inner="j", factor=1)
-    refused(lambda: sch.reindex("D", ("read", 0)), "an element of `A_local` would be read without having been written")
+    sch.reindex("D", ("read", 0))
+    same(sch)
+
+
+def test_a_copy_in_the_loops_of_a_split_runs_where_the_block_does():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), Y: T.Buffer((3, 5), "int32")):
+    X = T.alloc_buffer((1,), "int32")
+    for i in range(5):
+        with T.block("X"):
+            vi = T.axis.spatial(5, i)
+            X[0] = A[vi] * 2
+        for j in range(3):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vj, vi] = X[0] + vj
+""")
+    sch.split("i", [None, 4])
+    sch.vectorize("i_1")
+    sch.reindex_cache_read("Y", 0, "global", lambda *at: at)
+    assert sch.func.script().count("T.where(i_0 * 4 + i_1 < 5)") == 3
+    same(sch)

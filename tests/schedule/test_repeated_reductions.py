@@ -81,3 +81,23 @@ def test_rows_of_symbolic_sizes_that_are_fused_do_not_repeat(fused):
 def test_a_reduction_over_nothing_keeps_its_init(rows, columns, loop):
     sch = schedule(REPEATED.format(rows=rows, row="i", columns=columns, column="k"))
     refused(lambda: sch.decompose_reduction("B", loop), "loop `k` has no iteration", "its init, before")
+
+
+def test_partial_results_of_each_row_are_not_made_before_the_rows():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2, 4), "int32"), Y: T.Buffer((2, 3), "int32")):
+    R = T.alloc_buffer((3,), "int32")
+    for i in range(2):
+        for j, k in T.grid(3, 4):
+            with T.block("R"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    R[vj] = 0
+                R[vj] = R[vj] + A[vi, vk] * vj
+        for j in range(3):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = R[vj]
+""")
+    refused(lambda: sch.rfactor(sch.get_loops("R")[2], 0), "differing in vi write the same element of R")

@@ -16,6 +16,8 @@ from ..expr import (
     Let,
     Mod,
     Var,
+    conjuncts,
+    is_const,
 )
 from ..node import Memo
 from ..stmt import (
@@ -286,6 +288,12 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
     """The loops of ``ref`` inside ``host``, outermost first."""
     loops = ref.loops()
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]
+
+
+def met_around(block: BlockRef, host: BlockRef | LoopRef) -> list[Expr]:
+    """The conjuncts of the predicate of ``block`` that no loop inside of ``host`` changes."""
+    inside = {p.var for p in loops_below(block, host)}
+    return [c for c in conjuncts(block.node.predicate) if not is_const(c, 1) and not uses_var(c, inside)]
 
 
 def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:

@@ -15,6 +15,7 @@ from ...analysis.structure import (
     entered,
     is_steered_by_memory,
     loops_below,
+    met_around,
     readers,
     reads_own_writes,
     regions_of,
@@ -27,7 +28,7 @@ from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
-from ...expr import TRUE, Expr, Var, all_of, conjuncts, const, is_const
+from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
 from ...visit import contains, substitute, uses_var, walk
@@ -332,7 +333,7 @@ def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | Loo
         return []
     inside = {p.var for p in loops_below(makers[0], host)}
     empty = entered(_repeating(makers[0], buffer, host), host.analyzer())
-    return [c for c in (*conjuncts(makers[0].node.predicate), *empty) if not uses_var(c, inside)]
+    return [*met_around(makers[0], host), *(c for c in empty if not uses_var(c, inside))]
 
 
 def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:

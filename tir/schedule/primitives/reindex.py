@@ -10,7 +10,7 @@ from ...analysis.dependence.domains import runs_whole_domain, values_taken
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import common_host, entered, top_statement, uses_pointer
+from ...analysis.structure import common_host, entered, met_around, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
@@ -257,7 +257,9 @@ def _box(block: BlockRef, staged: _Staged, host: BlockRef | LoopRef) -> tuple[di
     return {i.var: i.dom for i in staged.iters if i.dom is not None}, runs_whole_domain(block)
 
 
-def _copying(block: BlockRef, staged: _Staged, box: Mapping[Var, Range], name: str, *, to_copy: bool) -> Stmt:
+def _copying(
+    block: BlockRef, staged: _Staged, host: BlockRef | LoopRef, box: Mapping[Var, Range], name: str, *, to_copy: bool
+) -> Stmt:
     """The loops over ``box`` and block that copy from the buffer to its copy, or back."""
 
     def at(values: Sequence[Expr]) -> tuple[Indices, Indices]:
@@ -272,7 +274,7 @@ def _copying(block: BlockRef, staged: _Staged, box: Mapping[Var, Range], name: s
         return BufferStore(staged.buffer, BufferLoad(staged.copy, here), there)
 
     domains = [i.dom for i in staged.iters if i.dom is not None]
-    inside = _inside(block, staged) if to_copy else _computed(block, staged)
+    inside = all_of([*met_around(block, host), _inside(block, staged) if to_copy else _computed(block, staged)])
     where = {i.var: n for n, i in enumerate(staged.iters)}
     return elementwise_block(
         name,
@@ -393,7 +395,7 @@ def _laid_out(
     """``block`` working on the copy, of ``box``, that is made before its statement of ``host``, or written back after
     it."""
     block_name = state.fresh_block_name(name)
-    copying = _copying(block, staged, box, block_name, to_copy=to_copy)
+    copying = _copying(block, staged, host, box, block_name, to_copy=to_copy)
     at = position(block, host) + (0 if to_copy else 1)
     changed = {block.node: _on_copy(block, staged)}
     scope = scope_of(state, block)

@@ -23,6 +23,7 @@ from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, scope_of
+from .reduction import require_distinct_results
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         nodes=[sharing[0].node],
         legal="rfactor before compute_at",
     )
+    require_distinct_results(block, unsafe=False)  # all partial results are kept until the last of these loops ends
     return first
 
 
