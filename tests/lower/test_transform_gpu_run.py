@@ -545,6 +545,30 @@ def f(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
     np.testing.assert_array_equal(b, a[:, ::-1] * 2)
 
 
+def test_what_an_asynchronous_statement_copies_may_be_read_within_it():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
+    S = T.alloc_buffer((4, 16), "float32", scope="shared")
+    R = T.alloc_buffer((4, 16), "float32", scope="shared")
+    for t in T.thread_binding(16, thread="threadIdx.x"):
+        for i in T.serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}):
+            for u in range(1):
+                with T.block("copy"):
+                    vi, vt = T.axis.remap("SS", [i, t])
+                    S[vi, vt] = A[vi, vt]
+                with T.block("turn"):
+                    vi, vt = T.axis.remap("SS", [i, t])
+                    R[vi, vt] = S[vi, 15 - vt]
+            with T.block("use"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                B[vi, vt] = R[vi, vt] * T.float32(2)
+""")
+    a, b = random_inputs(func, 0)
+    tir.build(func, "cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1] * 2)
+
+
 ASYNC = """
 @T.prim_func
 def f(A: T.Buffer(({n}, 16), "float32"), B: T.Buffer(({n}, 16), "float32")):

@@ -206,7 +206,8 @@ class _Pipeline:
         value = iteration if is_const(loop.min, 0) else loop.min + iteration
         made: Stmt = substitute(rewrite(part.stmt, change), {loop.loop_var: value})
         made = self._renamed(made)
-        if part.stage in self.asynchronous:
+        own = any(b in part.writes and b.scope.startswith("shared") for b in part.reads)  # which it cannot wait for
+        if part.stage in self.asynchronous and not own:
             made = AttrStmt(const(0), "async_scope", const(1), made)
         return made if is_const(guard, 1) else IfThenElse(guard, made)
 
@@ -376,8 +377,8 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     passes data from one stage to a later one gets one version for each iteration in flight. Statements of
     ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
     at the start of the step that reads what they wrote. With ``cpu`` memory of any scope that is local to the loop is
-    versioned, and asynchronous stages run synchronously. Expects opaque blocks. Raises ``BuildError`` if the stages
-    would reorder statements with conflicting accesses.
+    versioned, and asynchronous stages run synchronously, as does a statement that reads the shared memory it copies to.
+    Expects opaque blocks. Raises ``BuildError`` if the stages would reorder statements with conflicting accesses.
 
     >>> import tir
     >>> f = tir.script.parse('''
