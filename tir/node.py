@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ReferenceType, ref
@@ -133,6 +133,33 @@ class Memo(Generic[T]):
         if found is None:
             self[node] = found = value
         return found
+
+
+class MemoAmong(Generic[T]):
+    """What was computed once for a node among other objects, which count by identity, kept while the node lives. Of a
+    node, which may outlive many schedules, at most :data:`MOST_KNOWN` results are kept.
+
+    >>> from tir import Var
+    >>> sums, x, y = MemoAmong(), Var("x"), Var("y")
+    >>> [sums.found(x, (y,), lambda: n) for n in (3, 4)]
+    [3, 3]
+    """
+
+    def __init__(self) -> None:
+        self._known: Memo[dict[Any, tuple[tuple[Any, ...], T]]] = Memo()
+
+    def found(self, node: Node, among: tuple[Any, ...], make: Callable[[], T], equal: Hashable = ()) -> T:
+        """What ``make`` answered first for ``node``, the same objects, and an ``equal`` value."""
+        known = self._known.setdefault(node, {})
+        place = (equal, *map(id, among))
+        if place not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[place] = among, make()  # ``among`` stays alive, so that no other object can get one of these ids
+        return known[place][1]
+
+
+MOST_KNOWN = 256
 
 
 def made_from(old: Any, new: T) -> T:

@@ -20,7 +20,7 @@ from ..expr import (
     const,
 )
 from ..function import PrimFunc
-from ..node import EMPTY, Memo
+from ..node import EMPTY, MemoAmong
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import contains, free_vars, nodes_of, uses_var, walk
 from .contents import path_to
@@ -78,37 +78,23 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
     return False
 
 
-_KNOWN: Memo[dict[Any, Any]] = Memo()
+_KNOWN: MemoAmong[list[_Access]] = MemoAmong()
 
 
 def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For]) -> list[_Access]:
     """The accesses of ``buffer`` in ``part``, which is inside ``loops``; cached, since steps keep most parts."""
     about = tuple(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent))
-    place = (buffer, tuple(map(id, about)))
-    memo = _KNOWN.setdefault(part, {})
-    if place not in memo:
-        # the entry keeps ``about`` alive, so that no other node can get one of these ids
+
+    def find() -> list[_Access]:
         found = _accesses(part, buffer, [loop.loop_var for loop in loops])
-        if not any(map(has_load, about)):  # what the loops' bounds are does not change in them
-            found = (_same_access(access, place, about) for access in found)
-        memo[place] = about, list(found)
-    return memo[place][1]
+        if any(map(has_load, about)):  # what the loops' bounds are changes in them
+            return list(found)
+        return [_ACCESSES.found(loops[-1].loop_var, (buffer, *about), lambda a=a: a, a.key()) for a in found]
+
+    return _KNOWN.found(part, (buffer, *about), find)
 
 
-def _same_access(access: _Access, place: tuple[Any, ...], about: tuple[Any, ...]) -> _Access:
-    """``access``, inside of the loops that ``about`` and ``place`` tell of, or an equal one that was found there before:
-    with what is known of it."""
-    memo = _ACCESSES.setdefault(about[-3], {})  # the variable of the innermost loop
-    whole = (place, access.key())
-    if whole not in memo:
-        if len(memo) >= MOST_KNOWN:
-            memo.clear()
-        memo[whole] = about, access
-    return memo[whole][1]
-
-
-MOST_KNOWN = 256  # accesses kept with a variable, which may outlive many schedules
-_ACCESSES: Memo[dict[Any, tuple[Any, _Access]]] = Memo()
+_ACCESSES: MemoAmong[_Access] = MemoAmong()  # the first of equal ones in the same loops, with what is known of it
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:

@@ -6,15 +6,16 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear, same
 from ...buffer import Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
-from ...node import Memo
+from ...node import MemoAmong
 from ...visit import nodes_of, substitute
-from .statements import Access, Loop, Statement
+from .statements import Access, Statement
 
 
 class Strided(NamedTuple):
@@ -157,23 +158,24 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
-    parts = [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+    parts = _parts(access)
     if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
         return frozenset()
-    loops = (*s.unit.loops, *access.loops)
-    about = (*parts, *(part for loop in loops for part in loop), *(x for pair in s.unit.inner for x in pair))
-    known = _TOLD_APART.setdefault(access.buffer, {})
-    place = (tuple(map(type, access.indices or ())), *map(id, about))
-    if place not in known:  # the entry keeps ``about`` alive, so that no other node can get one of these ids
-        if len(known) >= MOST_KNOWN:
-            known.clear()
-        indices, around = s.on_loops(access).elements()
-        known[place] = about, frozenset() if indices is None else _found_apart(indices, (*s.unit.loops, *around))
-    return known[place][1]
+    return _TOLD_APART.found(access.buffer, deciding(s.unit, access), lambda: _found_apart(s, access))
 
 
-MOST_KNOWN = 256  # what is kept with a buffer, which may outlive many schedules
-_TOLD_APART: Memo[dict[tuple[Any, ...], tuple[Any, frozenset[Var]]]] = Memo()
+def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
+    """The objects that decide which elements an access touches in the iterations of its loops, in whichever order."""
+    loops = sorted((*unit.loops, *access.loops), key=lambda loop: id(loop[0]))
+    kinds = map(type, access.indices or ())
+    return (*kinds, None, *_parts(access), None, *chain(*loops), None, *chain(*unit.inner))
+
+
+def _parts(access: Access) -> list[Expr]:
+    return [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+
+
+_TOLD_APART: MemoAmong[frozenset[Var]] = MemoAmong()
 
 
 def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: frozenset[Var]) -> bool:
@@ -185,7 +187,11 @@ def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: fr
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
 
 
-def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var]:
+def _found_apart(s: AffineForms, access: Access) -> frozenset[Var]:
+    indices, inside = s.on_loops(access).elements()
+    if indices is None:
+        return frozenset()
+    around = (*s.unit.loops, *inside)
     used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}

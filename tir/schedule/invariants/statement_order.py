@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
-from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
+from ...analysis.dependence.affine import AffineForms, deciding, index_tells_iteration, indices_differ
 from ...analysis.dependence.order import shared_order
 from ...analysis.dependence.relations import (
     AccessRelation,
@@ -32,6 +32,7 @@ from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, Range
 from ...expr import Var, is_const
 from ...function import PrimFunc
+from ...node import MemoAmong
 from ...poly import Names, Relation, Undecided, bounded, everything
 from ...stmt import THREAD_BINDING
 from ...visit import substitute, uses_var
@@ -111,7 +112,17 @@ def _is_filled_first(stores: Stores, users: Sequence[Statement]) -> bool:
 
 
 def _fills(writer: Statement, reader: Statement, around: Collection[Var]) -> bool:
-    """Whether the iterations of the writer's loops inside of those ``around`` both write what the reader reads there."""
+    """Whether the iterations of the writer's loops inside of those ``around`` both write what the reader reads there.
+    Found once for their accesses, in loops over the same ranges."""
+    told = [x for u in (writer, reader) for access in u.accesses for x in (None, *deciding(u, access))]
+    among = (*sorted(around, key=id), *told)
+    return _FILLED.found(writer.node, among, lambda: _fills_what_is_read(writer, reader, around))
+
+
+_FILLED: MemoAmong[bool] = MemoAmong()
+
+
+def _fills_what_is_read(writer: Statement, reader: Statement, around: Collection[Var]) -> bool:
     loops = {v: Range(low, extent) for v, low, extent in writer.loops if v not in around}
     if any(uses_var(e, loops) for r in loops.values() for e in (r.min, r.extent)):
         return False

@@ -19,7 +19,7 @@ from ...equal import first_difference
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...function import PrimFunc
-from ...node import frozendict
+from ...node import Memo, frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
@@ -358,7 +358,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     pattern = desc.root
     require(pattern is not None, "the description of {0} is not one block", name)
     assert pattern is not None
-    described = _simplified(pattern.body, _bounded(pattern))
+    described = _described(pattern)
     want = [*pattern.reads, *pattern.writes]
     order = list(dict.fromkeys(r.buffer for r in want))
     have = list(dict.fromkeys(r.buffer for r in (*block.writes, *block.reads)))
@@ -458,6 +458,17 @@ def _bounded(block: Block) -> Analyzer:
         elif isinstance(item, For):
             analyzer.bind(item.loop_var, item.domain, item)
     return analyzer
+
+
+def _described(pattern: Block) -> Stmt:
+    """What an intrinsic computes, in the form that is compared; found once for each intrinsic."""
+    found = _DESCRIBED.get(pattern)
+    if found is None:
+        found = _DESCRIBED[pattern] = _simplified(pattern.body, _bounded(pattern))
+    return found
+
+
+_DESCRIBED: Memo[Stmt] = Memo()
 
 
 def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:

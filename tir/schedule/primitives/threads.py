@@ -276,20 +276,7 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     sizes: dict[str, LoopRef] = {axis: loop}
     above = set(loop.ancestors())
     for other in bound:
-        mine = sizes.setdefault(other.node.thread, other)
-        require(
-            _same_extent(mine.node, other.node),
-            "{0} already has extent {1} (loop {2} of {3}) in this kernel; loop {4} of {5} has {6}",
-            other.node.thread,
-            other.node.extent,
-            other.node,
-            _holder(state, other),
-            mine.node,
-            _holder(state, mine),
-            mine.node.extent,
-            nodes=[other.node, mine.node],
-            legal="split to match, or bind another axis",
-        )
+        _require_same_extent(state, other, sizes.setdefault(other.node.thread, other))
         if other.node.thread == axis:
             if other in above:
                 _require_again(state, other, loop, axis)
@@ -306,10 +293,25 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     )
 
 
-def _same_extent(a: For, b: For) -> bool:
+def _require_same_extent(state: State, other: LoopRef, mine: LoopRef) -> None:
+    """Refuse two loops of one axis in a kernel unless they have the same extent."""
     from ...arith import Analyzer
 
-    return a.extent is b.extent or Analyzer().can_prove_equal(a.extent, b.extent)
+    a, b = mine.node.extent, other.node.extent
+    if a is b or Analyzer().can_prove_equal(a, b):
+        return
+    raise ScheduleError(
+        "{0} already has extent {1} (loop {2} of {3}) in this kernel; loop {4} of {5} has {6}",
+        other.node.thread,
+        b,
+        other.node,
+        _holder(state, other),
+        mine.node,
+        _holder(state, mine),
+        a,
+        nodes=[other.node, mine.node],
+        legal="split to match, or bind another axis",
+    )
 
 
 def _holder(state: State, loop: LoopRef) -> str:
