@@ -113,6 +113,11 @@ class Analyzer:
                     self.remainders[id(var)] = fact
         self._keep.append((var, value))
 
+    @property
+    def has_assumptions(self) -> bool:
+        """Whether more is known than the ranges of variables."""
+        return bool(self.facts or self.atom_bounds or self.remainders or self.truths or self._names)
+
     def knows(self, var: Var) -> bool:
         return var in self._ranges
 

@@ -73,12 +73,12 @@ def relax_axes(
     if not loop_ranges:
         return list(region)
     found: list[Range | None] = [None] * len(region)
-    if analyzer is None and is_const(predicate, 1):  # nothing but the loops' ranges is known
+    ctx = analyzer or Analyzer()
+    if is_const(predicate, 1) and not ctx.has_assumptions:
         ends = {v: dom.ends() for v, dom in loop_ranges.items()}
         found = [_hull_of_a_sum(axis, ends) for axis in region]
     if all(axis is not None for axis in found):
         return found
-    ctx = analyzer or Analyzer()
     with ctx.scope():
         for var, dom in loop_ranges.items():
             ctx.bind(var, dom)
