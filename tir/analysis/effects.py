@@ -428,7 +428,7 @@ class _Walker:
         for position, arg in enumerate(call.args):
             kinds = (READ, WRITE) if op is None else op.accesses(position)
             if isinstance(arg, BufferRegion):
-                self._region(arg, call, opaque)
+                self._region(arg, call, (READ, WRITE) if opaque else (READ,))
             elif isinstance(arg, Var) and arg.dtype.is_handle:
                 self._pointer(arg, kinds, arg, (call, position))
             elif isinstance(arg, Call) and arg.op in _PLACES:
@@ -436,13 +436,12 @@ class _Walker:
             elif isinstance(arg, Node):
                 self.visit(arg)
 
-    def _region(self, region: BufferRegion, call: Call, opaque: bool) -> None:
+    def _region(self, region: BufferRegion, call: Call, kinds: Iterable[str]) -> None:
         box = tuple((r.min, r.extent) for r in region.region)
         for part in (p for pair in box for p in pair):
             self.visit(part)
-        self.touch(READ, region.buffer, box, call)
-        if opaque:
-            self.touch(WRITE, region.buffer, box, call)
+        for kind in kinds:
+            self.touch(kind, region.buffer, box, call)
 
     def _var(self, var: Var) -> None:
         if var.dtype.is_handle:

@@ -7,7 +7,7 @@ the same block, in the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,9 +59,8 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     same = delta.unchanged_buffers
     own = [(scope, b) for scope, b in _own_buffers(index) if b.data not in same and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(index, *b, changed)]
-    crossed = _blocks_may_meet(bound)
-    if suspects or crossed:
-        yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
+    if suspects or _blocks_may_meet(bound):
+        yield from _Kernels(after, bound).problems([b for _, b in suspects], same)
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -73,9 +72,8 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
         if buffer.scope.startswith("shared"):
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
-    crossed = _blocks_may_meet(bound)
-    if suspects or crossed:
-        yield from _FinalKernels(func, bound).problems(suspects, crossed)
+    if suspects or _blocks_may_meet(bound):
+        yield from _FinalKernels(func, bound).problems(suspects, frozenset())
 
 
 def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
@@ -133,7 +131,7 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
 
 
-def _blocks_may_meet(bound: list[LoopRef]) -> bool:
+def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
     """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements next to a
     block loop: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
@@ -174,7 +172,7 @@ class _Kernels:
     def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
         """The loop of each axis around ``unit``; for a ``buffer`` that it writes, except one whose threads share a
         reduction, which all get the result."""
-        shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
+        shares = buffer is None or unit.writes_to(buffer)
         reduced = self._reduced(unit) if shares else set()
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
@@ -194,27 +192,27 @@ class _Kernels:
         first = next(n for n, v in enumerate(own) if v in self.loops)
         return any(v not in self.loops and v not in reduced for v in own[first:])
 
-    def problems(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> Iterator[Problem]:
-        """The violations for the buffers ``own``, and (``crossed``) for global memory except that of ``same``."""
+    def problems(self, own: Sequence[Buffer], same: BufferSet) -> Iterator[Problem]:
+        """The violations for the buffers ``own``, and for global memory except that of ``same``."""
         for buffer in own:
-            users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
+            users = self._users(buffer)
             found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
             if found is not None:
                 yield found
-        if crossed:
-            shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
-            for buffer in shared.values():
-                if buffer.data in same:
-                    continue
-                users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
-                found = self._asked(self._blocks, buffer, users)
+        if _blocks_may_meet(self.loops.values()):
+            written = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
+            for buffer in (b for b in written.values() if b.data not in same):
+                found = self._asked(self._blocks, buffer, self._users(buffer))
                 if found is not None:
                     yield found
+
+    def _users(self, buffer: Buffer) -> list[Statement]:
+        return [u for u in self.units if u.accesses_of(buffer)]
 
     def _two_kernels(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         for w in users:
             made = self.kernel(w)
-            if made is None or not any(a.buffer.data is buffer.data for a in w.writes()):
+            if made is None or not w.writes_to(buffer):
                 continue
             for u in users:
                 used = self.kernel(u)
@@ -257,7 +255,7 @@ class _Kernels:
             for r in users:
                 if r is w or self.kernel(w) is None or self.kernel(w) is not self.kernel(r):
                     continue
-                if not _touches(w, buffer, True) or not _touches(r, buffer, False):
+                if not w.writes_to(buffer) or all(a.write for a in r.accesses_of(buffer)):
                     continue
                 wrote, reads = self.threads(w), self.threads(r, buffer)
                 apart = (self.loops[v] for a, v in wrote.items() if a in axes and reads.get(a) is not v)
@@ -278,8 +276,7 @@ class _Kernels:
         sides = []
         for unit in users:
             looped = by_loops(unit)
-            mine = [a for a in looped.accesses if a.buffer.data is buffer.data]
-            side = StatementRelations(replace(looped, accesses=mine), names)
+            side = StatementRelations(replace(looped, accesses=looped.accesses_of(buffer)), names)
             side.touch()
             for touch in (*side.reads, *side.writes):
                 _ = touch.map  # now, before time is counted
@@ -441,10 +438,6 @@ class _FinalKernels(_Kernels):
     is shared)."""
 
     final = True
-
-
-def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
-    return any(a.buffer.data is buffer.data and a.write is write for a in unit.accesses)
 
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:

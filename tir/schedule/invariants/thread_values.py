@@ -108,7 +108,7 @@ class Stores:
         if isinstance(unit.node, BufferStore) and any(uses_var(e, moved) for e in _parts(unit.node.value)):
             return True
         own = {a.buffer for a in unit.reads() if _is_own(a)} - seen
-        writers = (w for b in own for w in self.units if any(a.buffer.data is b.data for a in w.writes()))
+        writers = (w for b in own for w in self.units if w.writes_to(b))
         return any(self.varies(w, axis, seen | own) for w in writers)
 
     def same_value(self, unit: Statement, names: Names) -> Relation:

@@ -318,11 +318,11 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
         moments = Timestamps(state.func, [buffer])
     except ScheduleError:
         return False  # not quasi-affine: the copy is read as well, and that is checked
-    mine = [moments.of(buffer, write=w, where=lambda unit: unit.name == block.name) for w in (True, False)]
     return all(
         moments.real(w.elements.then(r.elements.reverse()).intersect(Relation.lex_before(moments.length))).is_empty()
-        for w in mine[0]
-        for r in mine[1]
+        for w in moments.writes(buffer)
+        for r in moments.reads(buffer)
+        if w.unit.name == r.unit.name == block.name
     )
 
 
