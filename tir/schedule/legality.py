@@ -51,7 +51,7 @@ def require_same_meaning(
     and its parallel and vectorized loops carry no dependence.
 
     Instances are matched by the iterators of their blocks; those of a statement outside of blocks by the values of its
-    loops, so that a step which renumbers iterations has to prove its order another way. ``move``: whether a syntactic
+    loops, so that it is refused where a step renumbers them. ``move``: whether a syntactic
     test proves the first part.
     """
     if unsafe or after.func is before.func:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...function import PrimFunc
 from ...op import is_pure
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
-from ...visit import nodes_of
+from ...visit import nodes_of, substitute
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..structure import used_memory
@@ -74,7 +75,8 @@ class SameMeaning(Question):
 def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Verdict:
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
-    Instances are identified by block name and iterator values. ``mapping`` gives the origin of a block of ``after``: a
+    Instances are identified by block name and iterator values, those of a statement outside of blocks by the values of its
+    loops, with which it has to do the same in both. ``mapping`` gives the origin of a block of ``after``: a
     block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
     it is idempotent; an instance whose result is dead may be omitted.
 
@@ -224,7 +226,9 @@ def _check(
             side.places = tuple(u.node for u in there)
             side.touch()
             sides.append(side)
-            verdict = PROVED if side.kept else _same_conditions(side, there, written)
+            verdict = PROVED if side.kept else _same_work(unit, there)
+            if verdict.is_proved and not side.kept:
+                verdict = _same_conditions(side, there, written)
             if not verdict.is_proved:
                 return verdict
         context = Context(before, old, names)
@@ -240,6 +244,17 @@ def _check(
 def _only_asks(unit: Statement) -> bool:
     """Whether a statement only evaluates conditions, bounds or bindings."""
     return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
+
+
+def _same_work(unit: Statement, there: Sequence[Statement]) -> Verdict:
+    """Whether a statement outside of blocks does the same as before at the same values of its loops: the variables of a
+    loop that was renumbered are new, and stand for other iterations."""
+    for run in there if not isinstance(unit.node, Block) else ():
+        renamed = {new: old for new, old in zip(run.coords, unit.coords) if new is not old}
+        if renamed and not structural_equal(substitute(run.node, renamed), unit.node):
+            rule = "cannot prove that the step keeps the program's meaning: the values of the loops around {} stand for other iterations than before"
+            return Unknown(rule.format(_title(unit.name)), nodes=(unit.node,))
+    return PROVED
 
 
 def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
