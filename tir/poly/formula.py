@@ -391,7 +391,7 @@ def _opposite(e: Expr) -> Expr:
     return NE(e, IntImm(1, e.dtype)) if isinstance(e, Var) and e.dtype.is_bool else Not(e)
 
 
-def _parts_of(e: Expr, extreme: type[Min] | type[Max]) -> list[Expr]:
+def _parts_of(e: Expr, extreme: type[Any]) -> list[Expr]:
     """Expressions whose minimum or maximum (``extreme``) is ``e``: it is distributed, also over sums."""
     if isinstance(e, extreme):
         return _parts_of(e.a, extreme) + _parts_of(e.b, extreme)
