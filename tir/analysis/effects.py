@@ -78,9 +78,12 @@ class Effect:
     def write(self) -> bool:
         return self.kind == WRITE
 
+    def index_parts(self) -> list[Expr]:
+        """The expressions in its indices: of a box, the start and the extent of each axis."""
+        return [e for index in self.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+
     def _parts(self) -> Iterator[Expr]:
-        for index in self.indices or ():
-            yield from index if isinstance(index, tuple) else (index,)
+        yield from self.index_parts()
         for _, low, extent in self.loops:
             yield from (low, extent)
         yield from self.guards

@@ -126,11 +126,9 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     return frozenset(found)
 
 
-def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     """Refuse to redirect writes of ``buffer`` to a copy if a control expression in ``stmts`` reads it (a condition, a
     predicate, a binding, a loop bound or a let), since that would still read the buffer."""
-    if unsafe:
-        return
     for stmt in stmts:
         for place, load in steering_loads(stmt):
             require(

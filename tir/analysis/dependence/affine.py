@@ -157,7 +157,7 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
-    parts = [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+    parts = access.index_parts()
     if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
         return frozenset()
     loops = (*s.unit.loops, *access.loops)

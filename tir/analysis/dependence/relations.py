@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from ...arith import Analyzer
+from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import (
     Call,
@@ -131,9 +133,6 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
     if not swizzled:
         return list(units)
-    from ...arith import Analyzer
-    from ...arith.swizzle import without_all
-
     plain: dict[int, Access] = {}
     rules: dict[Var, set[Any]] = {}
     for unit in units:
@@ -159,14 +158,12 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
 
 def has_bits(access: Access) -> bool:
     """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
-    parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
+    parts = access.index_parts()
     return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in nodes_of(p))
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:
     """Bounds of the coordinates, from the loops."""
-    from ...arith import Analyzer
-
     ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
     for var, value in zip(unit.coords, unit.values):
         least, most = ctx.bound(value)
@@ -187,9 +184,8 @@ def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
         for guard in (*unit.guards, *access.guards):
             formula.require(guard)
         _know_coords(formula, unit)
-        for index in access.indices or ():
-            for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
-                formula.sum(part)
+        for part in access.index_parts():
+            formula.sum(part.base if isinstance(part, Ramp) else part)
     except NotAffine as error:
         return error
     return None

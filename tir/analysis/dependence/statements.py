@@ -341,8 +341,7 @@ def _as_stated(block: Block, accesses: Sequence[Effect]) -> list[Effect]:
 
 def _is_affine(access: Effect) -> bool:
     formula = Formula(Names())
-    parts = [part for index in access.indices or () for part in (index if isinstance(index, tuple) else (index,))]
-    return access.indices is not None and all(Formula.takes(formula.sum, part) for part in parts)
+    return access.indices is not None and all(Formula.takes(formula.sum, part) for part in access.index_parts())
 
 
 def _selects(node: Any) -> bool:

@@ -352,8 +352,7 @@ class _Kernels:
             elif (
                 v is not None and self.final and not is_const(self.loops[v].node.extent, 1)
             ):  # every thread reads what one wrote
-                nobody = s.before.domain()
-                return _related(s, t, []).domain_in(nobody.subtract(nobody))
+                return _nobody(s, t)
         return _related(s, t, equal) if equal else None
 
     def _launching(self, unit: Statement) -> list[Var]:
@@ -395,8 +394,6 @@ class _Kernels:
         first of them.
         """
         (u, s, _), (_, t, _) = source, sink
-        nobody = s.before.domain()
-        nobody = _related(s, t, []).domain_in(nobody.subtract(nobody))
         equal: list[tuple[Var, Var]] = []
         starts: list[tuple[Any, Var]] = []
         differ = False
@@ -410,7 +407,7 @@ class _Kernels:
             elif not self._many(axis, self.kernel(u)) or any(self._can_be_bound(x) for x, _ in lacking):
                 continue
             elif any(self._in_all_blocks(x, access) for x, access in lacking):
-                return nobody
+                return _nobody(s, t)
             elif bound:
                 starts.append(bound[0])
                 differ = True
@@ -445,6 +442,12 @@ class _FinalKernels(_Kernels):
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     """The pairs whose first instance is before the second."""
     return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
+
+
+def _nobody(s: Any, t: Any) -> Relation:
+    """No pair of instances of ``s`` and ``t``."""
+    pairs = _related(s, t, [])
+    return pairs.subtract(pairs)
 
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tuple[Any, Var]] = ()) -> Relation:

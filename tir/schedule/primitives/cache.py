@@ -284,7 +284,8 @@ def plan_cache_write(
     order = {id(stmt): n for n, stmt in enumerate(tops)}
     places = [order[id(top_statement(m, host).node)] for m in makers]
     last = max(places)
-    require_not_steering(buffer, tops[min(places) : last + 1], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, tops[min(places) : last + 1])
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
     early = [r for r in users if min(places) <= order[id(top_statement(r, host).node)] <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))

@@ -133,7 +133,8 @@ def _check_write_at(
     ]
     moved = [*makers, *early]
     require_known_uses(moved, buffer, unsafe)
-    require_not_steering(buffer, [loop.node.body], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, [loop.node.body])
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
