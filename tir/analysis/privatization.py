@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import key
-from ..arith.regions import relax
+from ..arith.regions import encloses, relax
 from ..arith.swizzle import Unswizzled, unswizzled
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import (
@@ -71,7 +71,7 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
         found = access.inside.get(write)
         if found is None:
             filled = write.filled(analyzer)
-            found = filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0])
+            found = filled is not None and filled[1] <= given and encloses(filled[0], box, analyzer)
             access.inside[write] = found
         if found:
             return True
@@ -196,13 +196,6 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
         if uses_var(source, inside) or source.buffer.data in inside:
             inside.add(pointer)
     return inside.isdisjoint(free_vars(block))
-
-
-def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
-    return all(
-        analyzer.can_prove(b.min <= a.min) and analyzer.can_prove(a.min + a.extent <= b.min + b.extent)
-        for a, b in zip(inner, outer)
-    )
 
 
 class _Access:

@@ -203,7 +203,7 @@ class CarriedDependence(Question):
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
-        pairs = same_element(self.source, self.first, self.sink, self.second)
+        pairs = same_element(self.first, self.second)
         for number in self.iterations.digits:
             ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
             pairs = pairs if ordered is None else pairs.intersect(ordered)

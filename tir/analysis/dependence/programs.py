@@ -406,7 +406,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
     for a in side.writes:
         for b in side.reads:
             if a.access.buffer.data is b.access.buffer.data:
-                twice = context.restrict(same_element(side, a, side, b)).domain().sample()
+                twice = context.restrict(same_element(a, b)).domain().sample()
                 if twice is not None:
                     rule = f"{_title(unit.name)} would run more than once, and it reads what it writes"
                     proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"

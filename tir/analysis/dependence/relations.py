@@ -316,7 +316,7 @@ def conflicting_pairs(
     ]
 
 
-def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:
+def same_element(a: AccessRelation, b: AccessRelation) -> Relation:
     """Pairs of instances that access the same element; for two views of one memory, all pairs."""
     first, second = a.map, b.map
     if a.access.buffer is not b.access.buffer:

@@ -102,7 +102,7 @@ def _met(stores: Stores, unit: Statement, write: Access, other: Access, thread: 
     side = StatementRelations(replace(unit, accesses=list(dict.fromkeys((write, other)))), names)
     side.touch()
     first, second = side.writes[0], (side.reads or side.writes)[0]
-    pairs = same_element(side, first, side, second)
+    pairs = same_element(first, second)
     found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
     place = next(n for n, v in enumerate(unit.coords) if v is thread)
     found = found.increasing(place).union(found.reverse().increasing(place).reverse())

@@ -24,10 +24,10 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
-from ...analysis.effects import as_range
 from ...analysis.index import LoopRef, index_of, is_shared
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
+from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...expr import Var, is_const
 from ...function import PrimFunc
@@ -118,19 +118,9 @@ def _fills(writer: Statement, reader: Statement, around: Collection[Var]) -> boo
     if not written:
         return False
     analyzer = Analyzer({v: Range(low, extent) for v, low, extent in reader.loops})
-    inside = [_is_inside(analyzer, _indices(reader, access), written.indices) for access in reader.accesses]
-    return all(inside)
-
-
-def _is_inside(analyzer: Analyzer, indices: Sequence[Any], boxes: Sequence[Any]) -> bool:
-    """Whether an access, of known elements, stays within the boxes of its axes."""
-    ranges = [as_range(i) for i in indices]
-    return bool(ranges) and all(
-        r is not None
-        and analyzer.can_prove(r.min - box.base >= 0)
-        and analyzer.can_prove(r.min + r.extent - box.base <= box.extent)
-        for r, box in zip(ranges, boxes)
-    )
+    filled = [Range(index.base, index.extent) for index in written.indices]
+    read = [replace(access, indices=tuple(_indices(reader, access))).box() for access in reader.accesses]
+    return all(box and encloses(filled, box, analyzer) for box in read)
 
 
 def _indices(unit: Statement, access: Access) -> list[Any]:
@@ -166,7 +156,7 @@ class _Order:
         """Pairs of instances, the first before the second, that use one element while it is allocated."""
         (s, a), (t, b) = first, second
         earlier = self.times(s).before(self.times(t))
-        return same_element(s, a, t, b).intersect(earlier).intersect(self._allocated(s, t))
+        return same_element(a, b).intersect(earlier).intersect(self._allocated(s, t))
 
     def _allocated(self, s: StatementRelations, t: StatementRelations) -> Relation:
         """Pairs of instances in the same iteration of the loops around the allocation."""
@@ -222,7 +212,7 @@ class _Orders:
             lost = program[n].subtract(self._alike(s, kernel[n]))
             gained = kernel[n].subtract(self._alike(s, program[n]))
             written = [
-                same_element(s, a, w, c).then(last) for (w, c), last in zip(self.writers, program)
+                same_element(a, c).then(last) for (w, c), last in zip(self.writers, program)
             ]  # what no thread has written may have any value
             for bad in (*(gained.intersect(pairs) for pairs in written), lost):
                 found = self.context.restrict(bad)
@@ -238,7 +228,7 @@ class _Orders:
         threads = {ref.var for ref in self.stores.threads_of(unit)}
         others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
         touch = s.writes[0]
-        alike = same_element(s, touch, s, touch).intersect(self.stores.same_value(unit, self.names))
+        alike = same_element(touch, touch).intersect(self.stores.same_value(unit, self.names))
         changes = self.stores.reads_what_changes(unit)
         return (alike.equating(others) if changes else alike).then(last)
 

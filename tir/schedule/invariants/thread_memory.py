@@ -59,7 +59,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     bound = _bound_loops(index)
     same = delta.unchanged_buffers
     own = [(scope, b) for scope, b in _own_buffers(index) if b.data not in same and not _same_threads(delta, b)]
-    suspects = [b for b in own if not _plain(index, *b, changed)]
+    suspects = [b for b in own if not _plain(*b, changed)]
     if suspects or _blocks_may_meet(bound):
         yield from _Kernels(after, bound).problems([b for _, b in suspects], same)
 
@@ -72,7 +72,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     for scope, buffer in _own_buffers(index):
         if buffer.scope.startswith("shared"):
             yield from _launched_again(scope, buffer)
-    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
+    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
     if suspects or _blocks_may_meet(bound):
         yield from _FinalKernels(func, bound).problems(suspects, frozenset())
 
@@ -113,7 +113,7 @@ def _same_threads(delta: Delta, buffer: Buffer) -> bool:
     return all(ref.node.thread not in axes and _outermost(ref) is not ref for ref in bound)
 
 
-def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
+def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     """Whether all uses of ``buffer`` syntactically belong to one thread: they share their thread loops, in each
     iteration of which they write before they read."""
     users = blocks_using(scope, buffer)
@@ -298,9 +298,9 @@ class _Kernels:
                 for b in t.reads:
                     for a in s.writes:
                         apart = self._apart(s, t, axes, buffer)
-                        if apart is None or (s is t and self._across(s.unit, axes)):
+                        if apart is None or (s is t and self._across(s.unit)):
                             continue
-                        depend = _ordered(same_element(s, a, t, b), s, t)
+                        depend = _ordered(same_element(a, b), s, t)
                         bad = depend.subtract(apart)
                         if bad.is_empty():
                             continue
@@ -323,8 +323,8 @@ class _Kernels:
         wider = "global" if buffer.scope.startswith("shared") or self._launching(reader) else "shared"
         return f"compute them in the same thread loop (compute_at), or give `{buffer.name}` the scope {wider}"
 
-    def _across(self, unit: Statement, axes: tuple[str, ...]) -> bool:
-        """Whether ``unit`` is a reduction that threads of these axes share."""
+    def _across(self, unit: Statement) -> bool:
+        """Whether ``unit`` is a reduction that threads share."""
         return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
 
     def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
@@ -333,8 +333,8 @@ class _Kernels:
             for c in k.writes:
                 if not is_exact(k.unit, c.access):
                     continue
-                first = _ordered(same_element(s, a, k, c), s, k)
-                bad = bad.subtract(first.then(_ordered(same_element(k, c, t, b), k, t)))
+                first = _ordered(same_element(a, c), s, k)
+                bad = bad.subtract(first.then(_ordered(same_element(c, b), k, t)))
                 if bad.is_empty():
                     return bad
         return bad
@@ -372,7 +372,7 @@ class _Kernels:
                     one_block = self._one_block((u, s, a), (v, t, b))
                     if one_block is None:
                         continue
-                    bad = _ordered(same_element(s, a, t, b), s, t).subtract(one_block)
+                    bad = _ordered(same_element(a, b), s, t).subtract(one_block)
                     bad = context.restrict(bad)
                     if not bad.is_empty():
                         return Problem(

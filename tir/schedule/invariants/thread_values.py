@@ -156,7 +156,7 @@ def _agreeing(side: StatementRelations) -> Relation:
     for read in side.reads:
         without = domain.subtract(read.map.domain())
         none_reads = pairs.domain_in(without).range_in(without)
-        made = made.intersect(same_element(side, read, side, read).union(none_reads))
+        made = made.intersect(same_element(read, read).union(none_reads))
     return made
 
 

@@ -26,6 +26,7 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
+from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
@@ -223,13 +224,8 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     """Whether ``maker`` provably writes all of ``region`` in each execution of ``host``."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
-    analyzer = host.analyzer()
     made = accessed_box([maker], buffer, host, "writes")
-    inside = all(
-        analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
-        for m, r in zip(made, region)
-    )
-    return inside and _fills_box(maker, buffer, host)
+    return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host)
 
 
 def plan_cache_write(
