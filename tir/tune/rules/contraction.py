@@ -12,11 +12,11 @@ from typing import Any
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
-from ...expr import BufferLoad, Expr, Mul, Var
+from ...expr import BufferLoad, Expr, Mul
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
-from ...visit import walk
+from ...visit import uses_var, walk
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, is_view, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
@@ -49,7 +49,7 @@ class Contraction:
         lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
         if lane is None or not update or nest.block.init is None or any(a.extent is None for a in nest.axes):
             return None
-        operands = _operands(update, lane)
+        operands = _operands(update, nest, lane)
         sides = [o for o in operands if o.stride(lane.var) != 0]
         if len(operands) != 2 or len(sides) != 1:
             return None
@@ -96,22 +96,22 @@ class Contraction:
         return 2 * self.nest.runs
 
 
-def _operands(update: Update, lane: Axis) -> list[Access]:
+def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
     """The two loads that are multiplied; none if the terms are anything else."""
     terms = update.combination.terms if update.combination else ()
     value = unconverted(terms[0].value) if len(terms) == 1 else None
     sides = [unconverted(side) for side in (value.a, value.b)] if isinstance(value, Mul) else []
-    return [found for side in sides if (found := _operand(side, lane)) is not None]
+    return [found for side in sides if (found := _operand(side, nest, lane)) is not None]
 
 
-def _operand(factor: Expr, lane: Axis) -> Access | None:
+def _operand(factor: Expr, nest: Nest, lane: Axis) -> Access | None:
     """The load that a factor is, or of one that is computed for all lanes at once, the load whose indices have all its iterators."""
     if isinstance(factor, BufferLoad):
         return Access(factor.buffer, factor.indices)
-    iterators = {n for n in walk(factor) if isinstance(n, Var)}
+    used = [a.var for a in nest.axes if uses_var(factor, a.var)]
     loads = [n for n in walk(factor) if isinstance(n, BufferLoad)]
-    found = next((n for n in loads if iterators <= {v for i in n.indices for v in walk(i)}), None)
-    return None if found is None or lane.var in iterators else Access(found.buffer, found.indices)
+    found = next((n for n in loads if all(any(uses_var(i, v) for i in n.indices) for v in used)), None)
+    return None if found is None or lane.var in used else Access(found.buffer, found.indices)
 
 
 @rule(targets=("llvm",), order=40)
