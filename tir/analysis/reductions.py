@@ -216,7 +216,6 @@ class OrderMatters(NotAReduction):
 
 class _Refused(Exception):
     def __init__(self, why: NotAReduction):
-        super().__init__()
         self.why = why
 
 
