@@ -10,7 +10,7 @@ import pytest
 from tests.gpu_examples import load
 from tir.analysis.contents import difference, sub_statements
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
-from tir.analysis.privatization import private_buffers
+from tir.analysis.privatization import could_be_private
 from tir.analysis.structure import NAMING, blocks_using
 from tir.analysis.wellformed import check
 from tir.function import IRModule, PrimFunc
@@ -148,8 +148,10 @@ def test_faults_are_found_as_in_the_program_alone(seed):
 
 def _private(func: PrimFunc) -> list[Any]:
     """The buffers that each iteration of each loop could have for itself, by name."""
-    loops = [ref.node for ref in index_of(func).loops.values()]
-    return [(loop.loop_var.name, sorted(v.name for v in private_buffers(func, loop))) for loop in loops]
+    index = index_of(func)
+    memory = [b.data for _, b in index.allocations(lambda scope: True)]
+    loops = [ref.node for ref in index.loops.values()]
+    return [(f.loop_var.name, sorted(v.name for v in memory if could_be_private(func, f, v))) for f in loops]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
