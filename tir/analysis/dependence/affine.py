@@ -15,7 +15,7 @@ from ...buffer import Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import MemoAmong
 from ...visit import nodes_of, substitute
-from .statements import Access, Statement
+from .statements import Access, Loop, Statement
 
 
 class Strided(NamedTuple):
@@ -158,21 +158,23 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
-    parts = _parts(access)
+    parts = access.index_parts()
     if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
         return frozenset()
-    return _TOLD_APART.found(access.buffer, deciding(s.unit, access), lambda: _found_apart(s, access))
+
+    def find() -> frozenset[Var]:
+        indices, around = s.on_loops(access).elements()
+        found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around))
+        return found or frozenset()
+
+    return _TOLD_APART.found(access.buffer, deciding(s.unit, access), find)
 
 
 def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
     """The objects that decide which elements an access touches in the iterations of its loops, in whichever order."""
     loops = sorted((*unit.loops, *access.loops), key=lambda loop: id(loop[0]))
     kinds = map(type, access.indices or ())
-    return (*kinds, None, *_parts(access), None, *chain(*loops), None, *chain(*unit.inner))
-
-
-def _parts(access: Access) -> list[Expr]:
-    return [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+    return (*kinds, None, *access.index_parts(), None, *chain(*loops), None, *chain(*unit.inner))
 
 
 _TOLD_APART: MemoAmong[frozenset[Var]] = MemoAmong()
@@ -187,19 +189,16 @@ def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: fr
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
 
 
-def _found_apart(s: AffineForms, access: Access) -> frozenset[Var]:
-    indices, inside = s.on_loops(access).elements()
-    if indices is None:
-        return frozenset()
-    around = (*s.unit.loops, *inside)
+def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var] | None:
+    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown."""
     used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}
     if any(n in own for _, low, size in loops for e in (low, size) for n in nodes_of(e)):
-        return frozenset()
+        return None
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
-    return frozenset(used) if isinstance(found, IterMap) else frozenset()
+    return frozenset(used) if isinstance(found, IterMap) else None
 
 
 def tells_instance(unit: Statement, access: Access) -> bool:
@@ -211,13 +210,6 @@ def tells_instance(unit: Statement, access: Access) -> bool:
     ):
         return False
     values = dict(zip(unit.coords, unit.values))
-    indices: Sequence[Expr] = [substitute(i, values) for i in access.indices]
-    domains = {v: Range(low, extent) for v, low, extent in unit.loops}
-    told = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
-    asked = {n for e in unit.values for n in nodes_of(e) if isinstance(n, Var) and n in domains}
-    used = {v: r for v, r in domains.items() if v in told}
-    if not asked <= used.keys() or any(
-        n in domains for r in used.values() for e in (r.min, r.extent) for n in nodes_of(e)
-    ):
-        return False
-    return isinstance(detect_iter_map(indices, used, check="bijective"), IterMap)
+    told = _found_apart([substitute(i, values) for i in access.indices], unit.loops)
+    loops = {v for v, _, _ in unit.loops}
+    return told is not None and all(n in told for e in unit.values for n in nodes_of(e) if n in loops)
