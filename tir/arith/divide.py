@@ -185,6 +185,23 @@ def _is_part(rest: Linear, form: Linear) -> bool:
     return rest.const in (0, form.const) and rest.terms_key() <= form.terms_key()
 
 
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """a / b where it is exact.
+
+    >>> m, n = Var("m"), Var("n")
+    >>> exact_quotient(m * n + m, n + 1), exact_quotient(m * n, m + 1)
+    (m, None)
+    """
+    form, by = linear(a), linear(b)
+    if not by.is_const:
+        quotient, rest = divide_symbolic(form, b)
+    elif by.const > 0:
+        quotient, rest = take_multiples(form, by.const)
+    else:
+        return None
+    return quotient.build(a.dtype) if rest.is_const and rest.const == 0 else None
+
+
 def _as_split(e: Expr) -> tuple[Expr, int, int | None] | None:
     """(x, lower, upper) when ``e`` is x % upper // lower; upper None for no modulus."""
     lower = 1
