@@ -284,3 +284,10 @@ def test_other_flat_elements_are_no_rows(index):
 def test_another_size_makes_no_rows():
     sch = schedule(FLAT.replace("(m * n,)", "(m * m,)").replace("m * n", "m * m"))
     refused(lambda: sch.transform_layout("B", ("write", 0), _rows(sch)), "cannot prove")
+
+
+def test_a_layout_by_a_variable_is_not_saved_as_json():
+    sch = schedule(FLAT)
+    sch.transform_layout("B", ("write", 0), _rows(sch))
+    with pytest.raises(tir.TirError, match="an index map by `n`, a variable of the program, cannot be saved as JSON"):
+        sch.trace.as_json()
