@@ -103,7 +103,7 @@ class SimulatorModule(Module):
         def call(*args: Any) -> None:
             self.last_report = Launches()
             scalars, arrays = bind_arguments(host, args)
-            values: dict[Var, Any] = {**scalars, **{b.data: array for b, array in arrays.items()}}
+            values: dict[Var, Any] = {**scalars, **{b.data: memory.flat(array) for b, array in arrays.items()}}
             fresh: dict[int, np.ndarray] = {}
 
             def allocate(dtype: DType, count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from .mathlib import F32, F64, Lanes, half_power, libm, log_edges, log_of_normal, scaled
+from .mathlib import F32, F64, Lanes, half_power, libm, log_edges, log_of_normal, quotient, scaled
 from .types import float_constant, splat, vector
 
 HALF_PI = 1.5707963267948966
@@ -259,10 +259,16 @@ def acosh(m: Lanes, x: str) -> str:
 
 
 def atanh(m: Lanes, x: str) -> str:
-    """log(1 + 2|x| / (1 - |x|)) / 2."""
-    a = _size(m, x)
-    t = m.op("fdiv", m.op("fadd", a, a), m.op("fsub", m.const(1.0), a))
-    return m.call("copysign", m.op("fmul", m.const(0.5), log1p(m, t)), x)
+    """An odd polynomial up to 1/2; further out log((1 + |x|) / (1 - |x|)) / 2."""
+    a, z, one = _size(m, x), m.op("fmul", x, x), m.const(1.0)
+    p = m.poly(
+        z, [0.1817400442564047, 0.08243704865980209, 0.14669142850725805, 0.19978216467894624, 0.3333373003027551]
+    )
+    near = m.fma(m.op("fmul", p, z), a, a)
+    u = quotient(m, m.op("fadd", one, a), m.op("fsub", one, a))
+    far = m.op("fmul", m.const(0.5), log_edges(m, u, log_of_normal(m, u)))
+    far = m.pick(m.less("oeq", a, one), m.const(math.inf), far)
+    return m.call("copysign", m.pick(m.less("olt", a, m.const(0.5)), near, far), x)
 
 
 # ---------------------------------------------------------------- two operands

@@ -1,7 +1,7 @@
 """Elementary functions of float32 as straight-line code of any number of lanes, and libm for the rest.
 
 exp, exp2, log, log2, log10, tanh, sigmoid, erf (and functions built on them) of float32 are polynomials that LLVM keeps
-in vector registers; errors are at most 4 units in the last place over the whole range (``tests/cpu/test_llvm_math.py``
+in vector registers; errors are at most 3 units in the last place (erfc: 5) over the whole range (``tests/cpu/test_llvm_math.py``
 measures them). So are those of :mod:`codegen.llvm.elementary`. The rest, and float64, call the C library lane by lane.
 """
 
@@ -85,6 +85,12 @@ def exp(m: Lanes, x: str) -> str:
 
 def _exp_between(m: Lanes, x: str, y: str) -> str:
     """e**y for y from -104 to 89; x where x is nan."""
+    nf, less_one = _exp_parts(m, y)
+    return scaled(m, x, m.op("fadd", less_one, m.const(1.0)), nf)
+
+
+def _exp_parts(m: Lanes, y: str) -> tuple[str, str]:
+    """(n, e**r - 1) of y = n ln 2 + r with |r| <= ln 2 / 2."""
     if _scales(m):  # adding 1.5 * 2**23 leaves no fraction bits: it rounds to nearest
         shift = m.const(12582912.0)
         nf = m.op("fsub", m.fma(y, m.const(1.4426950408889634), shift), shift)
@@ -92,12 +98,7 @@ def _exp_between(m: Lanes, x: str, y: str) -> str:
         nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
-    return scaled(m, x, _small_exp(m, r), nf)
-
-
-def _small_exp(m: Lanes, r: str) -> str:
-    """e**r for |r| <= ln 2 / 2."""
-    return m.op("fadd", _small_expm1(m, r), m.const(1.0))
+    return nf, _small_expm1(m, r)
 
 
 def _small_expm1(m: Lanes, r: str) -> str:
@@ -112,13 +113,10 @@ def half_power(m: Lanes, x: str) -> str:
     """(e**x - 1) / 2, relatively precise near 0 too, and not infinite before it is out of range."""
     y = m.pick(m.less("ogt", x, m.const(89.6)), m.const(89.6), x)
     y = m.pick(m.less("olt", y, m.const(-20.0)), m.const(-20.0), y)
-    nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
-    r = m.fma(nf, m.const(-0.693359375), y)
-    r = m.fma(nf, m.const(2.12194440e-4), r)
-    n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
-    t = _power_of_two(m, m.iop("sub", n, m.int(2)))
-    quarter = m.fma(t, _small_expm1(m, r), m.op("fsub", t, m.const(0.25)))
-    return m.pick(m.less("uno", x, x), x, m.op("fadd", quarter, quarter))
+    nf, less_one = _exp_parts(m, y)
+    t = _shifted(m, m.const(1.0), m.op("fsub", nf, m.const(2.0)))
+    quarter = m.fma(t, less_one, m.op("fsub", t, m.const(0.25)))
+    return _nan_kept(m, x, m.op("fadd", quarter, quarter))
 
 
 def exp2(m: Lanes, x: str) -> str:
@@ -127,7 +125,7 @@ def exp2(m: Lanes, x: str) -> str:
     y = m.pick(m.less("olt", y, m.const(-150.0)), m.const(-150.0), y)
     nf = m.call("rint", y)
     r = m.op("fmul", m.op("fsub", y, nf), m.const(0.6931471805599453))
-    return scaled(m, x, _small_exp(m, r), nf)
+    return scaled(m, x, m.op("fadd", _small_expm1(m, r), m.const(1.0)), nf)
 
 
 def _scales(m: Lanes) -> bool:
@@ -137,19 +135,36 @@ def _scales(m: Lanes) -> bool:
 def scaled(m: Lanes, x: str, p: str, nf: str) -> str:
     """p * 2**nf for an integer nf from -150 to 129; x where x is nan."""
     if _scales(m):
-        name = "llvm.x86.avx512.mask.scalef.ps.512"
-        function = m.out.module.declare(name, m.f, [m.f, m.f, m.f, "i16", "i32"])
-        return m.out.value(f"call {m.f} {function}({m.f} {p}, {m.f} {nf}, {m.f} zeroinitializer, i16 -1, i32 4)")
+        return _x86(m, "scalef", [p, nf])
     n = m.out.value(f"fptosi {m.f} {nf} to {m.i}")
     first = m.iop("ashr", n, m.int(1))
     second = m.iop("sub", n, first)
-    result = m.op("fmul", m.op("fmul", p, _power_of_two(m, first)), _power_of_two(m, second))
-    return m.pick(m.less("uno", x, x), x, result)
+    return _nan_kept(m, x, m.op("fmul", m.op("fmul", p, _power_of_two(m, first)), _power_of_two(m, second)))
+
+
+def _shifted(m: Lanes, p: str, nf: str) -> str:
+    """p * 2**nf for an integer nf, where 2**nf is a normal number."""
+    if _scales(m):
+        return _x86(m, "scalef", [p, nf])
+    return m.op("fmul", p, _power_of_two(m, m.out.value(f"fptosi {m.f} {nf} to {m.i}")))
+
+
+def _nan_kept(m: Lanes, x: str, r: str) -> str:
+    """``r``, which was computed by scaling, and nan where x is that: scaling by AVX-512 keeps it."""
+    return r if _scales(m) else m.pick(m.less("uno", x, x), x, r)
+
+
+def _x86(m: Lanes, name: str, operands: Sequence[str], *immediate: int) -> str:
+    """An instruction of AVX-512 on 16 lanes, rounded as all else."""
+    types = [m.f] * len(operands) + ["i32"] * len(immediate) + [m.f, "i16", "i32"]
+    values = [*operands, *map(str, immediate), "zeroinitializer", "-1", "4"]
+    function = m.out.module.declare(f"llvm.x86.avx512.mask.{name}.ps.512", m.f, types)
+    return m.out.value(f"call {m.f} {function}({', '.join(f'{t} {v}' for t, v in zip(types, values))})")
 
 
 def log(m: Lanes, x: str) -> str:
-    """x = 2**e m with m near 1; log m by polynomial."""
-    return log_edges(m, x, _sum_of_logs(m, *_split_log(m, x)))
+    """x = 2**e (1 + t) with t near 0; log(1 + t) by polynomial."""
+    return log_edges(m, x, _sum_of_logs(m, *_split(m, x), math.e))
 
 
 def log_of_normal(m: Lanes, x: str, more: str | None = None) -> str:
@@ -157,75 +172,83 @@ def log_of_normal(m: Lanes, x: str, more: str | None = None) -> str:
     e, y = _exponent(m, x)
     t = m.op("fsub", y, m.const(1.0))
     if more is not None:
-        small = m.op("fmul", more, _power_of_two(m, m.iop("sub", m.int(0), e)))
+        small = _shifted(m, more, m.out.value(f"fneg {m.f} {e}"))
         t = m.pick(m.less("one", more, m.const(0.0)), m.op("fadd", t, small), t)
-    return _sum_of_logs(m, m.out.value(f"sitofp {m.i} {e} to {m.f}"), t, _log_series(m, t))
-
-
-def _sum_of_logs(m: Lanes, e: str, t: str, p: str) -> str:
-    """log(2**e (1 + t)), of what ``_split_log`` gives."""
-    r = m.fma(e, m.const(-2.12194440e-4), p)
-    r = m.fma(m.op("fmul", t, t), m.const(-0.5), r)
-    r = m.op("fadd", t, r)
-    return m.fma(e, m.const(0.693359375), r)
+    return _sum_of_logs(m, e, t, math.e)
 
 
 def log2(m: Lanes, x: str) -> str:
     """As log; the exponent is added last, so that powers of two are exact."""
-    e, t, p = _split_log(m, x)
-    r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
-    r = m.op("fadd", t, r)  # log m; its error and that of the rounded factor are relatively small
-    return log_edges(m, x, m.fma(r, m.const(1.4426950408889634), e))
+    e, t = _split(m, x)
+    return log_edges(m, x, m.fma(t, _log_series(m, t, 2), e))
 
 
 def log10(m: Lanes, x: str) -> str:
-    """As log, with log10(2) split into two parts for precision."""
-    e, t, p = _split_log(m, x)
-    r = m.fma(m.op("fmul", t, t), m.const(-0.5), p)
-    r = m.op("fmul", m.op("fadd", t, r), m.const(0.4342944819032518))
-    r = m.fma(e, m.const(4.605038981195214e-06), r)
-    return log_edges(m, x, m.fma(e, m.const(0.301025390625), r))
+    """As log."""
+    return log_edges(m, x, _sum_of_logs(m, *_split(m, x), 10))
 
 
-def _split_log(m: Lanes, x: str) -> tuple[str, str, str]:
-    """(e, t, p): x = 2**e (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)), log(1 + t) = t - t**2 / 2 + p."""
+def _sum_of_logs(m: Lanes, e: str, t: str, base: float) -> str:
+    """The logarithm of 2**e (1 + t). That of 2 is in two parts, neither negative: e may be infinite."""
+    two = math.log(2) / math.log(base)
+    above = math.floor(two * 2**24) / 2**24
+    rest = m.fma(t, _log_series(m, t, base), m.op("fmul", e, m.const(two - above)))
+    return m.fma(e, m.const(above), rest)
+
+
+def _split(m: Lanes, x: str) -> tuple[str, str]:
+    """(e, t): x = 2**e (1 + t) with 1 + t in [3/4, 3/2), of subnormal numbers too."""
+    if _scales(m):
+        e, y = _exponent(m, x)
+        return e, m.op("fsub", y, m.const(1.0))
     tiny = m.less("olt", x, m.const(1.17549435e-38))
     e, y = _exponent(m, m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x))
-    t = m.op("fsub", y, m.const(1.0))
-    ef = m.out.value(f"sitofp {m.i} {e} to {m.f}")
-    ef = m.op("fsub", ef, m.pick(tiny, m.const(23.0), m.const(0.0)))
-    return ef, t, _log_series(m, t)
+    e = m.op("fsub", e, m.pick(tiny, m.const(23.0), m.const(0.0)))
+    return e, m.op("fsub", y, m.const(1.0))
 
 
 def _exponent(m: Lanes, x: str) -> tuple[str, str]:
-    """(e, y) of a normal number x = 2**e y, with y in [sqrt(1/2), sqrt(2))."""
+    """(e, y) of a normal number x = 2**e y, with y in [3/4, 3/2).
+
+    AVX-512 has instructions for it, which take every number: of 0 e is -inf, of inf it is inf, with a finite y; where
+    x is negative or nan, y is nan.
+    """
+    if _scales(m):
+        y = _x86(m, "getmant", [x], _BETWEEN_3_4_AND_3_2 | _NEGATIVE_IS_NAN)
+        return m.op("fsub", _x86(m, "getexp", [x]), _x86(m, "getexp", [y])), y
     bits = m.bits(x)
-    # subtracting the bits of sqrt(1/2) before splitting puts the mantissa in [sqrt(1/2), sqrt(2))
-    e = m.iop("ashr", m.iop("sub", bits, m.int(0x3F3504F3)), m.int(23))
-    return e, m.from_bits(m.iop("sub", bits, m.iop("shl", e, m.int(23))))
+    # subtracting the bits of 3/4 before splitting puts the mantissa in [3/4, 3/2)
+    e = m.iop("ashr", m.iop("sub", bits, m.int(0x3F400000)), m.int(23))
+    y = m.from_bits(m.iop("sub", bits, m.iop("shl", e, m.int(23))))
+    return m.out.value(f"sitofp {m.i} {e} to {m.f}"), y
 
 
-def _log_series(m: Lanes, t: str) -> str:
-    """log(1 + t) - t + t**2 / 2."""
-    p = m.poly(
-        t,
-        [
-            7.0376836292e-2,
-            -1.1514610310e-1,
-            1.1676998740e-1,
-            -1.2420140846e-1,
-            1.4249322787e-1,
-            -1.6668057665e-1,
-            2.0000714765e-1,
-            -2.4999993993e-1,
-            3.3333331174e-1,
-        ],
-    )
-    return m.op("fmul", m.op("fmul", p, t), m.op("fmul", t, t))
+_BETWEEN_3_4_AND_3_2, _NEGATIVE_IS_NAN = 3, 8  # of the immediate operand of getmant
+
+
+def _log_series(m: Lanes, t: str, base: float) -> str:
+    """log(1 + t) / t, fitted to 5e-9 for t from -1/4 to 1/2."""
+    return m.poly(t, [c / math.log(base) for c in _LOG])
+
+
+_LOG = [
+    -0.044600081050624046,
+    0.10443450340510554,
+    -0.13189101658487132,
+    0.14493776266682507,
+    -0.1664580502770713,
+    0.19989258240857125,
+    -0.2500007586558048,
+    0.33333501450933456,
+    -0.5000000117336876,
+    0.9999999958487892,
+]
 
 
 def log_edges(m: Lanes, x: str, r: str) -> str:
-    """``r``, except for the logarithm of 0, negative numbers, infinity and nan."""
+    """``r``, except for the logarithm of 0, negative numbers, infinity and nan, where ``_exponent`` does not see to them."""
+    if _scales(m):
+        return r
     r = m.pick(m.less("oeq", x, m.const(math.inf)), x, r)
     r = m.pick(m.less("ult", x, m.const(0.0)), m.const(math.nan), r)
     r = m.pick(m.less("oeq", x, m.const(0.0)), m.const(-math.inf), r)
@@ -233,32 +256,32 @@ def log_edges(m: Lanes, x: str, r: str) -> str:
 
 
 def tanh(m: Lanes, x: str) -> str:
-    """An odd polynomial near zero; further out 1 - 2 / (e**(2 x) + 1), which is 1 in float32 from 9.02 on."""
+    """With h = e**(2 |x|) - 1, which is relatively precise near 0 too: h / (h + 2), which is 1 in float32 from 9.02 on."""
     size = m.call("fabs", x)
-    z = m.op("fmul", x, x)
-    p = m.poly(z, [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1])
-    near = m.fma(m.op("fmul", p, z), x, x)
     y = m.pick(m.less("ogt", size, m.const(10.0)), m.const(10.0), size)
-    e = _exp_between(m, x, m.op("fadd", y, y))
-    far = m.fma(m.const(-2.0), _reciprocal(m, m.op("fadd", e, m.const(1.0))), m.const(1.0))
-    return m.call("copysign", m.pick(m.less("olt", size, m.const(0.625)), near, far), x)
+    nf, less_one = _exp_parts(m, m.op("fadd", y, y))
+    t = _shifted(m, m.const(1.0), nf)
+    h = m.fma(t, less_one, m.op("fsub", t, m.const(1.0)))
+    return m.call("copysign", _nan_kept(m, x, quotient(m, h, m.op("fadd", h, m.const(2.0)))), x)
 
 
-def _reciprocal(m: Lanes, x: str) -> str:
-    """1 / x of a number from 1 to 2**100, to a unit of the last place: 14 bits, doubled by a step of Newton's method."""
+def quotient(m: Lanes, x: str, y: str) -> str:
+    """x / y of finite numbers, y with a size from 2**-100 to 2**100: AVX-512 gives 14 bits of 1 / y, and so of the
+    quotient; the remainder gives the others."""
     if not _scales(m):
-        return m.op("fdiv", m.const(1.0), x)
+        return m.op("fdiv", x, y)
     function = m.out.module.declare("llvm.x86.avx512.rcp14.ps.512", m.f, [m.f, m.f, "i16"])
-    r = m.out.value(f"call {m.f} {function}({m.f} {x}, {m.f} zeroinitializer, i16 -1)")
-    error = m.fma(m.out.value(f"fneg {m.f} {x}"), r, m.const(1.0))
-    return m.fma(error, r, r)
+    inverse = m.out.value(f"call {m.f} {function}({m.f} {y}, {m.f} zeroinitializer, i16 -1)")
+    rough = m.op("fmul", x, inverse)
+    remainder = m.fma(m.out.value(f"fneg {m.f} {y}"), rough, x)
+    return m.fma(remainder, inverse, rough)
 
 
 def sigmoid(m: Lanes, x: str) -> str:
     """1 / (1 + e) or e / (1 + e) with e = exp(-|x|): no overflow, and small results stay precise."""
     e = exp(m, m.out.value(f"fneg {m.f} {m.call('fabs', x)}"))
     above = m.pick(m.less("olt", x, m.const(0.0)), e, m.const(1.0))
-    return m.op("fdiv", above, m.op("fadd", m.const(1.0), e))
+    return quotient(m, above, m.op("fadd", m.const(1.0), e))
 
 
 def erf(m: Lanes, x: str) -> str:
@@ -287,7 +310,7 @@ def erfc(m: Lanes, x: str) -> str:
     """
     size = m.call("fabs", x)
     y = m.pick(m.less("ogt", size, m.const(10.1)), m.const(10.1), size)  # erfc is 0 in float32 from 10.06 on
-    t = _reciprocal(m, m.fma(y, m.const(0.5), m.const(1.0)))
+    t = quotient(m, m.const(1.0), m.fma(y, m.const(0.5), m.const(1.0)))
     square = m.op("fmul", y, y)
     less = m.out.value(f"fneg {m.f} {square}")
     rounded = m.fma(y, y, less)

@@ -134,6 +134,30 @@ def test_elements_of_a_view(region, shape, statement, elements):
     assert repr(write.indices) == elements
 
 
+LANES = PROGRAM.replace('A: T.Buffer((64,), "int32")', 'A: T.Buffer((64, 64), "int32")')
+
+
+@pytest.mark.parametrize(
+    ("indices", "elements"),
+    [
+        ("i, 3", "(i, 3)"),
+        ("i, T.Ramp(4, 1, 2)", "(i, 4 + lane) for lane in 0..2"),
+        ("i, T.Ramp(i, 3, 4)", "(i, i + lane * 3) for lane in 0..4"),
+        ("i, T.Ramp(7, -1, 2)", "(i, 7 + lane * -1) for lane in 0..2"),
+        ("i, T.Shuffle([T.Ramp(0, 1, 4)], [2, 0])", "None"),  # lanes of which no form is known: any element
+        ("i, P[T.Ramp(0, 1, 2)]", "None"),
+        ("i, T.Ramp(0, 1, 4) // 2", "None"),
+    ],
+)
+def test_the_element_of_each_lane(indices, elements):
+    """A vector of two lanes is a vector, too."""
+    _, body = body_of(f"T.evaluate(A[{indices}])", LANES)
+    (read,) = [e for e in effects(body) if e.buffer.name == "A"]
+    found, loops = read.elements()
+    lanes = "".join(f" for {v.name} in {low!r}..{extent!r}" for v, low, extent in loops)
+    assert f"{found!r}{lanes}" == elements
+
+
 def test_blocks_inside_count_by_their_regions():
     func = parse("""
 @T.prim_func

@@ -264,3 +264,45 @@ def test_threads_that_all_write_the_same(store, redundant):
     func = schedule(SHARED_TILE.replace("STORE", store)).mod["main"]
     loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
     assert is_redundant_write(loop, func.body.block.alloc_buffers[0]) == redundant
+
+
+REDUCED = """
+@T.prim_func
+def main(W: T.Buffer((5,), "int32"), A: T.Buffer((5, 6), "int32"), O: T.Buffer((5,), "int32")):
+    S = T.alloc_buffer((5,), "int32")
+    for i in range(5):
+        with T.block("F"):
+            vi = T.axis.spatial(5, i)
+            S[vi] = W[vi]
+        for k in range(2):
+            with T.block("S"):
+                vi = T.axis.spatial(5, ELEMENT)
+                vk = T.axis.reduce(4, TERM)
+                WHERE
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk]
+        with T.block("O"):
+            vi = T.axis.spatial(5, i)
+            O[vi] = S[vi]
+"""
+
+
+@pytest.mark.parametrize(
+    ("element", "term", "where", "own"),
+    [
+        ("i % 3", "k", "T.where(True)", True),
+        ("i % 3", "k", "T.where(i + k < 5)", True),  # what runs at all begins with the init
+        ("i % 3", "k + 2", "T.where(True)", False),  # the init never runs
+        ("i % 3", "k", "T.where(i + k != 3)", False),  # where i is 3, the first update comes without it
+    ],
+)
+def test_a_reduction_whose_init_does_not_run_first_reads_what_another_iteration_made(element, term, where, own):
+    text = REDUCED.replace("ELEMENT", element).replace("TERM", term).replace("WHERE", where)
+    sch = schedule(text)
+    if own:
+        sch.vectorize("i")
+        assert "private=[S]" in sch.script()
+        same(sch)
+    else:
+        refused(lambda: sch.vectorize("i"), "two of its iterations touch the same element")

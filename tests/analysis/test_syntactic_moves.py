@@ -243,6 +243,12 @@ def test_which_consumers_read_an_element_each(value, by_form):
     assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
 
 
+def test_a_consumer_of_two_elements_is_not_plain_whatever_regions_it_declares():
+    declared = "T.reads(B[v], B[7 - v])\n            T.writes(C[v])\n            C[v] = "
+    sch = schedule(EACH.replace("C[v] = VALUE", declared + "B[v] + B[7 - v]"))
+    refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would read an element not yet written")
+
+
 FEWER = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tir
 from tests.gpu_examples import load
-from tests.prim_checks import schedule
+from tests.prim_checks import same, schedule
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
@@ -249,3 +249,32 @@ def test_nothing_is_asked_of_statements_that_a_step_keeps():
         sch.compute_at("X", sch.get_loops("D")[0])
     asked = {s.unit.name for q in questions if isinstance(q, StatementOrder) for s in (q.source, q.sink)}
     assert asked == {"X", "D"}
+
+
+NO_SETS = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), P: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((64,), "int32")
+    C = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] * 2
+    for i in range(8):
+        for k in range({extent}):
+            with T.block("X"):
+                v = T.axis.spatial(8, i)
+                w = T.axis.spatial(64, k)
+                B[w] = P[v]
+        with T.block("Y"):
+            v = T.axis.spatial(8, i)
+            D[v] = C[v] + B[v // 8]
+"""
+
+
+@pytest.mark.parametrize("extent", ["i * i + 1", "P[i] + 1"])
+def test_a_statement_that_sets_cannot_hold_stays_beside_those_that_a_step_moves(extent):
+    sch = schedule(NO_SETS.format(extent=extent))
+    with tiers(without=[Tier.SIMPLE_BLOCK]):
+        sch.compute_at("C", sch.get_loops("Y")[0])
+    same(sch)

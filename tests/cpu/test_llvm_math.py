@@ -91,6 +91,30 @@ def test_float32_functions_at_the_edges():
             np.testing.assert_allclose(y, want(x.astype(np.float64)).astype(np.float32), rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "tanh", "atanh", "sigmoid"])
+def test_float32_functions_of_any_bits(name, lanes):
+    """Subnormal numbers, both zeros, infinities and nan as they come, and the numbers around 1, of either sign."""
+    rng = np.random.default_rng(0)
+    bits = [
+        rng.integers(0, 1 << 32, 1 << 12),
+        rng.integers(0, 1 << 23, 1 << 10),
+        rng.integers(0x3E000000, 0x40000000, 1 << 12),
+    ]
+    x = np.concatenate(bits).astype(np.uint32).view(np.float32)
+    x[:6] = 0, np.inf, np.nan, np.finfo(np.float32).max, np.finfo(np.float32).tiny, 1
+    x = np.concatenate([x, -x])
+    y = np.zeros_like(x)
+    with np.errstate(all="ignore"):
+        want = FUNCTIONS[name][0](x.astype(np.float64))
+        unary(lambda v: Call(name, (v,), v.dtype), len(x), "float32", "float32", lanes)(x, y)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(want))
+    np.testing.assert_array_equal(y[np.isinf(want)], want[np.isinf(want)])
+    np.testing.assert_array_equal(np.signbit(y[want == 0]), np.signbit(want[want == 0]))
+    assert ulps(y, want) <= 3
+    assert name != "tanh" or np.nanmax(np.abs(y)) == 1
+
+
 BINARY = {"pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot}
 
 

@@ -467,3 +467,18 @@ def test_lanes_that_are_gathered_are_no_vector():
     assert (b == a[1:65]).all()
     read = next(t for t in report.accesses if t.site.what == "read")
     assert (read.width, read.requests) == (4, 2)
+
+
+def test_an_argument_whose_rows_have_gaps():
+    func = tir.script.parse("""
+@T.prim_func
+def f(a: T.handle, O: T.Buffer((2, 3), "int32")):
+    s = T.int32()
+    A = T.match_buffer(a, (2, 3), "int32", strides=[s, 1])
+    for i in T.thread_binding(2, thread="blockIdx.x"):
+        for j in T.thread_binding(3, thread="threadIdx.x"):
+            O[i, j] = A[i, j] * s
+""")
+    wide, out = np.arange(10, dtype="int32").reshape(2, 5), np.zeros((2, 3), "int32")
+    tir.build(func, "cuda-sim")(wide[:, 1:4], out)
+    assert out.tolist() == (wide[:, 1:4] * 5).tolist()

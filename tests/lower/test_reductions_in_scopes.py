@@ -77,6 +77,31 @@ def test_a_sum_across_threads(name):
     np.testing.assert_array_equal(b, a.sum(1))
 
 
+SOME_ROWS = """
+@T.prim_func
+def main(A: T.Buffer((8, {n}), "int32"), B: T.Buffer((8,), "int32")):
+    for i in T.thread_binding(8, thread="threadIdx.y"):
+        if {rows}:
+            for k in T.thread_binding({n}, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] += A[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 16, 32])
+@pytest.mark.parametrize("rows", ["i % 2 == 1", "i % 3 == 0", "i < 3"])
+def test_only_the_threads_of_some_rows_combine_their_parts(n, rows):
+    """Rows share a warp; a shuffle waits for no lane of a row that is left out."""
+    a = np.random.default_rng(0).integers(-9, 9, (8, n)).astype("int32")
+    b = np.full(8, 77, "int32")
+    tir.build(parse(SOME_ROWS.format(n=n, rows=rows)), target="cuda-sim")(a, b)
+    runs = np.array([eval(rows, {"i": i}) for i in range(8)])
+    np.testing.assert_array_equal(b, np.where(runs, a.sum(1), 77))
+
+
 @pytest.mark.parametrize("use", ["B[vi] = 5", "C[vi] = B[vi]", "B[vi] = B[vi] + 1"])
 def test_nothing_uses_the_result_before_all_parts_are_combined(use):
     other = f"with T.block('other'):\n    vi = T.axis.spatial(4, i)\n    {use}\n"

@@ -299,6 +299,29 @@ def f(A: T.Buffer((64,), "float32"), H: T.Buffer((64,), "float16"), n: T.int32):
         id="inject_ptx_async_copy",
     ),
     pytest.param(
+        "inject_ptx_async_copy",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), n: T.int32):
+    tx = T.launch_thread("threadIdx.x", 16)
+    A1 = T.decl_buffer((32,), "float32", data=A.data, elem_offset=n * 32)
+    S = T.allocate([64], "float32", "shared")
+    S1 = T.decl_buffer((32,), "float32", data=S, elem_offset=16)
+    with T.attr(0, "async_scope", 1):
+        S1[tx] = A1[tx + 8]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), n: T.int32):
+    tx = T.launch_thread("threadIdx.x", 16)
+    A1 = T.decl_buffer((32,), "float32", data=A.data, elem_offset=n * 32)
+    S = T.allocate([64], "float32", "shared")
+    S1 = T.decl_buffer((32,), "float32", data=S, elem_offset=16)
+    T.ptx_cp_async(S, tx + 16, A.data, tx + 8 + n * 32, 4, dtype="float32")
+""",
+        id="inject_ptx_async_copy-of_views_that_begin_later",
+    ),
+    pytest.param(
         "lower_warp_memory",
         """
 @T.prim_func

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from prim_checks import on_simulator, refused, same, schedule
 
@@ -365,3 +366,34 @@ def test_virtual_threads_around_a_reduction_across_threads(threads):
     sch.bind(inner, "vthread.x")
     sch.bind(sch.split("k", [None, threads])[1], "threadIdx.x")
     on_simulator(sch)
+
+
+PLACED = """
+@T.prim_func
+def main(at: T.Buffer((2,), "int32"), O: T.Buffer((4,), "int32")):
+    for i, k in T.grid(2, 2):
+        with T.block("scatter"):
+            vi = T.axis.reduce(2, i)
+            T.where(k < 1)
+            O[{place}] = O[{place}] + 1
+"""
+
+
+@pytest.mark.parametrize("place", ["at[vi] % 4", "vi * 2"])
+def test_places_that_a_reduction_iterator_chooses(place):
+    """One thread does anything: it stores each result where its iteration says, and nothing is combined."""
+    sch = schedule(PLACED.format(place=place).replace("reduce(2, i)", "reduce(2, i + k * 2)"))
+    sch.bind("k", "threadIdx.x")
+    same(sch)
+    on_simulator(sch)
+
+
+def test_threads_that_would_store_to_places_of_their_own_are_refused():
+    """Bound by text: two threads may update one place, and nothing combines what they make."""
+    text = PLACED.format(place="at[vi] % 4")
+    text = text.replace("for i, k in T.grid(2, 2):", 'for i in T.thread_binding(2, thread="threadIdx.x"):')
+    func = tir.script.parse(text.replace("            T.where(k < 1)\n", ""))
+    with pytest.raises(tir.BuildError, match="to places that its reduction iterators choose"):
+        tir.build(func, "cuda-sim")
+    with pytest.raises(tir.RunError, match="race"):
+        tir.interp.run(func, np.zeros(2, "int32"), np.zeros(4, "int32"))

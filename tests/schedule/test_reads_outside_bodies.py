@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tir
+from tests.prim_checks import refused, same, schedule
 from tir.script import parse
 from tir.testing import assert_same_result
 
@@ -354,3 +355,36 @@ def test_a_reduction_whose_updates_decide_on_the_next_ones_is_not_shared_by_thre
     bound = parse(ENDS_ITSELF.format('T.thread_binding(8, thread="threadIdx.x")'))
     with pytest.raises(tir.BuildError, match="depends on memory that the block writes"):
         tir.lower(bound, target="cuda")
+
+
+RAGGED = """
+@T.prim_func
+def main(P: T.Buffer((32,), "int32"), C: T.Buffer((8, 4), "int32"), D: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("W"):
+            v = T.axis.spatial(8, i)
+            B[v] = 1
+            P[v + {ahead}] = 3
+    for i in range(8):
+        for j in range(i, i + 4):
+            with T.block("C"):
+                v = T.axis.spatial(8, i)
+                w = T.axis.spatial(4, j - i)
+                T.where(P[j] > 2)
+                C[v, w] = 7
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            D[v] = B[v]
+"""
+
+
+def test_a_predicate_in_a_loop_that_begins_at_another_reads_what_that_iteration_reads():
+    """Iteration i reads P up to i + 3, and what it needs was written by iterations before it."""
+    sch = schedule(RAGGED.format(ahead=4))
+    sch.compute_at("W", sch.get_loops("D")[0])
+    same(sch)
+    sch = schedule(RAGGED.format(ahead=3))
+    refused(
+        lambda: sch.compute_at("W", sch.get_loops("D")[0]), "C at (v=0, w=3) may read P[3]", "W at (v=0) writes P[3]"
+    )

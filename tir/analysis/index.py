@@ -308,10 +308,11 @@ def node_of(place: LoopRef | BlockRef) -> For | Block:
     return place.block if isinstance(place, BlockRef) else place.node
 
 
-def reduction_iterators(index: Index) -> set[Var]:
-    """The iterators of the function's blocks that are summed over."""
+def reduction_iterators(index: Index, counts: Callable[[Block], bool] = lambda block: True) -> set[Var]:
+    """The iterators of the function's blocks, those that ``counts`` holds for, that are summed over."""
     blocks = (n.block for n in index.nodes if type(n) is BlockRealize)
-    return {i.var for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+    found = {i.var: b for b in blocks for i in b.iter_vars if i.iter_type == "reduce"}
+    return {v for v, block in found.items() if counts(block)}
 
 
 def is_shared(scope: str) -> bool:

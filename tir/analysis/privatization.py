@@ -26,6 +26,7 @@ from ..visit import contains, free_vars, nodes_of, uses_var, walk
 from .contents import path_to
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
+from .reduction_init import runs_first
 from .structure import has_load, is_steered_by_memory, vars_in
 
 Box = tuple[Range, ...]
@@ -287,15 +288,16 @@ def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[
     """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer reads any element.
 
     ``step_vars`` are the variables of the loops asked about: where they step a reduction, init runs in their first
-    iterations only, else for every result.
+    iterations only. An init counts as a write of every result where the first instance of each runs it, else not at all.
     """
     found = [e for e in effects(root) if e.buffer.data is buffer.data and e.kind != PREFETCH]
     made: dict[Any, set[Any]] = {}  # by block, what its init writes for every result
     for effect in found:
-        first = effect.first or ()
+        first: Sequence[Expr] = ()
         if effect.write and effect.first is not None:
-            if any(uses_var(c, step_vars) for c in first):
+            if any(uses_var(c, step_vars) for c in effect.first) or not runs_first(effect):
                 continue
+            first = effect.first
             made.setdefault(effect.block, set()).add(_index_key(effect))
         condition = all_of(c for c in effect.guards if not any(c is d for d in first))
         indices, around = effect.elements() if effect.buffer is buffer else (None, ())

@@ -3,7 +3,7 @@ the result, and for which results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,13 +11,14 @@ from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index
 from ..arith.memory import may_change
-from ..buffer import IterVar
+from ..buffer import IterVar, Range
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..poly import Formula, Names, Relation, Undecided, bounded
 from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
 from ..visit import substitute, uses_var, walk
+from .effects import Effect
 from .index import BlockRef, LoopRef
 from .reductions import NotAReduction, Reduction
 from .simple_blocks import elements_distinguish
@@ -110,7 +111,7 @@ class InitRuns:
             if self.analyzer.can_prove(at):
                 continue
             found.append(at)
-            proved = proved and (not uses_var(part, list(start)) or self._holds_at_the_start(part))
+            proved = proved and _holds_at_the_start(part, start, self.analyzer)
         return found, proved
 
     def _runs_once(self) -> bool:
@@ -122,14 +123,6 @@ class InitRuns:
         one = {f.loop_var: f.min for f in self.inner if f not in moving}
         domains = {f.loop_var: f.domain for f in moving}
         return bool(detect_iter_map([substitute(v, one) for v in values], domains, check="bijective"))
-
-    def _holds_at_the_start(self, condition: Expr) -> bool:
-        """Whether an upper bound that holds in some iteration of ``dropped`` holds in their first one."""
-        gone = [f.loop_var for f in self.dropped]
-        if not isinstance(condition, (LT, LE)) or uses_var(condition.b, gone):
-            return False
-        first = substitute(condition.a, {f.loop_var: f.min for f in self.dropped})
-        return self.analyzer.can_prove(first <= condition.a)
 
     def _never_started(self) -> ScheduleError:
         """Refuse a result that is updated but not initialised: at its first update some reduction iterator is past its
@@ -207,6 +200,40 @@ class InitRuns:
             tied,
             nodes=[self.realize],
         )
+
+
+def _holds_at_the_start(condition: Expr, start: Mapping[Var, Expr], analyzer: Analyzer) -> bool:
+    """Whether a condition that holds in some iteration of the loops of ``start`` holds in their first one: it does not
+    depend on them, or is an upper bound."""
+    if not uses_var(condition, start):
+        return True
+    if not isinstance(condition, (LT, LE)) or uses_var(condition.b, start):
+        return False
+    return analyzer.can_prove(substitute(condition.a, start) <= condition.a)
+
+
+def runs_first(init: Effect) -> bool:
+    """Whether the first instance that touches an element which ``init`` writes runs the init, in the loops of the
+    effect. False means "not shown".
+
+    The loops that its indices do not use are at their first iterations then.
+    """
+    firsts = init.first or ()
+    if not firsts:
+        return True
+    analyzer, start = Analyzer(), dict[Var, Expr]()
+    for var, low, extent in init.loops:
+        analyzer.bind(var, Range(low, extent))
+        if not any(uses_var(part, var) for index in init.indices or () for part in _parts(index)):
+            start[var] = substitute(low, start)
+    others = [g for g in init.guards if not any(g is f for f in firsts)]
+    return all(analyzer.can_prove(substitute(f, start)) for f in firsts) and all(
+        _holds_at_the_start(g, start, analyzer) for g in others
+    )
+
+
+def _parts(index: Any) -> tuple[Expr, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def begins_with_init(block: BlockRef) -> bool:

@@ -40,7 +40,7 @@ from ..node import Memo
 from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
-from ..visit import nodes_of, rewrite, substitute
+from ..visit import nodes_of, rewrite, substitute, uses_var
 from .selections import associativity_counterexample, choice_parts, is_independent_of_order
 
 # ---------------------------------------------------------------- operations
@@ -216,7 +216,6 @@ class OrderMatters(NotAReduction):
 
 class _Refused(Exception):
     def __init__(self, why: NotAReduction):
-        super().__init__()
         self.why = why
 
 
@@ -315,6 +314,16 @@ class Reduction:
         one = self.updates[0]
         plain = len(self.updates) == 1 and not one.guards and not self.loops and one.combination is not None
         return one if plain else None
+
+
+def threads_can_share(block: Block) -> bool:
+    """Whether threads can each make a partial result of the iterations over which ``block`` reduces: it is a reduction, and
+    these choose no place of a result."""
+    found = Reduction.of(block)
+    if isinstance(found, NotAReduction) or found.loops or block.match_buffers:
+        return False
+    steps = [i.var for i in block.iter_vars if i.iter_type == "reduce"]
+    return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 
 _KNOWN: Memo[Reduction | NotAReduction] = Memo()

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
+from ..analysis.reductions import threads_can_share
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
 from ..function import PrimFunc
@@ -395,7 +396,7 @@ class Compiler(MemoryAccess):
         block = s.block
         for buffer in block.alloc_buffers:
             self.allocate(buffer)
-        if self.concurrent and any(v.iter_type == "reduce" for v in block.iter_vars):
+        if self.concurrent and any(v.iter_type == "reduce" for v in block.iter_vars) and threads_can_share(block):
             bound = {v for iv, e in zip(block.iter_vars, s.iter_values) if iv.iter_type == "reduce" for v in walk(e)}
             threads = [name for tag, name in self.threads.items() if tag.startswith("threadIdx")]
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):

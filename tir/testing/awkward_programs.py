@@ -458,4 +458,47 @@ def main(A: T.Buffer(({n}, {k}), "int32"), W: T.Buffer(({k}, {m}), "int32"), Y: 
 {inner}"""
 
 
-AWKWARD = (starts, backwards, views, widths, inside, empty, module, scalars, instructions, declared, reindexed)
+def layouts(c: Choice) -> str:
+    """Views whose strides are parameters of the function: a size, or the strides of an argument, which the body reads too."""
+    n = c.pick((1, 2, 3))
+    source, strides = c.pick((("A", "[s0, s1]"), ("B", "[m, 1]"), ("B", "[s0, s1]")))
+    given = f", strides={strides}" if source == "A" else ""
+    row, rows = c.pick((("0", "vo:vo + 1"), ("vo", f"0:{n}"), (f"{n - 1} - vo", f"0:{n}")))
+    number = f"({n if rows[0] == '0' else 1}, m)"
+    own = "\n    s0 = T.int32()\n    s1 = T.int32()" if "s0" in strides else ""
+    extra = c.pick(("0", "m", strides[1:].partition(",")[0]))
+    at = c.pick(("vj", "m - 1 - vj"))
+    kept = c.pick(('W = T.match_buffer(C[vo, 0:m], (1, m), "int32", strides=[m, 1], offset_factor=1)', "T.evaluate(0)"))
+    stored = "W[0, vj]" if "W" in kept else "C[vo, vj]"
+    return f"""
+@T.prim_func
+def main(a: T.handle, o: T.handle, m: T.int32):{own}
+    A = T.match_buffer(a, ({n}, m), "int32"{given})
+    O = T.match_buffer(o, ({n}, m), "int32")
+    B = T.alloc_buffer(({n}, m), "int32")
+    C = T.alloc_buffer(({n}, m), "int32")
+    for i, j in T.grid({n}, m):
+        with T.block("B"):
+            vi = T.axis.spatial({n}, i)
+            vj = T.axis.spatial(m, j)
+            B[vi, vj] = A[vi, vj] * 2
+    for o in range({n}):
+        with T.block("tile"):
+            vo = T.axis.spatial({n}, o)
+            T.reads({source}[{rows}, 0:m])
+            T.writes(C[vo, 0:m])
+            V = T.match_buffer({source}[{rows}, 0:m], {number}, "int32", strides={strides}, offset_factor=1)
+            {kept}
+            for j in range(m):
+                with T.block("row"):
+                    vj = T.axis.spatial(m, j)
+                    {stored} = V[{row}, {at}] + {extra}
+    for i, j in T.grid({n}, m):
+        with T.block("O"):
+            vi = T.axis.spatial({n}, i)
+            vj = T.axis.spatial(m, j)
+            O[vi, vj] = C[{c.pick(("vi", f"{n - 1} - vi"))}, vj] - A[vi, vj]
+"""
+
+
+AWKWARD = (layouts, starts, backwards, views, widths, inside, empty, module, scalars, instructions, declared, reindexed)

@@ -92,6 +92,12 @@ def _nested_reader(func: PrimFunc) -> bool:
     return False
 
 
+def _parametric_view(func: PrimFunc) -> bool:
+    """Whether a view has a stride that an argument gives."""
+    given = {v for b in func.buffer_map.values() for v in (*b.shape, *b.strides) if isinstance(v, Var)} | {*func.params}
+    return any(s in given for r in _realizes(func) for m in r.block.match_buffers for s in m.buffer.strides)
+
+
 def _sizes(func: PrimFunc) -> Iterator[Any]:
     return (size for buffer in func.buffer_map.values() for size in buffer.shape)
 
@@ -149,6 +155,7 @@ CLASSES: dict[str, Question] = {
     "view with strides that are variables": _realized(
         lambda r: any(isinstance(s, Var) for m in r.block.match_buffers for s in m.buffer.strides)
     ),
+    "view with strides that are parameters": _any(_parametric_view),
     "reduction with an instance that runs twice": _any(_repeated_instance),
     "int64 beside int32": _any(_widths),
     "consumer in a nested block": _any(_nested_reader),

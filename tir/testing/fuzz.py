@@ -19,6 +19,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from ..progress import track
 from ..schedule import Schedule
 from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
-from .gpu_schedules import random_gpu_schedule
+from .gpu_schedules import random_gpu_schedule, wider
 from .kernel_programs import FAMILIES, family_program
 from .oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
 from .programs import random_program
@@ -137,20 +138,22 @@ def run_gpu_example(
 ) -> None:
     """Test one program and one GPU schedule of it, lowered and run by the simulator; any failure is raised.
 
-    A schedule that lowering refuses is counted with the reason: limits of the GPU (threads, shared memory, memory that
-    two kernels would share) are not checked at each step.
+    A schedule that lowering refuses is counted with the reason, and goes on with memory that more threads share: limits of
+    the GPU (threads, shared memory, memory that two kernels would share) are not checked at each step.
     """
     from codegen.build import build
 
     family, program, start = _drawn(seed, report, families, shares)
     sch, attempts = random_gpu_schedule(start, seed + 1, steps)
     _count(report, attempts, seed, shares)
+    kernels = lru_cache(1)(lambda mod: build(mod, target="cuda-sim"))
+    sch = _with_memory_that_fits(sch, kernels, report)
 
     def check(program: PrimFunc | IRModule, sch: Any) -> None:
         if shares.has_replay(seed):
             _check_history(sch)
         try:
-            built = build(sch.mod, target="cuda-sim")
+            built = kernels(sch.mod)
         except BuildError as refusal:
             report.not_built[without_names(str(refusal))] += 1
             return
@@ -161,6 +164,20 @@ def run_gpu_example(
                 assert_same_call(program, built[name], inputs, f"cuda-sim, {order}", func=name)
 
     _checked(check, program, sch)
+
+
+def _with_memory_that_fits(sch: Schedule, kernels: Callable[[IRModule], Any], report: Report) -> Schedule:
+    """The schedule, or what it becomes with wider memory, and wider again, if lowering refuses it."""
+    for _ in range(2):
+        try:
+            kernels(sch.mod)
+            break
+        except BuildError as refusal:
+            report.not_built[without_names(str(refusal))] += 1
+            sch = wider(sch)
+        except Exception:
+            break  # a failure, which the check finds too
+    return sch
 
 
 def _drawn(

@@ -15,6 +15,7 @@ from .decisions import Choice, SeededChoice
 from .schedules import ALL_PRIMITIVES, Attempt, Walk, started
 
 THREADS = (1, 2, 4, 8, 32)
+WIDER = {"local": "shared", "warp": "shared", "shared": "global", "shared.dyn": "global"}
 BLOCKS = ("blockIdx.x", "blockIdx.x", "blockIdx.y")
 AXES = ("threadIdx.x", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 VIRTUAL = ("vthread.x", "vthread.y")
@@ -40,6 +41,17 @@ def random_gpu_schedule(
         on_gpu.sch.work_on(name)
         on_gpu.schedule(choice.number(0, steps // 2), choice.number(0, steps // 2))
     return on_gpu.sch, on_gpu.attempts
+
+
+def wider(sch: Any) -> Any:
+    """``sch``, going on with memory that more threads share, where that is legal: shared memory for what is local to threads
+    or warps, global memory for shared memory; and without software pipelines and double buffers."""
+    on_gpu = OnGPU(sch.copy(), SeededChoice(0))
+    for name in list(sch.mod):
+        on_gpu.sch.work_on(name)
+        for block in on_gpu.blocks():
+            on_gpu.widen(block)
+    return on_gpu.sch
 
 
 def _children(loop: For) -> Sequence[Stmt]:
@@ -210,3 +222,12 @@ class OnGPU(Walk):
             unit = self.attempt("add_unit_loop", loops[0] if loops else block)
             if unit:
                 self.attempt("bind", unit, "threadIdx.x")
+
+    def widen(self, block: str) -> None:
+        """Let more threads share the memory that a block writes, and remove what its loops are annotated with."""
+        for number, region in enumerate(self.sch.get(self.sch.get_block(block)).writes):
+            if region.buffer.scope in WIDER:
+                self.attempt("set_scope", block, number, WIDER[region.buffer.scope])
+        for place in (self.sch.get_block(block), *self.loops(block)):
+            for note in self.sch.get(place).annotations:
+                self.attempt("unannotate", place, note)

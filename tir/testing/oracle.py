@@ -74,20 +74,29 @@ def random_inputs(
 def _array(
     rng: np.random.Generator, shape: tuple[int, ...], strides: list[int | None], dtype: DType, low: int, high: int
 ) -> np.ndarray:
-    """An array of ``shape``, laid out by ``strides`` (in elements) if all are known."""
+    """An array of ``shape``, laid out by ``strides`` (in elements); unknown ones (None) leave a gap between rows."""
     least = max(low, 0) if dtype.code in ("uint", "bool") else low
     drawn = rng.integers(least, (1 if dtype.is_bool else high) + 1, shape)
     if numbers.is_small_float(dtype):
         values = np.asarray(numbers.encode(drawn.astype(np.float32), dtype))
     else:
         values = np.asarray(drawn, dtype=numbers.storage_dtype(dtype))
-    steps = [s for s in strides if s is not None]
-    if not steps or len(steps) < len(shape) or values.size == 0:
+    if not strides or len(strides) < len(shape) or values.size == 0:
         return values
+    steps = _with_gaps(shape, strides)
     memory = np.zeros(1 + sum((n - 1) * s for n, s in zip(shape, steps)), values.dtype)
     laid = np.lib.stride_tricks.as_strided(memory, shape, [s * memory.itemsize for s in steps])
     laid[...] = values
     return laid
+
+
+def _with_gaps(shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:
+    """The strides, of which unknown ones are one more than what the dimensions behind them need."""
+    steps: list[int] = []
+    for size, step in zip([*shape[1:], 0][::-1], strides[::-1]):
+        least = size * steps[0] + 1 if steps else 1
+        steps.insert(0, least if step is None else step)
+    return steps
 
 
 def assert_same_result(

@@ -107,4 +107,65 @@ def main(a: T.handle, W: T.Buffer(({n},), "int32"), S: T.Buffer(({n},), "int32")
 """
 
 
-REDUCTIONS = (reduction, maybe_empty)
+def continued(c: Choice) -> str:
+    """A reduction that goes on with what another block made: its iterators never take their first values together, or a
+    condition keeps these out, so that its init, if it has one, never runs."""
+    n, m, r = c.pick(ODD), c.pick((2, 3, 4)), c.pick((1, 1, 2))
+    head = c.number(1, m - 1)
+    ks, vk, where = c.pick(
+        (
+            (f"range({m - head})", f"k + {head}", ""),
+            (f"range({m - head})", f"k + {head}", "k < 2"),
+            (f"range({m - head})", f"{m - 1} - k", ""),
+            (f"range({m})", f"k % {m - head} + {head}", ""),
+            (f"range({head}, {m})", "k", ""),
+            (f"range({m})", "k", f"k >= {head}"),
+            (f"range({m})", "k", f"k + x >= {head + r - 1}"),
+        )
+    )
+    vx = c.pick(("x", f"{r - 1} - x")) if vk != "k" or not where else "x"
+    filled = f"""
+        with T.block("first"):
+            vi = T.axis.spatial({n}, i)
+            S[vi] = W[vi] + 1"""
+    reduced = f"""
+        for k in range({head}):
+            with T.block("first"):
+                vi = T.axis.spatial({n}, i)
+                vk = T.axis.reduce({m}, k)
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi, vk, 0]"""
+    init = c.pick(
+        (
+            "",
+            "with T.init():\n                        S[vi] = 0",
+            "with T.init():\n                        S[vi] = W[vi]",
+        )
+    )
+    update = c.pick((*UPDATES[:8], "S[vi] * 2 + X", "X - S[vi]")).replace("X", "A[vi, vk, vx]")
+    rest = f"""
+        for k in {ks}:
+            for x in range({r}):
+                with T.block("rest"):
+                    vi = T.axis.spatial({n}, i)
+                    vk = T.axis.reduce({m}, {vk})
+                    vx = T.axis.reduce({r}, {vx})
+                    T.where({where or "True"})
+                    {init}
+                    S[vi] = {update}"""
+    used = """
+        for j in range(2):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = S[vi] * 2 + vj"""
+    loop = f"\n    for i in range({n}):"
+    between = [c.pick((loop, "")) for _ in range(2)]
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}, {r}), "int32"), W: T.Buffer(({n},), "int32"), O: T.Buffer(({n}, 2), "int32")):
+    S = T.alloc_buffer(({n},), "int32"){loop}{c.pick((filled, reduced))}{between[0]}{rest}{between[1]}{used}
+"""
+
+
+REDUCTIONS = (reduction, maybe_empty, continued)

@@ -247,6 +247,22 @@ def _set_scope(s: _Scene) -> Arguments:
     return (s.block(), 0, s.choice.pick(("local", "global"))), {}
 
 
+WIDER_TYPES = {"int32": "int64", "float32": "float64"}
+
+
+def _stored_wider(s: _Scene) -> Arguments:
+    """A type that holds the same values: small integers, and floats with more digits."""
+    block = s.block()
+    writes = s.sch.get(block).writes
+    if not writes:
+        raise ScheduleError("the block writes no buffer")
+    number = s.choice.number(0, len(writes) - 1)
+    dtype = WIDER_TYPES.get(str(writes[number].buffer.dtype))
+    if dtype is None:
+        raise ScheduleError("no type is known that holds the same values")
+    return (block, number, dtype), {}
+
+
 def _pad_einsum(s: _Scene) -> Arguments:
     block = s.block()
     return (block, [s.choice.number(1, 4) for _ in s.sch.get(block).iter_vars]), {}
@@ -421,7 +437,7 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "hoist": _one_block,
     "blockize": _blockize, "transform_layout": _transform_layout, "transform_layout.swizzle": _swizzled_layout, "transform_block_layout": _transform_block_layout,
     "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
-    "set_scope": _set_scope, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
+    "set_scope": _set_scope, "unsafe_set_dtype": _stored_wider, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
     "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
     "storage_align": _storage_align, "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes,
     "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,

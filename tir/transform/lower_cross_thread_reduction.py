@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
+from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
-from ..analysis.reductions import NotAReduction, Reduction
+from ..analysis.reductions import NotAReduction, Reduction, threads_can_share
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError, ScheduleError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
@@ -15,15 +16,22 @@ from ..function import PrimFunc
 from ..node import Node
 from ..op import call
 from ..script.printer import short_text
-from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
+from ..stmt import (
+    THREAD_BINDING,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 from .threads import REDUCE_SCOPE, flat, is_private, is_thread_loop
-
-
-def _crossing(realize: BlockRealize, loops: list[For]) -> list[For]:
-    """Thread loops around a block over which it reduces."""
-    return [f for f in _steps(realize, loops) if f.thread.startswith("threadIdx")]
 
 
 class _Reduction:
@@ -36,10 +44,10 @@ class _Reduction:
         found = Reduction.of(block)
         if isinstance(found, NotAReduction):
             raise BuildError(f"{found.reason}: threads cannot share its reduction; bind another loop")
-        if found.loops or block.match_buffers:
+        if not threads_can_share(block):
             raise BuildError(
-                f"{name}: block `{block.name}` reduces in loops of its own, or through views of buffers: threads cannot "
-                "share its reduction; bind another loop"
+                f"{name}: block `{block.name}` reduces in loops of its own, through views of buffers, or to places that its "
+                "reduction iterators choose: threads cannot share its reduction; bind another loop"
             )
         self.reducer = found
         try:
@@ -172,8 +180,8 @@ def _steps(realize: BlockRealize, loops: list[For]) -> list[For]:
 
 
 class _Lowering:
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, func: PrimFunc):
+        self.func, self.name = func, func.name
         self.updates: dict[BlockRealize, Stmt] = {}  # of reductions whose loops hold other statements too
 
     def visit(self, s: Any, loops: list[For]) -> Any:
@@ -186,7 +194,7 @@ class _Lowering:
         if isinstance(s, BlockRealize):
             if s in self.updates:
                 return self.updates[s]
-            threads = _crossing(s, loops)
+            threads = self.crossing(s, loops)
             if threads and not _serial(s, loops):
                 self.refuse_readers(s, threads[0])
                 return _Reduction(self.name, s, loops, [], threads).lowered()
@@ -205,7 +213,7 @@ class _Lowering:
         none."""
         found: list[tuple[_Reduction, list[For], bool]] = []
         for realize, path, above in _blocks(s, [*loops], []):
-            threads = _crossing(realize, path)
+            threads = self.crossing(realize, path)
             serial = _serial(realize, path)
             if not threads or not serial or serial[0] is not s:
                 continue
@@ -226,6 +234,14 @@ class _Lowering:
         inner = s.replace(body=self.visit(s.body, [*loops, s]))
         starts = [r.start(r.bound) for r in reductions]
         return _scope(reductions, seq([*starts, inner, *(r.finish(r.bound) for r in reductions)]))
+
+    def crossing(self, realize: BlockRealize, loops: list[For]) -> list[For]:
+        """Thread loops around a block over which it reduces. Threads that cannot share its reduction each run their own
+        iterations, if these are independent."""
+        found = [f for f in _steps(realize, loops) if f.thread.startswith("threadIdx")]
+        if not found or threads_can_share(realize.block):
+            return found
+        return [f for f in found if not check_parallel(self.func, f, THREAD_BINDING).is_proved]
 
     # ------------------------------------------------------------ what cannot be shared
 
@@ -327,4 +343,4 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
                 if k == 0:
                     B[0] = B_reduced[0]
     """
-    return func.with_body(flat(_Lowering(func.name).visit(func.body, [])))
+    return func.with_body(flat(_Lowering(func).visit(func.body, [])))

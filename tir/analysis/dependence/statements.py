@@ -355,7 +355,6 @@ def _by_instance(found: Effects, coords: Sequence[tuple[Var, Expr]], loops: Sequ
     moving = {v for v, _, _ in rest}
     ties = tuple(EQ(v, value) for v, value in coords if uses_var(value, moving))
     for access in _accesses(found):
-        said = access.substituted(told)
-        if said.uses(moving):
-            said = replace(said, guards=(*ties, *said.guards), loops=(*rest, *said.loops))
-        yield said
+        if access.uses(moving):
+            access = replace(access, guards=(*ties, *access.guards), loops=(*rest, *access.loops))
+        yield access.substituted(told)

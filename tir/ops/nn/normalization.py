@@ -304,10 +304,13 @@ def instance_norm(
 def _group_norm_reference(
     x: Any, gamma: Any, beta: Any, num_groups: int, channel_axis: int = 1, axes: Any = None, epsilon: float = 1e-5
 ) -> np.ndarray:
-    rows = np.moveaxis(x, channel_axis, 1)
-    parts = rows.reshape(len(rows), num_groups, -1)
-    made = (parts - parts.mean(axis=2, keepdims=True)) / np.sqrt(parts.var(axis=2, keepdims=True) + epsilon)
-    made = np.moveaxis(made.reshape(rows.shape), 1, channel_axis)
+    channel = channel_axis % x.ndim
+    others = {a % x.ndim for a in (range(1, x.ndim) if axes is None else np.atleast_1d(axes))} - {channel}
+    size = x.shape[channel] // num_groups
+    parts = x.reshape(*x.shape[:channel], num_groups, size, *x.shape[channel + 1 :])
+    over = (channel + 1, *(a + (a > channel) for a in others))
+    made = (parts - parts.mean(axis=over, keepdims=True)) / np.sqrt(parts.var(axis=over, keepdims=True) + epsilon)
+    made = made.reshape(x.shape)
     return made * _shaped(gamma, x, [channel_axis]) + _shaped(beta, x, [channel_axis])
 
 
@@ -317,6 +320,7 @@ def _group_norm_reference(
     cases=(
         case(arg((2, 6, 3, 2)), arg((6,)), arg((6,)), 3),
         case(arg((2, 4, 6)), arg((6,)), arg((6,)), 2, 2, (1,), 0.1),
+        case(arg((3, 4, 2)), arg((4,)), arg((4,)), 2, 1, (-3,)),
         case(arg((1, 4, 5), "float16"), arg((4,), "float16"), arg((4,), "float16"), 4),
     ),
 )

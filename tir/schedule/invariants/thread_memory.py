@@ -26,6 +26,7 @@ from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import THREADS_OWN, is_privatizable
+from ...analysis.reductions import threads_can_share
 from ...analysis.structure import blocks_using, vars_in
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
@@ -167,6 +168,7 @@ class _Kernels:
         self.loops = {ref.var: ref for ref in bound}
         self.units = without_swizzles(statements_of(func.body))
         self.reductions = reduction_iterators(index_of(func))
+        self.combined = reduction_iterators(index_of(func), threads_can_share)
 
     def kernel(self, unit: Statement) -> LoopRef | None:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
@@ -175,21 +177,21 @@ class _Kernels:
         """The loop of each axis around ``unit``; for a ``buffer`` that it writes, except one whose threads share a
         reduction, which all get the result."""
         shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
-        reduced = self._reduced(unit) if shares else set()
+        reduced = self._reduced(unit, self.combined) if shares else set()
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
-    def _reduced(self, unit: Statement) -> set[Var]:
-        """The loops that ``unit`` reduces over; one thread shares its reduction with no other."""
+    def _reduced(self, unit: Statement, reductions: set[Var]) -> set[Var]:
+        """The loops that the iterators ``reductions`` of ``unit`` step over; one thread shares its reduction with no other."""
         iterators = (*zip(unit.coords, unit.values), *unit.inner)
         single = {v for v, ref in self.loops.items() if is_const(ref.node.extent, 1)}
-        return {v for i, e in iterators if i in self.reductions for v in vars_in(e)} - single
+        return {v for i, e in iterators if i in reductions for v in vars_in(e)} - single
 
     def _can_be_bound(self, unit: Statement) -> bool:
         """Whether a loop of ``unit`` may still be bound to a block axis that it lacks: one of its own in the
         kernel, not a reduction loop."""
         if self.final:
             return False
-        reduced = self._reduced(unit)
+        reduced = self._reduced(unit, self.reductions)
         own = [v for v, _, _ in unit.loops]
         first = next(n for n, v in enumerate(own) if v in self.loops)
         return any(v not in self.loops and v not in reduced for v in own[first:])

@@ -12,6 +12,7 @@ from ...analysis.dependence.statements import Access, Statement, bare_statements
 from ...analysis.effects import READ
 from ...analysis.index import LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import THREADS_OWN
+from ...analysis.reductions import threads_can_share
 from ...analysis.simple_blocks import constant
 from ...analysis.structure import has_load
 from ...buffer import Buffer, decl_buffer
@@ -49,7 +50,7 @@ class Stores:
 
     @cached_property
     def _reductions(self) -> set[Var]:
-        return reduction_iterators(index_of(self.func))
+        return reduction_iterators(index_of(self.func), threads_can_share)
 
     @cached_property
     def _named(self) -> set[Var]:

@@ -13,7 +13,7 @@ from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
 from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
 from ...analysis.reduction_init import result_guards
-from ...analysis.reductions import NotAReduction, OrderMatters, Reduction
+from ...analysis.reductions import OrderMatters, Reduction, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
@@ -462,14 +462,10 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
 def _shares_reduction(ref: BlockRef) -> bool:
     """Whether threads can each compute a partial result of ``ref``. Raises ``ScheduleError`` for an arg-max whose
     result depends on the order of its values."""
-    block = ref.block
-    found = Reduction.of(block)
+    found = Reduction.of(ref.block)
     if isinstance(found, OrderMatters):
         raise ScheduleError(found.rule, *found.parts, nodes=[ref.node])
-    if isinstance(found, NotAReduction) or found.loops or block.match_buffers:
-        return False
-    steps = [i.var for i in block.iter_vars if i.iter_type == "reduce"]
-    return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
+    return threads_can_share(ref.block)
 
 
 def _require_one_result(ref: BlockRef) -> None:
