@@ -17,7 +17,9 @@ from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import frozendict
+from tir.script import parse
 from tir.stmt import Block, BlockRealize, BufferStore, For, root_block, seq
+from tir.visit import substitute
 
 N = 3
 A, B, D = (decl_buffer((16, 16), name=name) for name in "ABD")
@@ -245,3 +247,14 @@ def test_an_update_of_an_element_of_its_own_may_be_reordered(read, legal):
     inner = loop(LOOPS[1], body)
     outer = loop(LOOPS[0], inner)
     assert isinstance(check_reorder(function(outer), [outer, inner], [inner, outer]), Refuted) != legal
+
+
+@pytest.mark.parametrize(("value", "legal"), [(lambda var: var, True), (lambda var: 4 - var, False)])
+def test_a_bare_statement_does_the_same_at_the_same_values_of_its_loops(value, legal):
+    """A loop that was reversed has a new variable: an equal value stands for another iteration."""
+    text = "@T.prim_func\ndef f(B: T.Buffer((6,), 'float32')):\n    for i in range(5):\n        B[i + 1] = B[i] * 2.0\n"
+    before = parse(text)
+    old = before.body
+    var = old.loop_var.replace()
+    after = before.with_body(old.replace(loop_var=var, body=substitute(old.body, {old.loop_var: value(var)})))
+    assert check(before, after).is_proved == legal

@@ -52,6 +52,17 @@ def test_inputs_follow_the_parameters():
     assert np.abs(a).max() <= 3
 
 
+def test_inputs_that_are_indices_are_within_bounds():
+    table, rows, narrow = (
+        tir.te.placeholder(s, d, n)
+        for s, d, n in (((50, 4), "float32", "T"), ((90,), "int64", "r"), ((90,), "int8", "n"))
+    )
+    taken = tir.te.compute((90, 4), lambda i, j: table[rows[i], j] + table[narrow[i].astype("int32"), j])
+    func = tir.te.create_prim_func([table, rows, narrow, taken])
+    for array in random_inputs(func)[1:3]:
+        assert array.min() >= 0 and 40 < array.max() < 50
+
+
 def test_a_different_result_is_reported():
     other = changed(ADD, "+ 1.0", "+ 2.0")
     with pytest.raises(AssertionError, match=r"interpreter: B\[0, 0\] is .* elements differ"):

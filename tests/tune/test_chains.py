@@ -54,12 +54,20 @@ def perceptron(rows: int, size: int, hidden: int) -> tir.PrimFunc:
     )
 
 
+def normalized(func: tir.PrimFunc) -> tir.PrimFunc:
+    """``func`` with the weights divided inside of the product."""
+    sch = tir.Schedule(func)
+    sch.compute_inline("weight")
+    return sch.func
+
+
 CHAINS = {
     "attention": lambda: (attention((12,), 16, 4), "score"),
     "odd keys": lambda: (attention((13,), 9, 4), "score"),
     "heads": lambda: (attention((2, 3, 8), 10, 4), "score"),
     "shared keys": lambda: (attention((3, 8), 10, 4, shared=True), "score"),
     "weights": lambda: (attention((12,), 10, 4, late=False), "score"),
+    "weights in the product": lambda: (normalized(attention((12,), 10, 4, late=False)), "score"),
     "perceptron": lambda: (perceptron(14, 6, 8), "one"),
 }
 

@@ -60,6 +60,26 @@ def test_products_are_right(name: str, cores: int):
     assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
 
 
+def computed_factor(kind: str) -> tir.PrimFunc:
+    """A product one factor of which is computed: rows that are scaled, or rows of zeros before others."""
+    A, S, B = te.placeholder((33, 12), name="A"), te.placeholder((33,), name="S"), te.placeholder((12, 9), name="B")
+    k = te.reduce_axis((0, 12), "k")
+    if kind == "scaled":
+        value = lambda i, j: te.sum(A[i, k] * S[i] * B[k, j], axis=k)
+    else:
+        zero = te.const(0.0, "float32")
+        value = lambda i, j: te.sum(te.if_then_else(i > 0, A[i - 1, k], zero) * B[k, j], axis=k)
+    return te.create_prim_func([A, S, B, te.compute((33, 9), value, name="C")])
+
+
+@pytest.mark.parametrize("kind", ["scaled", "padded"])
+def test_a_factor_may_be_computed(kind: str):
+    func = computed_factor(kind)
+    sch = tir.tune.default(func, SMALL.format(cores=1))
+    assert 'scope="local"' in sch.mod.script(), "no tile in registers"
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
 @pytest.mark.parametrize("sizes", [((60, 12), (12, 32)), ((61, 7), (7, 27))])
 def test_what_follows_is_computed_for_a_tile(sizes: tuple[tuple[int, ...], tuple[int, ...]]):
     func = product(*sizes, "ik,kj->ij", relu=True)

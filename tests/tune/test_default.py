@@ -165,3 +165,25 @@ def test_a_reshape_is_one_copy(shape: tuple[int, ...]):
     x = tir.te.placeholder((4, 64, 256), name="x")
     sch = tir.tune.default(tir.te.create_prim_func([x, tir.ops.reshape(x, shape)]), "llvm -num-cores=1")
     assert len(sch.get_loops("reshape")) == 1
+
+
+TRIANGULAR = """
+@T.prim_func
+def main(L: T.Buffer((9, 9), "float32"), B: T.Buffer((9, 12), "float32"), C: T.Buffer((9, 12), "float32")):
+    for i, j in T.grid(9, 12):
+        for k in range(i + 1):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + L[vi, vk] * B[vk, vj]
+"""
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_product_with_a_triangular_matrix_has_vectors():
+    func = tir.script.parse(TRIANGULAR)
+    sch = tir.tune.default(func, NARROW)
+    assert "vectorized" in kinds(sch, "C_update") and "parallel" in kinds(sch, "C_update")
+    for target in (NARROW, "cuda-sim"):
+        same(func, target)

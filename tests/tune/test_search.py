@@ -328,6 +328,14 @@ def test_functions_that_are_one_program_are_tuned_once():
     tir.assert_structural_equal(result.best.trace.replay(mod).mod, result.best.mod)
 
 
+def test_records_of_one_task_do_not_use_up_the_trials_of_another(tmp_path):
+    db = tmp_path / "tune.db"
+    tuned(trials=10, db=db)
+    mod = tir.IRModule.of({"known": parse(MATMUL), "new": parse(MATMUL.replace("64", "32"))})
+    result = tir.tune(mod, trials=4, db=db, space=space, runner=Computed(), clock=clock, model=unknown, verbose=False)
+    assert [len(one.search.trials) for one in result.tuned] == [10, 1]
+
+
 def test_the_table_and_the_pictures_show_themselves():
     from xml.etree import ElementTree
 

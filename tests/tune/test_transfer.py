@@ -100,6 +100,16 @@ def test_what_is_not_alike_is_not_transferred():
     assert source.nearest(Trace(()), random.Random(0)) is None
 
 
+def test_the_script_of_a_result_makes_its_schedule_and_asks_nothing_in_vain():
+    result = tuned((51, 37, 17), None, trials=2)
+    names = {"tir": tir}
+    exec(result.script, names)
+    sch = tir.Schedule(result.mod)
+    names["schedule"](sch)
+    tir.assert_structural_equal(sch.mod, result.best.mod)
+    assert result.script.count('sch.get_loops("C")') == 1 and "get_producers" not in result.script
+
+
 def listed(db):
     """Every trial of a search of the rules' space whose times follow from the schedules."""
 

@@ -78,9 +78,12 @@ class Effect:
     def write(self) -> bool:
         return self.kind == WRITE
 
+    def index_parts(self) -> list[Expr]:
+        """The expressions in its indices: of a box, the start and the extent of each axis."""
+        return [e for index in self.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+
     def _parts(self) -> Iterator[Expr]:
-        for index in self.indices or ():
-            yield from index if isinstance(index, tuple) else (index,)
+        yield from self.index_parts()
         for _, low, extent in self.loops:
             yield from (low, extent)
         yield from self.guards
@@ -428,7 +431,7 @@ class _Walker:
         for position, arg in enumerate(call.args):
             kinds = (READ, WRITE) if op is None else op.accesses(position)
             if isinstance(arg, BufferRegion):
-                self._region(arg, call, opaque)
+                self._region(arg, call, (READ, WRITE) if opaque else (READ,))
             elif isinstance(arg, Var) and arg.dtype.is_handle:
                 self._pointer(arg, kinds, arg, (call, position))
             elif isinstance(arg, Call) and arg.op in _PLACES:
@@ -436,13 +439,12 @@ class _Walker:
             elif isinstance(arg, Node):
                 self.visit(arg)
 
-    def _region(self, region: BufferRegion, call: Call, opaque: bool) -> None:
+    def _region(self, region: BufferRegion, call: Call, kinds: Iterable[str]) -> None:
         box = tuple((r.min, r.extent) for r in region.region)
         for part in (p for pair in box for p in pair):
             self.visit(part)
-        self.touch(READ, region.buffer, box, call)
-        if opaque:
-            self.touch(WRITE, region.buffer, box, call)
+        for kind in kinds:
+            self.touch(kind, region.buffer, box, call)
 
     def _var(self, var: Var) -> None:
         if var.dtype.is_handle:

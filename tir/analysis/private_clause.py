@@ -7,19 +7,20 @@ and whoever reads the program later (the executor, lowering, the next step) goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..buffer import Buffer, BufferRegion
-from ..expr import BufferLoad, Var
+from ..buffer import Buffer
+from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..node import frozendict
-from ..stmt import PARALLEL, VECTORIZED, Block, BufferStore, For
-from ..visit import rewrite, walk
+from ..stmt import PARALLEL, VECTORIZED, Block, For
+from ..visit import rewrite
 from .annotations import PRIVATE
 from .dependence.loops import check_parallel
 from .dependence.oracle import Proved
 from .index import LoopRef, Place, index_of
+from .structure import used_memory
 
 
 def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:
@@ -110,15 +111,6 @@ def why_not_private(func: PrimFunc, ref: LoopRef, buffer: Buffer) -> str | None:
     """Why ``buffer`` cannot be in the clause of ``ref``; None where it can."""
     if all(buffer.data is not b.data for b in _allocated_around(ref)):
         return "no block around the loop allocates it"
-    if any(pointer is buffer.data for pointer in _used(func.body, lambda n: n is not ref.node)):
+    if buffer.data in used_memory(func.body, {ref.node}):
         return "it is used outside of the loop"
     return None
-
-
-def _used(root: Any, enter: Callable[[Any], bool]) -> Iterator[Var]:
-    """Pointers of the memory used under ``root``; alignments, allocations and clauses are no uses."""
-    for item in walk(root, enter=enter):
-        if isinstance(item, (BufferLoad, BufferStore, BufferRegion)):
-            yield item.buffer.data
-        elif isinstance(item, Var):
-            yield item

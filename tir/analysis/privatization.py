@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import key
-from ..arith.regions import relax
+from ..arith.regions import encloses, relax
 from ..arith.swizzle import Unswizzled, unswizzled
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..expr import (
@@ -27,7 +27,7 @@ from .contents import path_to
 from .dependence.initialization import initialized_before_read
 from .effects import PREFETCH, Effect, effects
 from .reduction_init import runs_first
-from .structure import has_load, is_steered_by_memory, vars_in
+from .structure import has_load, is_steered_by_memory, used_memory, vars_in
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -71,7 +71,7 @@ def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> 
         found = access.inside.get(write)
         if found is None:
             filled = write.filled(analyzer)
-            found = filled is not None and filled[1] <= given and _inside(analyzer, box, filled[0])
+            found = filled is not None and filled[1] <= given and encloses(filled[0], box, analyzer)
             access.inside[write] = found
         if found:
             return True
@@ -116,36 +116,27 @@ def _conjuncts(condition: Expr) -> frozenset[Any]:
     return frozenset(key(c) for c in conjuncts(condition))
 
 
-def private_buffers(func: PrimFunc, loop: For, only: Var | None = None) -> frozenset[Var]:
-    """Pointers of the buffers allocated around ``loop`` that are privatizable for it; if ``only`` is given, at most
-    that pointer.
+def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
+    """Whether the buffer with the pointer ``memory`` is allocated around ``loop`` and privatizable for it.
 
-    All their uses are in the loop, and an iteration reads only what it has written. Threads of a block share shared
-    memory:
-    there they must write the same values (:func:`is_redundant_write`). Global memory cannot be private to a thread.
+    All its uses are in the loop, and an iteration reads only what it has written. Threads of a block share shared
+    memory: there they must write the same values (:func:`is_redundant_write`). Global memory cannot be private to a
+    thread.
     """
-    candidates: dict[Buffer, list[For]] = {}
     crossed: list[For] = [loop]
     for item in reversed(path_to(func.body, loop)[:-1]):
         if isinstance(item, For):
             crossed.insert(0, item)
         elif isinstance(item, BlockRealize):
-            for buffer in item.block.alloc_buffers:
-                if only is not None and buffer.data is not only:
-                    continue
+            buffer = next((b for b in item.block.alloc_buffers if b.data is memory), None)
+            if buffer is not None:
                 if buffer.scope == "global" and any(n.thread for n in crossed):
-                    continue
+                    return False
                 common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")
-                if not common or is_redundant_write(loop, buffer):
-                    candidates[buffer] = list(crossed)
-    if not candidates:
-        return frozenset()
-    by_pointer = {b.data: b for b in candidates}
-    for item in walk(func.body, enter=lambda n: n is not loop):
-        used: Any = item.buffer.data if isinstance(item, (BufferLoad, BufferStore, BufferRegion)) else item
-        if used in by_pointer and not isinstance(item, Buffer):
-            candidates.pop(by_pointer[used], None)
-    return frozenset(b.data for b, loops in candidates.items() if is_privatizable(b, loops))
+                if common and not is_redundant_write(loop, buffer):
+                    return False
+                return memory not in used_memory(func.body, {loop}) and is_privatizable(buffer, crossed)
+    return False
 
 
 THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
@@ -205,13 +196,6 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
         if uses_var(source, inside) or source.buffer.data in inside:
             inside.add(pointer)
     return inside.isdisjoint(free_vars(block))
-
-
-def _inside(analyzer: Analyzer, inner: Box, outer: Box) -> bool:
-    return all(
-        analyzer.can_prove(b.min <= a.min) and analyzer.can_prove(a.min + a.extent <= b.min + b.extent)
-        for a, b in zip(inner, outer)
-    )
 
 
 class _Access:

@@ -312,7 +312,9 @@ class _Results:
                 )
         at_start = [self._at_start(part) for part in conditions]
         parts = [part for part in at_start if part is not None]
-        self._require_one_writer(parts, is_stored_always=len(parts) < len(at_start))
+        self._require_shared_by_threads()
+        if len(parts) < len(at_start):
+            self._require_one_writer(parts)
         if self.block.init is not None:
             first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
             InitRuns(self.realize, self.loops, self.loops[first:]).require_first()
@@ -333,17 +335,22 @@ class _Results:
         shared = [g for g in first if all(any(g is h for h in guards) for guards in others)]
         return [substitute(part, self.realize.bindings) for g in shared for part in conjuncts(g)]
 
-    def _require_one_writer(self, guards: Sequence[Expr], is_stored_always: bool) -> None:
-        """Raise ``ScheduleError`` if the threads of another iteration of a bound loop would store the same result.
+    @property
+    def _bound(self) -> list[For]:
+        return [f for f in self.loops if f.thread and not is_const(f.extent, 1)]
 
-        ``is_stored_always``: a result that is not updated is stored as it was, where ``guards`` hold.
-        """
-        bound = [f for f in self.loops if f.thread and not is_const(f.extent, 1)]
-        for f in bound:
+    def _require_shared_by_threads(self) -> None:
+        """Raise ``ScheduleError`` if a bound loop that reduces is not one of threads, which alone can share a result."""
+        for f in self._bound:
             if f in self.reducing and not f.thread.startswith("threadIdx"):
                 raise self._stored_by_others(f)
-        if not is_stored_always or isinstance(self.reducer, NotAReduction):
+
+    def _require_one_writer(self, guards: Sequence[Expr]) -> None:
+        """Raise ``ScheduleError`` if the threads of another iteration of a bound loop would store the same result, where
+        one that is not updated is stored as it was under ``guards``."""
+        if isinstance(self.reducer, NotAReduction):
             return
+        bound = self._bound
         same = [g.a - g.b for g in guards if isinstance(g, EQ) and is_index(g.a.dtype)]
         kernel = self.loops[self.loops.index(bound[0]) :] if bound else []
         for f in (f for f in bound if f not in self.reducing and not f.thread.startswith("vthread")):

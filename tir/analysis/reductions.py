@@ -117,13 +117,14 @@ class Term:
     negated: bool = False
 
 
-def _flattened(e: Any, combiner: Combiner, negated: bool) -> Iterator[Term]:
+def _flattened(e: Any, combiner: Combiner) -> Iterator[Term]:
     if _combiner(e) is not combiner:
-        yield Term(e, negated)
+        yield Term(e)
         return
     a, b = e.args if isinstance(e, Call) else (e.a, e.b)
-    yield from _flattened(a, combiner, negated)
-    yield from _flattened(b, combiner, negated != isinstance(e, Sub))
+    yield from _flattened(a, combiner)
+    for term in _flattened(b, combiner):
+        yield Term(term.value, not term.negated) if isinstance(e, Sub) else term
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def combination(value: Expr, is_own: Callable[[Expr], bool]) -> Combination | No
     combiner = _combiner(value)
     if combiner is None:
         return None
-    terms = list(_flattened(value, combiner, False))
+    terms = list(_flattened(value, combiner))
     own = [t for t in terms if is_own(t.value)]
     if len(own) != 1 or own[0].negated:
         return None

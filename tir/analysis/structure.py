@@ -101,6 +101,18 @@ def has_load(e: Expr) -> bool:
     return contains(e, BufferLoad)
 
 
+def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
+    """The pointers of the memory that is used under ``root``, but for the parts ``without``, and other variables there;
+    alignments, allocations and clauses are no uses."""
+    found: set[Var] = set()
+    for item in walk(root, enter=lambda n: n not in without):
+        if isinstance(item, Var):
+            found.add(item)
+        elif isinstance(item, (BufferLoad, BufferStore, BufferRegion)) and item not in without:
+            found.add(item.buffer.data)
+    return found
+
+
 def may_fail(e: Expr, variables: Collection[Var]) -> bool:
     """Whether ``e`` might read out of bounds or divide by zero for some value of ``variables``."""
     return any(

@@ -140,10 +140,6 @@ class _Checker:
         self.part.bound.add(var)
         return True
 
-    def undefine(self, var: Var, fresh: bool) -> None:
-        if fresh:
-            self.defined.discard(var)
-
     def buffer_parts(self, buffer: Buffer, node: Any) -> None:
         for part in _sizes(buffer):
             if type(part) is not IntImm:
@@ -168,7 +164,8 @@ class _Checker:
             self.expr(e.value, node)
             fresh = self.define(e.var, node, "variable")
             self.expr(e.body, node)
-            self.undefine(e.var, fresh)
+            if fresh:
+                self.defined.discard(e.var)
         elif isinstance(e, Reduce):
             self.part.plain = False
             for axis in e.axis:
@@ -386,7 +383,8 @@ class _Checker:
             self.say(s, f"`{s.var.name}` is {s.var.dtype}, but its value {s.value.dtype}")
         fresh = self.define(s.var, s, "variable")
         self.visit(s.body)
-        self.undefine(s.var, fresh)
+        if fresh:
+            self.defined.discard(s.var)
 
     def attr(self, s: AttrStmt) -> None:
         self.part.plain = False
@@ -398,7 +396,7 @@ class _Checker:
             self.visit(s.body)
             if fresh and s.node.var not in self.env:
                 self.env.add(s.node.var)
-                self.undefine(s.node.var, True)
+                self.defined.discard(s.node.var)
             return
         self.visit(s.body)
 
@@ -410,7 +408,8 @@ class _Checker:
             self.expr(s.condition, s)
         fresh = self.define(s.buffer_var, s, "pointer")
         self.visit(s.body)
-        self.undefine(s.buffer_var, fresh)
+        if fresh:
+            self.defined.discard(s.buffer_var)
         self.gone.add(s.buffer_var)
 
     def declare(self, s: DeclBuffer) -> None:
@@ -432,7 +431,8 @@ class _Checker:
             self.expr(r.extent, s)
         self.expr(s.condition, s)
         self.visit(s.body)
-        self.undefine(s.buffer.data, fresh)
+        if fresh:
+            self.defined.discard(s.buffer.data)
         self.known.discard(s.buffer)
         self.gone.add(s.buffer)
 
@@ -487,7 +487,7 @@ class _Checker:
             self.depth += 1
             # loops outside a block are only visible through its iterators
             self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
-        fresh = [(iv.var, self.define(iv.var, s, "iterator")) for iv in block.iter_vars]
+        fresh = [iv.var for iv in block.iter_vars if self.define(iv.var, s, "iterator")]
         self.allocate_buffers(block.alloc_buffers, s)
         matched: list[Var] = []
         for match in block.match_buffers:
@@ -507,8 +507,7 @@ class _Checker:
         if block.init is not None:
             self.visit(block.init)
         self.visit(block.body)
-        for var, was_fresh in fresh:
-            self.undefine(var, was_fresh)
+        self.defined.difference_update(fresh)
         ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
         pointers = [buffer.data for buffer in ended]
         self.known.difference_update(ended)

@@ -402,14 +402,14 @@ def _check_splits(parser: _Parser, source: Any, parts: list[Split], full: Expr, 
         if found is None:
             if whole:
                 raise _NotAffine(lambda: f"the digits of {name} overlap, or one is missing")
-            found = _next_digit(parser, left, size, name)
+            found = _next_digit(left, size, name)
         left.remove(found)
         size = parser.mul(found.lower, found.extent)
     if whole and not parser.equal(size, full):
         raise _NotAffine(lambda: f"the indices use {name} up to {_text(size)} of its extent {_text(full)}")
 
 
-def _next_digit(parser: _Parser, left: list[Split], size: Expr, name: str) -> Split:
+def _next_digit(left: list[Split], size: Expr, name: str) -> Split:
     constants = [p for p in left if isinstance(p.lower, IntImm)]
     if isinstance(size, IntImm) and len(constants) == len(left):
         found = min(left, key=lambda p: p.lower.value)  # type: ignore[attr-defined]
@@ -432,7 +432,7 @@ def inverse_iter_map(iter_map: IterMap, outputs: Sequence[Expr]) -> dict[Var, Ex
             ctx.bind(out, Range(index.base, index.extent))
     for index, out in zip(iter_map.indices, outputs):
         _distribute(index.splits, ctx.simplify(out - index.base), values)
-    for source in _outside_in(values, iter_map):
+    for source in _outside_in(values):
         _distribute(source.parts, ctx.simplify(values.pop(source)), values)
     result = {}
     for var, dom in iter_map.domains.items():
@@ -441,7 +441,7 @@ def inverse_iter_map(iter_map: IterMap, outputs: Sequence[Expr]) -> dict[Var, Ex
     return result
 
 
-def _outside_in(values: dict[Any, Expr], iter_map: IterMap) -> list[Fused]:
+def _outside_in(values: dict[Any, Expr]) -> list[Fused]:
     """The fused sources used, each before those inside it."""
     order: list[Fused] = []
 

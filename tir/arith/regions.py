@@ -389,6 +389,20 @@ def union(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) 
     return tuple(out)
 
 
+def encloses(outer: Sequence[Range], inner: Sequence[Range], known: Analyzer) -> bool:
+    """Whether all of one box is provably in another, whatever the variables are; false if it is not shown.
+
+    >>> from tir.expr import Var
+    >>> i = Var("i")
+    >>> encloses([Range(i, const(4))], [Range(i + 1, const(3))], Analyzer())
+    True
+    """
+    return all(
+        known.can_prove(a.min <= b.min) and known.can_prove(b.min + b.extent <= a.min + a.extent)
+        for a, b in zip(outer, inner)
+    )
+
+
 def intersect(regions: Iterable[Sequence[Range]], analyzer: Analyzer | None = None) -> Box:
     """The box common to all the ``regions``; extents are clipped at 0."""
     ctx = analyzer or Analyzer()

@@ -7,7 +7,7 @@ rows. Variables get names, distinguished by identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,6 +92,15 @@ class Formula:
         self.known: dict[Var, tuple[int, int]] = {}
         self.values: dict[Any, str] = {}  # the helper of each quotient and of each choice
 
+    @staticmethod
+    def takes(add: Callable[..., Any], *args: Any) -> bool:
+        """Whether the method ``add`` of a formula takes these arguments; what is not affine is left out."""
+        try:
+            add(*args)
+        except NotAffine:
+            return False
+        return True
+
     def require(self, condition: Expr) -> None:
         """Add a condition."""
         with self._all_or_nothing():
@@ -111,7 +120,7 @@ class Formula:
         while isinstance(extent, Max) and is_const(extent.b, 0):
             extent = extent.a  # that no integer is in a range of less than none goes without saying
         with self._all_or_nothing():
-            first, counts = self.sum(low), [self.sum(count) for count in _least_of(extent)]
+            first, counts = self.sum(low), [self.sum(count) for count in _parts_of(extent, Min)]
             self.parts.append(Row(*plus(({name: 1}, 0), first, -1)))
             self.parts += [Row(*plus(plus(first, count), ({name: 1}, 1), -1)) for count in counts]
 
@@ -335,7 +344,7 @@ class Formula:
                 return [[Row(*gap, True)]]
             return [[Row(*plus(gap, ({}, -1)))], [Row(*plus(({}, -1), gap, -1))]]
         strict, (small, large) = isinstance(e, (LT, GT)), (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
-        lows, highs = [self.sum(x) for x in _greatest_of(small)], [self.sum(x) for x in _least_of(large)]
+        lows, highs = [self.sum(x) for x in _parts_of(small, Max)], [self.sum(x) for x in _parts_of(large, Min)]
         return [[Row(*plus(plus(b, a, -1), ({}, -strict))) for a in lows for b in highs]]
 
     def _add(self, alternatives: Alternatives) -> None:
@@ -382,24 +391,15 @@ def _opposite(e: Expr) -> Expr:
     return NE(e, IntImm(1, e.dtype)) if isinstance(e, Var) and e.dtype.is_bool else Not(e)
 
 
-def _least_of(e: Expr) -> list[Expr]:
-    """Expressions whose minimum is ``e``: min is distributed, also over sums."""
-    if isinstance(e, Min):
-        return _least_of(e.a) + _least_of(e.b)
+def _parts_of(e: Expr, extreme: type[Any]) -> list[Expr]:
+    """Expressions whose minimum or maximum (``extreme``) is ``e``: it is distributed, also over sums."""
+    if isinstance(e, extreme):
+        return _parts_of(e.a, extreme) + _parts_of(e.b, extreme)
     if isinstance(e, Add):
-        return [Add(x, y) for x in _least_of(e.a) for y in _least_of(e.b)]
+        return [Add(x, y) for x in _parts_of(e.a, extreme) for y in _parts_of(e.b, extreme)]
     if isinstance(e, Sub):
-        return [Sub(x, y) for x in _least_of(e.a) for y in _greatest_of(e.b)]
-    return [e]
-
-
-def _greatest_of(e: Expr) -> list[Expr]:
-    if isinstance(e, Max):
-        return _greatest_of(e.a) + _greatest_of(e.b)
-    if isinstance(e, Add):
-        return [Add(x, y) for x in _greatest_of(e.a) for y in _greatest_of(e.b)]
-    if isinstance(e, Sub):
-        return [Sub(x, y) for x in _greatest_of(e.a) for y in _least_of(e.b)]
+        opposite = Max if extreme is Min else Min
+        return [Sub(x, y) for x in _parts_of(e.a, extreme) for y in _parts_of(e.b, opposite)]
     return [e]
 
 

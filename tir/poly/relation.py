@@ -19,6 +19,7 @@ MOST_OPERATIONS = 2_000_000  # of isl for one question: about half a second
 MOST_SECONDS = 20.0  # for one question, between its operations: of large numbers, few operations take long
 
 R = TypeVar("R")
+Points = TypeVar("Points", bound="_Points")
 
 
 class Undecided(Exception):
@@ -114,23 +115,48 @@ def _isl() -> Any:
     return islpy
 
 
-class IntegerSet:
-    """A set of integer points ``(x0, x1, …)``."""
+class _Points:
+    """What sets of points and of pairs of points have in common."""
 
     __slots__ = ("_isl",)
 
-    def __init__(self, isl_set: Any):
-        self._isl = isl_set
+    def __init__(self, isl_object: Any):
+        self._isl = isl_object
 
     def __repr__(self) -> str:
         return str(self._isl)
+
+    def is_empty(self) -> bool:
+        return _run(self._isl.is_empty)
+
+    def is_equal(self: Points, other: Points) -> bool:
+        return _run(self._isl.is_equal, other._isl)
+
+    def intersect(self: Points, other: Points) -> Points:
+        return type(self)(_run(self._isl.intersect, other._isl))
+
+    def subtract(self: Points, other: Points) -> Points:
+        return type(self)(_run(self._isl.subtract, other._isl))
+
+    def union(self: Points, other: Points) -> Points:
+        return type(self)(_run(self._isl.union, other._isl))
+
+    def where(self: Points, parameters: IntegerSet) -> Points:
+        """The same for these values of the parameters."""
+        return type(self)(_run(self._isl.intersect_params, parameters._isl))
+
+
+class IntegerSet(_Points):
+    """A set of integer points ``(x0, x1, …)``."""
+
+    __slots__ = ()
 
     @staticmethod
     def from_rows(
         parts: Constraints, params: Sequence[str], dims: Sequence[str], hidden: Collection[str]
     ) -> IntegerSet:
         """The set of ``dims`` for which all ``parts`` hold, with ``hidden`` names existentially quantified."""
-        return IntegerSet(_run(_points, parts, params, dims, hidden))
+        return Relation.from_rows(parts, params, [], dims, [*dims, *hidden]).range()
 
     @staticmethod
     def point(coordinates: Sequence[int]) -> IntegerSet:
@@ -141,20 +167,8 @@ class IntegerSet:
     def rank(self) -> int:
         return self._isl.dim(_isl().dim_type.set)
 
-    def is_empty(self) -> bool:
-        return _run(self._isl.is_empty)
-
     def is_subset(self, other: IntegerSet) -> bool:
         return _run(self._isl.is_subset, other._isl)
-
-    def is_equal(self, other: IntegerSet) -> bool:
-        return _run(self._isl.is_equal, other._isl)
-
-    def intersect(self, other: IntegerSet) -> IntegerSet:
-        return IntegerSet(_run(self._isl.intersect, other._isl))
-
-    def subtract(self, other: IntegerSet) -> IntegerSet:
-        return IntegerSet(_run(self._isl.subtract, other._isl))
 
     def image(self, relation: Relation) -> IntegerSet:
         """The image of the set under ``relation``."""
@@ -163,10 +177,6 @@ class IntegerSet:
     def parameters(self) -> IntegerSet:
         """The values of the parameters for which the set is not empty."""
         return IntegerSet(_run(self._isl.params))
-
-    def where(self, parameters: IntegerSet) -> IntegerSet:
-        """The set for these values of the parameters."""
-        return IntegerSet(_run(self._isl.intersect_params, parameters._isl))
 
     def earlier(self) -> Relation:
         """Pairs of points of the set's space, the first lexicographically before the second."""
@@ -192,16 +202,10 @@ class IntegerSet:
         return not _run(_at, self._isl, point, parameters).is_empty()
 
 
-class Relation:
+class Relation(_Points):
     """A set of pairs of integer points, written ``source -> target``."""
 
-    __slots__ = ("_isl",)
-
-    def __init__(self, isl_map: Any):
-        self._isl = isl_map
-
-    def __repr__(self) -> str:
-        return str(self._isl)
+    __slots__ = ()
 
     # ------------------------------------------------------------ constructors
 
@@ -257,12 +261,6 @@ class Relation:
     def target_rank(self) -> int:
         return self._isl.dim(_isl().dim_type.out)
 
-    def is_empty(self) -> bool:
-        return _run(self._isl.is_empty)
-
-    def is_equal(self, other: Relation) -> bool:
-        return _run(self._isl.is_equal, other._isl)
-
     def is_single_valued(self) -> bool:
         return _run(self._isl.is_single_valued)
 
@@ -290,15 +288,6 @@ class Relation:
         """The composition: ``a -> c`` where ``a -> b`` here and ``b -> c`` in ``other``."""
         return Relation(_run(self._isl.apply_range, other._isl))
 
-    def intersect(self, other: Relation) -> Relation:
-        return Relation(_run(self._isl.intersect, other._isl))
-
-    def subtract(self, other: Relation) -> Relation:
-        return Relation(_run(self._isl.subtract, other._isl))
-
-    def union(self, other: Relation) -> Relation:
-        return Relation(_run(self._isl.union, other._isl))
-
     def domain_in(self, sources: IntegerSet) -> Relation:
         """The relation restricted to ``sources``."""
         return Relation(_run(self._isl.intersect_domain, sources._isl))
@@ -309,10 +298,6 @@ class Relation:
 
     def domain_not_in(self, sources: IntegerSet) -> Relation:
         return Relation(_run(self._isl.subtract_domain, sources._isl))
-
-    def where(self, parameters: IntegerSet) -> Relation:
-        """The relation for these values of the parameters."""
-        return Relation(_run(self._isl.intersect_params, parameters._isl))
 
     def beside(self, other: Relation) -> Relation:
         """The product: ``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
@@ -459,38 +444,24 @@ def _relation(
     space = isl.Space.alloc(isl.DEFAULT_CONTEXT, len(params), len(dims), len(out) + len(left))
     for n, name in enumerate(params):
         space = space.set_dim_name(kinds.param, n, name)
-    return _constrained(isl.BasicMap, space, made, place).project_out(kinds.out, len(out), len(left))
+    return _constrained(space, made, place).project_out(kinds.out, len(out), len(left))
 
 
-def _points(parts: Constraints, params: Sequence[str], dims: Sequence[str], hidden: Collection[str]) -> Any:
-    isl = _isl()
-    kinds = isl.dim_type
-    place: dict[str, tuple[Any, int]] = {name: (kinds.param, n) for n, name in enumerate(params)}
-    place.update((name, (kinds.set, n)) for n, name in enumerate(dims))
-    made, left = without_given(parts, [name for name in dict.fromkeys(hidden) if name not in place])
-    place.update((name, (kinds.set, len(dims) + n)) for n, name in enumerate(left))
-    space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(params), len(dims) + len(left))
-    for n, name in enumerate(params):
-        space = space.set_dim_name(kinds.param, n, name)
-    return _constrained(isl.BasicSet, space, made, place).project_out(kinds.set, len(dims), len(left))
-
-
-def _constrained(kind: Any, space: Any, parts: Constraints, place: Mapping[str, tuple[Any, int]]) -> Any:
-    """The set or map of ``parts``."""
-    made = _filled(kind, space, [part for part in parts if isinstance(part, Row)], place)
-    made = made.to_map() if kind is _isl().BasicMap else made.to_set()
+def _constrained(space: Any, parts: Constraints, place: Mapping[str, tuple[Any, int]]) -> Any:
+    """The map of ``parts``."""
+    made = _filled(space, [part for part in parts if isinstance(part, Row)], place).to_map()
     for cases in parts:
         if not isinstance(cases, Row):
-            either = kind.empty(space)
+            either = _isl().BasicMap.empty(space)
             for case in cases:
-                either = either.union(_filled(kind, space, case, place))
+                either = either.union(_filled(space, case, place))
             made = made.intersect(either)
     return made
 
 
-def _filled(kind: Any, space: Any, rows: Sequence[Row], place: Mapping[str, tuple[Any, int]]) -> Any:
+def _filled(space: Any, rows: Sequence[Row], place: Mapping[str, tuple[Any, int]]) -> Any:
     isl = _isl()
-    made = kind.universe(space)
+    made = isl.BasicMap.universe(space)
     local = isl.LocalSpace.from_space(space)
     for row in rows:
         start = isl.Constraint.alloc_equality if row.equality else isl.Constraint.alloc_inequality

@@ -51,7 +51,7 @@ def require_same_meaning(
     and its parallel and vectorized loops carry no dependence.
 
     Instances are matched by the iterators of their blocks; those of a statement outside of blocks by the values of its
-    loops, so that a step which renumbers iterations has to prove its order another way. ``move``: whether a syntactic
+    loops, so that it is refused where a step renumbers them. ``move``: whether a syntactic
     test proves the first part.
     """
     if unsafe or after.func is before.func:
@@ -126,11 +126,9 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     return frozenset(found)
 
 
-def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt], unsafe: bool) -> None:
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     """Refuse to redirect writes of ``buffer`` to a copy if a control expression in ``stmts`` reads it (a condition, a
     predicate, a binding, a loop bound or a let), since that would still read the buffer."""
-    if unsafe:
-        return
     for stmt in stmts:
         for place, load in steering_loads(stmt):
             require(

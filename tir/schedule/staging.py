@@ -275,8 +275,8 @@ class Stage:
         """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed
         and was not copied again."""
         moments = Timestamps(self.after.func, [buffer, copy])
-        copies, writes = moments.of(copy, write=True), moments.of(buffer, write=True)
-        for read in moments.of(copy, write=False):
+        copies, writes = moments.writes(copy), moments.writes(buffer)
+        for read in moments.reads(copy):
             witness = outdated(moments, read, copies, writes)
             if witness is not None:
                 witness[0] = witness[0].replace(copy.name, buffer.name)

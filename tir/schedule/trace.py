@@ -146,13 +146,15 @@ class Trace:
         ``remove_postproc``: only up to ``enter_postproc``.
         """
         kept: list[Entry] = []
-        used: set[Any] = set()
+        live: set[Any] = set()  # handles that later steps use, and none before them gives anew
         for step in reversed(self._before_postproc() if remove_postproc else self.steps):
             asks = step.name in QUERIES or step.name.startswith("sample_")
-            if asks and used.isdisjoint(_identity(h) for h in results_of(step.result)):
+            given = {_identity(h) for h in results_of(step.result)}
+            if asks and live.isdisjoint(given):
                 continue
             kept.append(step)
-            used.update(_identity(h) for h in _handles_in(step.args))
+            live -= given
+            live.update(_identity(h) for h in _handles_in(step.args))
         return Trace(kept[::-1])
 
     def _before_postproc(self) -> tuple[Entry, ...]:

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import TirError
-from ..expr import Var
+from ..expr import BufferLoad, Cast, Expr, Var
 from ..function import IRModule, PrimFunc
 from ..interp import numbers
 from ..interp.arguments import evaluate
+from ..stmt import BufferStore
 from ..visit import walk
 
 _RTOL = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
@@ -25,7 +27,8 @@ def random_inputs(
 
     ``sizes`` gives symbolic sizes and integer scalars by name; others are drawn from 1 to 9. Elements lie between
     ``low`` (at least 0 for unsigned types) and ``high``: small integers keep sums exact in any order of summation, so
-    that results can be compared for equality. A pointer gets 64 elements.
+    that results can be compared for equality. Elements that are indices of another buffer are within its bounds. A pointer
+    gets 64 elements.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -51,6 +54,7 @@ def random_inputs(
             for item in walk(part):
                 if isinstance(item, Var):
                     bind(item)
+    indexed = _sizes_indexed(func)
     args: list[Any] = []
     for param in func.params:
         buffer = func.buffer_map.get(param)
@@ -58,7 +62,10 @@ def random_inputs(
             shape = tuple(int(evaluate(s, values)) for s in buffer.shape)
             lanes = (buffer.dtype.lanes,) if buffer.dtype.lanes > 1 else ()
             steps = [evaluate(s, values) for s in buffer.strides]
-            args.append(_array(rng, (*shape, *lanes), steps, buffer.dtype.element, low, high))
+            bounds = low, high
+            if buffer in indexed:
+                bounds = 0, max(0, min(int(evaluate(size, values)) for size in indexed[buffer]) - 1)
+            args.append(_array(rng, (*shape, *lanes), steps, buffer.dtype.element, *bounds))
         elif param.dtype.is_float:
             args.append(float(rng.integers(-3, 4)))
         elif param.dtype.is_bool:
@@ -71,11 +78,25 @@ def random_inputs(
     return args
 
 
+def _sizes_indexed(func: PrimFunc) -> dict[Buffer, list[Expr]]:
+    """The extents of the axes that the elements of arguments are indices of, as in ``A[rows[i], j]``."""
+    found: dict[Buffer, list[Expr]] = {}
+    for access in walk(func.body):
+        if isinstance(access, (BufferLoad, BufferStore)):
+            for index, size in zip(access.indices, access.buffer.shape):
+                place = index.value if isinstance(index, Cast) else index
+                if isinstance(place, BufferLoad):
+                    found.setdefault(place.buffer, []).append(size)
+    return found
+
+
 def _array(
     rng: np.random.Generator, shape: tuple[int, ...], strides: list[int | None], dtype: DType, low: int, high: int
 ) -> np.ndarray:
     """An array of ``shape``, laid out by ``strides`` (in elements); unknown ones (None) leave a gap between rows."""
     least = max(low, 0) if dtype.code in ("uint", "bool") else low
+    if dtype.is_int:
+        high = min(high, (1 << dtype.bits - 1) - 1)
     drawn = rng.integers(least, (1 if dtype.is_bool else high) + 1, shape)
     if numbers.is_small_float(dtype):
         values = np.asarray(numbers.encode(drawn.astype(np.float32), dtype))

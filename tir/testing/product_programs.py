@@ -1,7 +1,8 @@
-"""Sums of products as users write them, at sizes large enough for tiles, panels and tails: einsums and convolutions."""
+"""Programs at sizes large enough for tiles, panels and tails: einsums and convolutions as users write them, and permuted axes."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -24,8 +25,9 @@ TYPES = (
 SIZES = {
     "batch": (1, 2, 3),
     "row": (1, 2, 5, 8, 13, 16, 24, 33),
-    "column": (1, 2, 7, 8, 16, 17, 32, 35),
-    "term": (1, 3, 4, 8, 16, 19, 32),
+    "column": (1, 2, 7, 8, 16, 17, 32, 35, 64, 81),
+    "term": (1, 3, 4, 8, 16, 19, 32, 1024),
+    "permuted": (5, 16, 17, 32, 40, 64),
 }
 MOST = 1 << 14  # products, for the reference executor
 
@@ -84,10 +86,12 @@ def einsum(c: Choice) -> PrimFunc:
 
 
 def convolution(c: Choice) -> PrimFunc:
-    """A convolution of images, channels last or first, with padding and stride, or one filter for each channel."""
+    """A convolution of images, channels last or first, with padding and stride, in groups, or one filter for each channel."""
     side, kernel, stride = c.pick((5, 8, 9)), c.pick((1, 3)), c.pick((1, 1, 2))
     pad = kernel // 2 if c.pick((True, False)) else 0
-    channels, filters, last = c.pick((1, 3, 8)), c.pick((1, 5, 8, 16)), c.pick((True, False))
+    kind, last = c.pick(("dense", "dense", "depthwise", "grouped")), c.pick((True, False))
+    groups = 4 if kind == "grouped" else 1
+    channels, filters = (8, c.pick((8, 16))) if groups > 1 else (c.pick((1, 3, 8)), c.pick((1, 5, 8, 16)))
     out = (side + 2 * pad - kernel) // stride + 1
     X = te.placeholder((1, side, side, channels) if last else (1, channels, side, side), name="X")
     first = 1 if last else 2
@@ -99,13 +103,13 @@ def convolution(c: Choice) -> PrimFunc:
 
     wide = [s.value + 2 * pad * (first <= n < first + 2) for n, s in enumerate(X.shape)]
     P = te.compute(wide, padded, name="P") if pad else X
-    p, q, r = (te.reduce_axis((0, n), x) for n, x in ((kernel, "p"), (kernel, "q"), (channels, "r")))
+    p, q = (te.reduce_axis((0, kernel), x) for x in ("p", "q"))
 
     def at(n: Expr, y: Expr, x: Expr, k: Expr) -> Expr:
         y, x = y * stride + p.var, x * stride + q.var
         return P[n, y, x, k] if last else P[n, k, y, x]
 
-    if c.pick((True, False, False)):  # one filter for each channel
+    if kind == "depthwise":
         W = te.placeholder((kernel, kernel, channels), name="W")
         shape = (1, out, out, channels) if last else (1, channels, out, out)
 
@@ -114,12 +118,15 @@ def convolution(c: Choice) -> PrimFunc:
             return te.sum(at(n, y, x, f) * W[p, q, f], axis=[p, q])
 
         return _followed(c, [X, W], te.compute(shape, own, name="C"))
-    W = te.placeholder((kernel, kernel, channels, filters) if last else (filters, channels, kernel, kernel), name="W")
+    r = te.reduce_axis((0, channels // groups), "r")
+    kernels = (kernel, kernel, channels // groups, filters) if last else (filters, channels // groups, kernel, kernel)
+    W = te.placeholder(kernels, name="W")
     shape = (1, out, out, filters) if last else (1, filters, out, out)
 
     def value(*i: Var) -> Expr:
         n, y, x, f = i if last else (i[0], i[2], i[3], i[1])
-        return te.sum(at(n, y, x, r.var) * (W[p, q, r, f] if last else W[f, r, p, q]), axis=[p, q, r])
+        channel = f // (filters // groups) * (channels // groups) + r.var if groups > 1 else r.var
+        return te.sum(at(n, y, x, channel) * (W[p, q, r, f] if last else W[f, r, p, q]), axis=[p, q, r])
 
     return _followed(c, [X, W], te.compute(shape, value, name="C"))
 
@@ -147,6 +154,21 @@ def _followed(c: Choice, inputs: list[te.Tensor], made: te.Tensor) -> PrimFunc:
     return te.create_prim_func([*inputs, made])
 
 
+def permuted(c: Choice) -> PrimFunc:
+    """Elements that change places, alone or in a formula with elements that do not."""
+    sizes = [c.pick(SIZES["permuted"]), c.pick(SIZES["permuted"]), *c.pick(((), (2,), (3,)))]
+    order = c.pick([p for p in itertools.permutations(range(len(sizes))) if list(p) != sorted(p)])
+    A = te.placeholder(sizes, c.pick(("float32", "float32", "float16", "int8")), name="A")
+    B = te.placeholder([sizes[axis] for axis in order], A.dtype, name="B")
+    with_others = c.pick((False, False, True))
+
+    def value(*i: Var) -> Expr:
+        turned = A[tuple(i[order.index(axis)] for axis in range(len(sizes)))]
+        return turned + B[i] if with_others else turned
+
+    return te.create_prim_func([A, *[B] * with_others, te.compute(B.shape, value, name="C")])
+
+
 def products(c: Choice) -> PrimFunc:
-    """An einsum or a convolution."""
-    return c.pick((einsum, einsum, convolution))(c)
+    """An einsum, a convolution, or permuted axes."""
+    return c.pick((einsum, einsum, einsum, convolution, convolution, permuted))(c)

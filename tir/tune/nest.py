@@ -213,14 +213,12 @@ def _is_true(e: Expr) -> bool:
 
 
 def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr]) -> bool:
-    """Whether the loops are the iterators of the block, one each but for ``steps``, serial and from zero."""
+    """Whether the loops are the iterators of the block, one each but for ``steps``, serial and from zero. An extent may depend
+    on loops around it, as in a product with a triangular matrix: it counts as symbolic."""
     if {v for v in realize.iter_values if not isinstance(v, IntImm)} - steps != {loop.var for loop in loops}:
         return False
     return not any(
-        loop.node.kind != SERIAL
-        or loop.node.annotations
-        or getattr(loop.node.min, "value", None) != 0
-        or any(uses_var(loop.node.extent, other.var) for other in loops)
+        loop.node.kind != SERIAL or loop.node.annotations or getattr(loop.node.min, "value", None) != 0
         for loop in loops
     )
 

@@ -125,8 +125,9 @@ class Result:
 
     @property
     def script(self) -> str:
-        """The fastest schedule as Python: a function that applies it to a schedule of the program."""
-        return self.best.trace.as_python("schedule")
+        """The fastest schedule as Python: a function that applies it to a schedule of the program. What the rules only asked
+        is left out."""
+        return self.best.trace.simplified().as_python("schedule")
 
     @property
     def trials(self) -> Trials:

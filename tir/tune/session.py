@@ -59,9 +59,9 @@ def tune(
 ) -> Result:
     """Search the fastest schedule of every function of ``mod`` on this machine, by building and timing candidates.
 
-    It ends after ``trials`` measured candidates or ``seconds``, whichever is first, or before that when a task is within 5 % of
-    what the machine allows, when ``patience`` batches brought no improvement, or when there is nothing left to
-    try. Trial 0 is the default schedule (:func:`tir.tune.default`), so the result is never slower than that.
+    It ends after ``trials`` measured candidates (each function has one at least) or ``seconds``, whichever is first, or before
+    that when a task is within 5 % of what the machine allows, when ``patience`` batches brought no improvement, or when there is
+    nothing left to try. Trial 0 is the default schedule (:func:`tir.tune.default`), so the result is never slower than that.
 
     ``db`` is a file that keeps every trial: what it has of this program (whatever its names) and machine counts as
     measured, unless ``fresh``, and the same call after an interruption goes on. Several processes may share one.
@@ -220,17 +220,17 @@ def thread_count(target: Target) -> int:
 
 
 def _spend(tuned: list[Tuned], trials: int, seconds: float, now: Callable[[], float], interrupted: list[bool]) -> None:
-    """Give batch after batch to the task that can gain most, until the budget is spent."""
+    """Give batch after batch to the task that can gain most, until the budget is spent; each task has one trial at least."""
     begin = now()
     used = sum(len(one.search.trials) for one in tuned)
     with contextlib.suppress(_Stopped):
-        while used < trials and now() - begin < seconds and not interrupted:
-            waiting = [one for one in tuned if not one.search.reason]
+        while now() - begin < seconds and not interrupted:
+            waiting = [one for one in tuned if not one.search.reason and (used < trials or not one.search.trials)]
             if not waiting:
                 break
             one = max(waiting, key=_gain)
             before = len(one.search.trials)
-            one.search.step(trials - used)
+            one.search.step(max(1, trials - used))
             used += len(one.search.trials) - before
         for one in tuned:
             if len(one.search.measured) > 1 and not interrupted:

@@ -157,7 +157,7 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
-    parts = [e for index in access.indices or () for e in (index if isinstance(index, tuple) else (index,))]
+    parts = access.index_parts()
     if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
         return frozenset()
     loops = (*s.unit.loops, *access.loops)
@@ -168,7 +168,8 @@ def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
         if len(known) >= MOST_KNOWN:
             known.clear()
         indices, around = s.on_loops(access).elements()
-        known[place] = about, frozenset() if indices is None else _found_apart(indices, (*s.unit.loops, *around))
+        found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around))
+        known[place] = about, found or frozenset()
     return known[place][1]
 
 
@@ -185,15 +186,16 @@ def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: fr
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
 
 
-def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var]:
+def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var] | None:
+    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown."""
     used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}
     if any(n in own for _, low, size in loops for e in (low, size) for n in nodes_of(e)):
-        return frozenset()
+        return None
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
-    return frozenset(used) if isinstance(found, IterMap) else frozenset()
+    return frozenset(used) if isinstance(found, IterMap) else None
 
 
 def tells_instance(unit: Statement, access: Access) -> bool:
@@ -205,13 +207,6 @@ def tells_instance(unit: Statement, access: Access) -> bool:
     ):
         return False
     values = dict(zip(unit.coords, unit.values))
-    indices: Sequence[Expr] = [substitute(i, values) for i in access.indices]
-    domains = {v: Range(low, extent) for v, low, extent in unit.loops}
-    told = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
-    asked = {n for e in unit.values for n in nodes_of(e) if isinstance(n, Var) and n in domains}
-    used = {v: r for v, r in domains.items() if v in told}
-    if not asked <= used.keys() or any(
-        n in domains for r in used.values() for e in (r.min, r.extent) for n in nodes_of(e)
-    ):
-        return False
-    return isinstance(detect_iter_map(indices, used, check="bijective"), IterMap)
+    told = _found_apart([substitute(i, values) for i in access.indices], unit.loops)
+    loops = {v for v, _, _ in unit.loops}
+    return told is not None and all(n in told for e in unit.values for n in nodes_of(e) if n in loops)

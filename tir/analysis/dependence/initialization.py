@@ -60,9 +60,8 @@ class _Initialization(Question):
 
     def _users(self, units: Sequence[Statement]) -> list[Statement]:
         """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
-        found = [u for u in units if any(a.buffer.data is self.buffer.data for a in u.accesses)]
-        found = without_swizzles(found)
-        if any(a.buffer.data is self.buffer.data and has_bits(a) for u in found for a in u.accesses):
+        found = without_swizzles([u for u in units if u.accesses_of(self.buffer)])
+        if any(has_bits(a) for u in found for a in u.accesses_of(self.buffer)):
             raise NotAffine(
                 f"`{self.buffer.name}`",
                 "its elements are swizzled, and not alike in all accesses; copy a buffer before its layout changes",

@@ -20,7 +20,7 @@ from .statements import Access, Statement, statements_of
 
 
 @dataclass(frozen=True)
-class AccessRelation:
+class TimedAccess:
     """One access: ``elements`` relates timestamps to the elements accessed then, ``runs`` instances to timestamps."""
 
     unit: Statement
@@ -32,10 +32,11 @@ class AccessRelation:
         """The instance that runs at timestamp ``moment``, and its access to ``element`` (of ``buffer``, of which the
         accessed one is a copy)."""
         point = self.runs.sources_of(moment).sample() or []
-        pairs = ", ".join(f"{v.name}={x}" for v, x in zip(self.unit.coords, point))
         verb = "writes" if self.access.write else "reads"
         inside = ", ".join(map(str, element))
-        return f"{self.unit.name} at ({pairs}) {verb} {(buffer or self.access.buffer).name}[{inside}]"
+        return (
+            f"{self.unit.name} at ({self.unit.shown_at(point)}) {verb} {(buffer or self.access.buffer).name}[{inside}]"
+        )
 
 
 class Timestamps:
@@ -46,7 +47,7 @@ class Timestamps:
         wanted = {b.data: b for b in buffers}
         units = statements_of(func.body)
         self.length = max((len(u.time) for u in units), default=0)
-        self.touches: list[AccessRelation] = []
+        self.touches: list[TimedAccess] = []
         self.context = Context(func, func.body, self.names)
         try:
             for unit in units:
@@ -59,14 +60,15 @@ class Timestamps:
                     if access.buffer is not wanted[access.buffer.data]:
                         raise NotAffine(unit.node, f"{access.buffer.name} is used through another view")
                     elements = access_map(unit, access, self.names, own)
-                    self.touches.append(AccessRelation(unit, access, runs.reverse().then(elements), runs))
+                    self.touches.append(TimedAccess(unit, access, runs.reverse().then(elements), runs))
         except Undecided as error:
             raise Unproved(undecided(error).rule) from None
 
-    def of(
-        self, buffer: Buffer, *, write: bool, where: Callable[[Statement], bool] = lambda unit: True
-    ) -> list[AccessRelation]:
-        return [t for t in self.touches if t.access.buffer is buffer and t.access.write == write and where(t.unit)]
+    def reads(self, buffer: Buffer) -> list[TimedAccess]:
+        return [t for t in self.touches if t.access.buffer is buffer and not t.access.write]
+
+    def writes(self, buffer: Buffer) -> list[TimedAccess]:
+        return [t for t in self.touches if t.access.buffer is buffer and t.access.write]
 
     def real(self, found: Relation) -> Relation:
         """``found`` restricted to the possible sizes of the program."""
@@ -93,9 +95,9 @@ def _in_bounded_time(find: Witness) -> Witness:
 @_in_bounded_time
 def clobbered_between(
     moments: Timestamps,
-    read: AccessRelation,
+    read: TimedAccess,
     since: Relation,
-    writes: Iterable[tuple[AccessRelation, Relation]],
+    writes: Iterable[tuple[TimedAccess, Relation]],
     buffer: Buffer | None = None,
 ) -> list[str] | None:
     """Two lines of witness if an element changes after ``since`` and before ``read`` reads it; None otherwise.
@@ -122,7 +124,7 @@ def clobbered_between(
 
 @_in_bounded_time
 def outdated(
-    moments: Timestamps, read: AccessRelation, copies: Iterable[AccessRelation], writes: Iterable[AccessRelation]
+    moments: Timestamps, read: TimedAccess, copies: Iterable[TimedAccess], writes: Iterable[TimedAccess]
 ) -> list[str] | None:
     """Two lines of witness where ``read`` of a copy misses a write: one of the element that no copying comes after, before
     the read. None where every read finds the value that was written last.

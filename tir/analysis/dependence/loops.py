@@ -13,7 +13,7 @@ from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..index import index_of
-from ..privatization import private_buffers
+from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from ..structure import is_nest_of_blocks, loops_below
 from .affine import AffineForms, index_tells_iteration, indices_differ
@@ -21,13 +21,16 @@ from .delinearize import MixedRadix, delinearized, pairs_of
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare
 from .relations import (
+    AccessMap,
     AccessRelation,
     Context,
     StatementRelations,
+    access_map,
     by_loops,
     conflicting_pairs,
     loop_times,
     same_element,
+    wider_access_map,
     without_swizzles,
 )
 from .statements import Statement, bare_statements_in, statements_in
@@ -39,7 +42,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
 
     ``ignored``: pointers of memory that is not looked at. Buffers allocated inside the loop are each iteration's own, and
     so are those of its ``private`` clause. The answer names others that each iteration must have a copy of
-    (:func:`tir.analysis.privatization.private_buffers`).
+    (:func:`tir.analysis.privatization.could_be_private`).
     """
     return LoopIndependent(func, loop, kind, ignored).answer()
 
@@ -87,7 +90,7 @@ class LoopIndependent(Question):
 
     @tier(Tier.MORE)
     def by_more_iterations(self) -> Verdict:
-        return _only_proof(_Iterations(self, self.loop, rough=True))
+        return _only_proof(_Iterations(self, self.loop, access_map=wider_access_map))
 
 
 def _only_proof(iterations: _Iterations) -> Verdict:
@@ -111,15 +114,21 @@ def are_disjoint(blocks: Sequence[Any]) -> bool:
 
 class _Iterations:
     """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it: with the ``digits`` of
-    fused variables as loops, or (``rough``) any trip count for data-dependent loops."""
+    fused variables as loops, or with access maps of any trip count for data-dependent loops."""
 
-    def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), rough: bool = False):
+    def __init__(
+        self,
+        asked: LoopIndependent,
+        runs: For,
+        digits: Sequence[MixedRadix] = (),
+        access_map: AccessMap = access_map,
+    ):
         self.asked, self.digits = asked, digits
         self.names = Names()
         self.context = Context(asked.func, asked.loop, self.names)
         self.sides = [StatementRelations(u, self.names) for u in without_swizzles(bare_statements_in(runs))]
         for side in self.sides:
-            side.touch(rough)
+            side.touch(access_map)
             side.ignored = side.unit.local | asked.ignored
         changing = {a.buffer.data for side in self.sides for a in side.unit.writes()}
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
@@ -141,7 +150,7 @@ class _Iterations:
         if data not in self.private:
             # threads have memory of their own by its scope, not by a clause
             declared = self.asked.kind != THREAD_BINDING and any(b.data is data for b in loop.private)
-            self.private[data] = declared or bool(private_buffers(self.asked.func, loop, data))
+            self.private[data] = declared or could_be_private(self.asked.func, loop, data)
             if self.private[data] and not declared:
                 self.inferred.append(buffer)
         return self.private[data]
@@ -194,7 +203,7 @@ class CarriedDependence(Question):
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
-        pairs = same_element(self.source, self.first, self.sink, self.second)
+        pairs = same_element(self.first, self.second)
         for number in self.iterations.digits:
             ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
             pairs = pairs if ordered is None else pairs.intersect(ordered)

@@ -123,7 +123,7 @@ class DependenceKept(Question):
         """The dependent pairs of instances whose order is not preserved."""
         source, sink = self.statements.source, self.statements.sink
         reads = not self.first.access.write, not self.second.access.write
-        depend = same_element(source, self.first, sink, self.second).intersect(self.statements.ordered)
+        depend = same_element(self.first, self.second).intersect(self.statements.ordered)
         if source is sink and source.pure:
             depend = depend.different()
         elif sink.pure and reads[0]:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...function import PrimFunc
 from ...op import is_pure
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, bounded
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
-from ...visit import nodes_of, walk
+from ...visit import nodes_of, substitute
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
+from ..structure import used_memory
 from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare, is_equal, same_order
@@ -69,7 +71,8 @@ class SameMeaning(Question):
 def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Verdict:
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
-    Instances are identified by block name and iterator values. ``mapping`` gives the origin of a block of ``after``: a
+    Instances are identified by block name and iterator values, those of a statement outside of blocks by the values of its
+    loops, with which it has to do the same in both. ``mapping`` gives the origin of a block of ``after``: a
     block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
     it is idempotent; an instance whose result is dead may be omitted.
 
@@ -89,14 +92,23 @@ def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`; idempotent instances may run again also where tiles overlap, so that iterators take the same
     values again."""
     verdict, compared = check(before, after), _Compared.changed(before, after)
-    return verdict if verdict.is_proved or not _check(before, compared, {}, True).is_proved else PROVED
+    return verdict if verdict.is_proved or not _check_once(before, compared, {}).is_proved else PROVED
 
 
 def _check_parts(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
-    verdict = _check(before, compared, mapping, False)
+    verdict = _check(before, compared, mapping)
     if verdict.is_proved or not _repeats(compared):
         return verdict
-    return PROVED if _check(before, compared, mapping, True).is_proved else verdict
+    return PROVED if _check_once(before, compared, mapping).is_proved else verdict
+
+
+def _check_once(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
+    """As :func:`_check`; idempotent blocks that loops repeat count once for each value of their iterators."""
+    was, now = compared.was, compared.now
+    pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
+    was = [_without_repeats(u) if u.key in pure else u for u in was]
+    now = [_without_repeats(u) if _origin(u, mapping) in pure else u for u in now]
+    return _check(before, replace(compared, was=was, now=now), mapping, pure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +179,17 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 @bounded()
-def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], once: bool) -> Verdict:
-    """``once``: idempotent blocks that loops repeat count once for each value of their iterators."""
+def _check(
+    before: PrimFunc,
+    compared: _Compared,
+    mapping: Mapping[str, Any],
+    pure: Collection[tuple[str, str]] = frozenset(),
+) -> Verdict:
+    """``pure``: the blocks of which a further run of an instance makes the same values again."""
     old, was, now = compared.old, compared.was, compared.now
     if old is compared.new:
         return PROVED
     names = Names()
-    pure: set[tuple[str, str]] = set()
-    if once:
-        pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
-        was = [_without_repeats(u) if u.key in pure else u for u in was]
-        now = [_without_repeats(u) if _origin(u, mapping) in pure else u for u in now]
     length = max((len(u.time) for u in (*was, *now)), default=0)
     runs: dict[tuple[str, str], list[Statement]] = {}
     for unit in now:
@@ -190,7 +202,9 @@ def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], on
     sides = []
 
     def outside() -> set[Any]:
-        return {b.data for b in before.buffer_map.values()} | _used_outside(before.body, old)
+        around = path_to(before.body, old)[:-1]
+        declared = [part for n in around if isinstance(n, Block) for part in (*n.reads, *n.writes, *n.match_buffers)]
+        return {b.data for b in before.buffer_map.values()}.union(used_memory(before.body, {old, *declared}))
 
     try:
         for unit, there in _in_question(was, places, pure):
@@ -208,7 +222,9 @@ def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], on
             side.places = tuple(u.node for u in there)
             side.touch()
             sides.append(side)
-            verdict = PROVED if side.kept else _same_conditions(side, there, written)
+            verdict = PROVED if side.kept else _same_work(unit, there)
+            if verdict.is_proved and not side.kept:
+                verdict = _same_conditions(side, there, written)
             if not verdict.is_proved:
                 return verdict
         context = Context(before, old, names)
@@ -224,6 +240,17 @@ def _check(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], on
 def _only_asks(unit: Statement) -> bool:
     """Whether a statement only evaluates conditions, bounds or bindings."""
     return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
+
+
+def _same_work(unit: Statement, there: Sequence[Statement]) -> Verdict:
+    """Whether a statement outside of blocks does the same as before at the same values of its loops: the variables of a
+    loop that was renumbered are new, and stand for other iterations."""
+    for run in there if not isinstance(unit.node, Block) else ():
+        renamed = {new: old for new, old in zip(run.coords, unit.coords) if new is not old}
+        if renamed and not structural_equal(substitute(run.node, renamed), unit.node):
+            rule = "cannot prove that the step keeps the program's meaning: the values of the loops around {} stand for other iterations than before"
+            return Unknown(rule.format(_title(unit.name)), nodes=(unit.node,))
+    return PROVED
 
 
 def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
@@ -256,7 +283,7 @@ def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[An
 
 
 def _in_question(
-    was: Sequence[Statement], places: Sequence[list[Statement]], pure: set[tuple[str, str]]
+    was: Sequence[Statement], places: Sequence[list[Statement]], pure: Collection[tuple[str, str]]
 ) -> list[tuple[Statement, list[Statement]]]:
     """The statements, with their new timestamps, except those that the step trivially preserves: in the same loops, and
     ordered as before relative to all that conflict with them."""
@@ -349,22 +376,6 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
     return old, new
 
 
-def _used_outside(body: Any, part: Any) -> set[Any]:
-    """Pointers of the buffers that statements of ``body`` outside of ``part`` access."""
-    if part is body:
-        return set()
-    around = {id(node) for node in path_to(body, part)[:-1]}
-    found = set()
-    for node in walk(body, enter=lambda n: n is not part):
-        if isinstance(node, Var):
-            found.add(node)
-        elif isinstance(node, (BufferLoad, BufferStore)):
-            found.add(node.buffer.data)
-        elif isinstance(node, BlockRealize) and id(node) not in around:
-            found.update(r.buffer.data for r in (*node.block.reads, *node.block.writes))
-    return found
-
-
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Verdict:
     """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
     only memory which no other statement (``outside``) uses; those that are repeated must be idempotent."""
@@ -391,7 +402,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
     for a in side.writes:
         for b in side.reads:
             if a.access.buffer.data is b.access.buffer.data:
-                twice = context.restrict(same_element(side, a, side, b)).domain().sample()
+                twice = context.restrict(same_element(a, b)).domain().sample()
                 if twice is not None:
                     rule = f"{_title(unit.name)} would run more than once, and it reads what it writes"
                     proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
@@ -436,15 +447,7 @@ def moved_condition(before: Statement, after: Sequence[Statement], written: Coll
 def _open_parts(unit: Statement) -> list[Expr]:
     """The conjuncts of the conditions of a statement that exact sets omit."""
     formula = Formula(Names())
-    return [c for c in conjuncts(all_of(unit.guards)) if not _requires(formula, c)]
-
-
-def _requires(formula: Formula, condition: Expr) -> bool:
-    try:
-        formula.require(condition)
-    except NotAffine:
-        return False
-    return True
+    return [c for c in conjuncts(all_of(unit.guards)) if not Formula.takes(formula.require, c)]
 
 
 def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[tuple[Expr, Asked]]:
@@ -465,11 +468,7 @@ def _form(e: Any, formula: Formula, numbers: list[str]) -> Any:
         return e.value
     if isinstance(e, Expr) and e.dtype.is_int and e.dtype.lanes == 1 and not isinstance(e, BufferLoad):
         number = formula.names.fresh("q")
-        try:
-            formula.equal(number, e)
-        except NotAffine:
-            pass
-        else:
+        if Formula.takes(formula.equal, number, e):
             numbers.append(number)
             return len(numbers)
     if isinstance(e, BufferLoad):

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from ...arith import Analyzer
+from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import (
     Call,
@@ -34,7 +36,7 @@ def add_affine_loops(formula: Formula, loops: Sequence[Loop]) -> None:
     """As :func:`add_loops`; the variable of a loop with data-dependent bounds may have any value."""
     for var, low, extent in loops:
         formula.var(var)
-        _try(formula.within, var, low, extent)
+        Formula.takes(formula.within, var, low, extent)
 
 
 def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Relation:
@@ -42,7 +44,9 @@ def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequen
     formula = Formula(names)
     add_loops(formula, unit.loops)
     for guard in unit.guards:
-        _try(formula.require, guard)  # data-dependent: both programs are assumed to evaluate the same condition
+        Formula.takes(
+            formula.require, guard
+        )  # data-dependent: both programs are assumed to evaluate the same condition
     mine = {v for v, _, _ in unit.loops}
     for name, value in zip(coord_names, unit.values):
         formula.equal(name, value)
@@ -56,35 +60,57 @@ def access_map(
     access: Access,
     names: Names,
     coord_names: Sequence[str],
-    rough: bool = False,
 ) -> Relation:
     """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
-    Where the coordinates are the statement's loops, their bounds and guards are added; ``rough``: only the affine ones (an
-    over-approximation of instances and elements).
+    Where the coordinates are the statement's loops, their bounds and guards are added. Raises ``NotAffine``.
     """
+    return _access_map(unit, access, names, coord_names, _add_instances)
+
+
+def wider_access_map(unit: Statement, access: Access, names: Names, coord_names: Sequence[str]) -> Relation:
+    """An over-approximation of :func:`access_map`: of loop bounds and iterators only the affine ones are added."""
+    return _access_map(unit, access, names, coord_names, _add_affine_instances)
+
+
+AccessMap = Callable[[Statement, Access, Names, Sequence[str]], Relation]
+
+
+def _add_instances(formula: Formula, unit: Statement) -> None:
+    add_loops(formula, unit.loops)
+    for var, value in unit.inner:
+        formula.equal(formula.var(var), value)
+
+
+def _add_affine_instances(formula: Formula, unit: Statement) -> None:
+    add_affine_loops(formula, unit.loops)
+    for var, value in unit.inner:
+        Formula.takes(formula.equal, formula.var(var), value)
+
+
+def _access_map(
+    unit: Statement,
+    access: Access,
+    names: Names,
+    coord_names: Sequence[str],
+    add_instances: Callable[[Formula, Statement], None],
+) -> Relation:
     formula = Formula(names)
     hidden: list[str] = []
     if unit.is_on_loops:
-        (add_affine_loops if rough else add_loops)(formula, unit.loops)
-        for var, value in unit.inner:
-            hidden.append(formula.var(var))
-            try:
-                formula.equal(names.of(var), value)
-            except NotAffine:
-                if not rough:
-                    raise
+        add_instances(formula, unit)
+        hidden += [names.of(var) for var, _ in unit.inner]
         for guard in unit.guards:
-            _try(formula.require, guard)
+            Formula.takes(formula.require, guard)
     elif has_bits(access):
         _know_coords(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
         if names.of(var) not in coord_names:
             hidden.append(names.of(var))
-        _try(formula.within, var, low, extent)
+        Formula.takes(formula.within, var, low, extent)
     for guard in access.guards:
-        _try(formula.require, guard)
+        Formula.takes(formula.require, guard)
     element = []
     for axis in range(access.buffer.ndim):
         name = names.fresh("e")
@@ -92,17 +118,12 @@ def access_map(
         if access.indices is None:
             continue
         index = access.indices[axis]
-        try:
-            if isinstance(index, tuple):
-                formula.between(name, *index)
-            elif isinstance(index, Ramp):
-                if not isinstance(index.stride, IntImm):
-                    raise NotAffine(index)
-                formula.lane_of(name, index.base, index.stride.value, index.lanes)
-            else:
-                formula.equal(name, index)
-        except NotAffine:
-            continue
+        if isinstance(index, tuple):
+            Formula.takes(formula.between, name, *index)
+        elif not isinstance(index, Ramp):
+            Formula.takes(formula.equal, name, index)
+        elif isinstance(index.stride, IntImm):
+            Formula.takes(formula.lane_of, name, index.base, index.stride.value, index.lanes)
     return formula.map(coord_names, element, [*hidden, *element])
 
 
@@ -112,9 +133,6 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
     if not swizzled:
         return list(units)
-    from ...arith import Analyzer
-    from ...arith.swizzle import without_all
-
     plain: dict[int, Access] = {}
     rules: dict[Var, set[Any]] = {}
     for unit in units:
@@ -140,14 +158,12 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
 
 def has_bits(access: Access) -> bool:
     """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
-    parts = [p for i in access.indices or () for p in (i if isinstance(i, tuple) else (i,))]
+    parts = access.index_parts()
     return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in nodes_of(p))
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:
     """Bounds of the coordinates, from the loops."""
-    from ...arith import Analyzer
-
     ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
     for var, value in zip(unit.coords, unit.values):
         least, most = ctx.bound(value)
@@ -168,9 +184,8 @@ def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
         for guard in (*unit.guards, *access.guards):
             formula.require(guard)
         _know_coords(formula, unit)
-        for index in access.indices or ():
-            for part in index if isinstance(index, tuple) else (index.base,) if isinstance(index, Ramp) else (index,):
-                formula.sum(part)
+        for part in access.index_parts():
+            formula.sum(part.base if isinstance(part, Ramp) else part)
     except NotAffine as error:
         return error
     return None
@@ -222,7 +237,8 @@ class StatementRelations:
         made.dims = [names.fresh(v.name) for v in unit.coords]
         return made
 
-    def touch(self, rough: bool = False) -> None:
+    def touch(self, access_map: AccessMap = access_map) -> None:
+        """Find its accesses, with their maps when they are asked for."""
         dims = [self.names.of(v) for v in self.unit.coords]
         seen = set()
         for access in self.unit.accesses:
@@ -230,15 +246,14 @@ class StatementRelations:
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(access_map, self.unit, access, self.names, dims, rough)
+            make = partial(access_map, self.unit, access, self.names, dims)
             (self.writes if access.write else self.reads).append(AccessRelation(access, make))
 
     def show(self, point: Sequence[int]) -> str:
         unit = self.unit
-        pairs = ", ".join(f"{v.name}={x}" for v, x in zip(unit.coords, point))
         name = unit.name.split("#")[0] or "a statement"
         part = " (init)" if unit.part == "init" else ""
-        return f"{name}{part} at ({pairs})"
+        return f"{name}{part} at ({unit.shown_at(point)})"
 
 
 class Context:
@@ -259,25 +274,18 @@ class Context:
         formula = Formula(self.names)
         for node in path_to(self.func.body, self.stmt)[:-1]:
             if isinstance(node, For):
-                _try(formula.within, node.loop_var, node.min, node.extent)
+                Formula.takes(formula.within, node.loop_var, node.min, node.extent)
             elif isinstance(node, BlockRealize):
                 for iv, value in zip(node.block.iter_vars, node.iter_values):
                     if iv.dom is not None:
-                        _try(formula.within, iv.var, iv.dom.min, iv.dom.extent)
-                    _try(formula.equal, formula.var(iv.var), value)
-                _try(formula.require, node.predicate)
+                        Formula.takes(formula.within, iv.var, iv.dom.min, iv.dom.extent)
+                    Formula.takes(formula.equal, formula.var(iv.var), value)
+                Formula.takes(formula.require, node.predicate)
         for buffer in self.func.buffer_map.values():
             for size in buffer.shape:
                 if isinstance(size, Var):
-                    _try(formula.require, size >= const(0, size.dtype))
+                    Formula.takes(formula.require, size >= const(0, size.dtype))
         return formula.set([]).parameters()
-
-
-def _try(fn: Any, *args: Any) -> None:
-    try:
-        fn(*args)
-    except NotAffine:
-        return
 
 
 def by_loops(unit: Statement) -> Statement:
@@ -308,7 +316,7 @@ def conflicting_pairs(
     ]
 
 
-def same_element(s: StatementRelations, a: AccessRelation, t: StatementRelations, b: AccessRelation) -> Relation:
+def same_element(a: AccessRelation, b: AccessRelation) -> Relation:
     """Pairs of instances that access the same element; for two views of one memory, all pairs."""
     first, second = a.map, b.map
     if a.access.buffer is not b.access.buffer:

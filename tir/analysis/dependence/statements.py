@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...buffer import MatchBufferRegion
+from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
-from ...poly import Formula, Names, NotAffine
+from ...poly import Formula, Names
 from ...stmt import (
     Allocate,
     AllocateConst,
@@ -60,6 +60,10 @@ class Statement:
     def key(self) -> tuple[str, str]:
         return (self.name, self.part)
 
+    def shown_at(self, point: Sequence[int]) -> str:
+        """The coordinates of an instance, as a message shows them."""
+        return ", ".join(f"{v.name}={x}" for v, x in zip(self.coords, point))
+
     @property
     def is_on_loops(self) -> bool:
         """Whether its instances are identified by the loops around it."""
@@ -68,6 +72,14 @@ class Statement:
     def pointers(self) -> set[Var]:
         """Pointers of the memory that it accesses."""
         return {a.buffer.data for a in self.accesses}
+
+    def accesses_of(self, buffer: Buffer) -> list[Access]:
+        """Its accesses of the memory of ``buffer``."""
+        return [a for a in self.accesses if a.buffer.data is buffer.data]
+
+    def writes_to(self, buffer: Buffer) -> bool:
+        """Whether it writes to the memory of ``buffer``."""
+        return any(a.write for a in self.accesses_of(buffer))
 
     def reads(self) -> list[Access]:
         return [a for a in self.accesses if not a.write]
@@ -207,7 +219,7 @@ class _Walker:
                 time,
                 self.inner(),
                 accesses=accesses,
-                commutes=_commutes(s, accesses, False),
+                commutes=_commutes(s, accesses) and not _selects(s),
                 local=frozenset(self.local),
             )
         )
@@ -295,7 +307,7 @@ class _Walker:
                 block,
                 time=(*time, 1),
                 accesses=accesses,
-                commutes=may_commute and _commutes(block, accesses, bool(reduce_vars)),
+                commutes=may_commute and _commutes(block, accesses) and (bool(reduce_vars) or not _selects(block)),
                 **common,
             )
         )
@@ -329,20 +341,19 @@ def _as_stated(block: Block, accesses: Sequence[Effect]) -> list[Effect]:
 
 def _is_affine(access: Effect) -> bool:
     formula = Formula(Names())
-    try:
-        for index in access.indices or ():
-            for part in index if isinstance(index, tuple) else (index,):
-                formula.sum(part)
-    except NotAffine:
-        return False
-    return access.indices is not None
+    return access.indices is not None and all(Formula.takes(formula.sum, part) for part in access.index_parts())
 
 
-def _commutes(node: Any, accesses: Sequence[Access], reduces: bool) -> bool:
-    """Whether instances of a block (or a bare statement) on the same element commute. An arg-reduction may select any
-    of equal candidates only if the program declares a reduction (``reduces``)."""
+def _selects(node: Any) -> bool:
+    """Whether it is an arg-reduction: which may select any of equal candidates only if the program declares a reduction."""
     found = Reduction.of(node)
-    if not isinstance(found, Reduction) or (found.selects and not reduces):
+    return isinstance(found, Reduction) and found.selects
+
+
+def _commutes(node: Any, accesses: Sequence[Access]) -> bool:
+    """Whether instances of a block (or a bare statement) on the same element commute."""
+    found = Reduction.of(node)
+    if not isinstance(found, Reduction):
         return False
     written = {a.buffer.data for a in accesses if a.write}
     return all(getattr(a.node, "buffer", None) in found.targets for a in accesses if a.buffer.data in written)

@@ -58,10 +58,7 @@ def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem |
     if any(access.uses(moving(unit, ref.var)) for ref in suspects) and not is_element(unit, access):
         return None  # it depends on data whether they do
     for thread in suspects:
-        try:
-            lines = _at_once(stores, unit, access, access, thread.var)
-        except Undecided:
-            continue
+        lines = _at_once(stores, unit, access, access, thread.var)
         if lines:
             return _problem(access.buffer, thread, lines, unit)
     return None
@@ -69,15 +66,12 @@ def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem |
 
 def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if a thread reads in ``unit`` what another writes there; undecided is accepted."""
-    reads = [a for a in unit.reads() if a.buffer.data is access.buffer.data]
+    reads = [a for a in unit.accesses_of(access.buffer) if not a.write]
     for read in reads if is_exact(unit, access) else ():
         for thread in stores.threads_of(unit):
             if _tells(stores, unit, access, read, thread.var) or not is_exact(unit, read):
                 continue
-            try:
-                lines = _at_once(stores, unit, access, read, thread.var)
-            except Undecided:
-                continue
+            lines = _at_once(stores, unit, access, read, thread.var)
             if lines:
                 return _read_problem(access.buffer, thread, lines, unit)
     return None
@@ -93,20 +87,28 @@ def _tells(stores: Stores, unit: Statement, access: Access, other: Access, threa
 
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
+    """As :func:`_met`; none if it is undecided."""
+    try:
+        with bounded():
+            return _met(stores, unit, write, other, thread)
+    except Undecided:
+        return []
+
+
+def _met(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
     """Two instances of ``unit`` in different threads of a loop that use one element at once, the first by ``write``, the
     second by ``other``; none if there are none, or if both write the same value."""
     names = Names()
     side = StatementRelations(replace(unit, accesses=list(dict.fromkeys((write, other)))), names)
     side.touch()
-    with bounded():
-        first, second = side.writes[0], (side.reads or side.writes)[0]
-        pairs = same_element(side, first, side, second)
-        found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
-        place = next(n for n, v in enumerate(unit.coords) if v is thread)
-        found = found.increasing(place).union(found.reverse().increasing(place).reverse())
-        if other is write and not found.is_empty():
-            found = found.subtract(stores.same_value(unit, names))
-        return [] if found.is_empty() else witness(found, side, first, side, second, "", "")
+    first, second = side.writes[0], (side.reads or side.writes)[0]
+    pairs = same_element(first, second)
+    found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
+    place = next(n for n, v in enumerate(unit.coords) if v is thread)
+    found = found.increasing(place).union(found.reverse().increasing(place).reverse())
+    if other is write and not found.is_empty():
+        found = found.subtract(stores.same_value(unit, names))
+    return [] if found.is_empty() else witness(found, side, first, side, second, "", "")
 
 
 def _same_but_for_threads(stores: Stores, unit: Statement, pairs: Relation) -> Relation:

@@ -7,9 +7,8 @@ writes in a later statement, or not yet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -25,10 +24,10 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
-from ...analysis.effects import as_range
 from ...analysis.index import LoopRef, index_of, is_shared
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
+from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...expr import Var, is_const
 from ...function import PrimFunc
@@ -55,8 +54,8 @@ def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
 def _changed_value(stores: Stores, buffer: Buffer, around: Sequence[LoopRef]) -> Problem | None:
     """The problem, if a read of ``buffer``, allocated inside the loops ``around``, may get another value; undecided is
     accepted."""
-    users = [u for u in without_swizzles(stores.units) if any(a.buffer.data is buffer.data for a in u.accesses)]
-    users = [replace(u, accesses=[a for a in u.accesses if a.buffer.data is buffer.data]) for u in users]
+    parts = [(u, u.accesses_of(buffer)) for u in without_swizzles(stores.units)]
+    users = [replace(u, accesses=accesses) for u, accesses in parts if accesses]
     known = all(is_element(u, a) for u in users for a in u.writes()) and _are_reductions_apart(stores, users)
     if not known or _is_filled_first(stores, users) or not _threads_meet(stores, users):
         return None
@@ -119,19 +118,9 @@ def _fills(writer: Statement, reader: Statement, around: Collection[Var]) -> boo
     if not written:
         return False
     analyzer = Analyzer({v: Range(low, extent) for v, low, extent in reader.loops})
-    inside = [_is_inside(analyzer, _indices(reader, access), written.indices) for access in reader.accesses]
-    return all(inside)
-
-
-def _is_inside(analyzer: Analyzer, indices: Sequence[Any], boxes: Sequence[Any]) -> bool:
-    """Whether an access, of known elements, stays within the boxes of its axes."""
-    ranges = [as_range(i) for i in indices]
-    return bool(ranges) and all(
-        r is not None
-        and analyzer.can_prove(r.min - box.base >= 0)
-        and analyzer.can_prove(r.min + r.extent - box.base <= box.extent)
-        for r, box in zip(ranges, boxes)
-    )
+    filled = [Range(index.base, index.extent) for index in written.indices]
+    read = [replace(access, indices=tuple(_indices(reader, access))).box() for access in reader.accesses]
+    return all(box and encloses(filled, box, analyzer) for box in read)
 
 
 def _indices(unit: Statement, access: Access) -> list[Any]:
@@ -144,17 +133,51 @@ def _indices(unit: Statement, access: Access) -> list[Any]:
     return [placed(i) for i in access.indices or ()]
 
 
+Touch = tuple[StatementRelations, AccessRelation]
+
+
+class _Order:
+    """An order of the statements that use a buffer: ``times`` gives their timestamps, ``anew`` has the loops for each of
+    whose iterations the buffer is allocated."""
+
+    def __init__(self, writers: Sequence[Touch], times: Callable[[StatementRelations], Relation], anew: Sequence[Var]):
+        self.writers = writers
+        self.times = times
+        self.anew = anew
+
+    def last_writes(self, write: Touch, read: Touch) -> Relation:
+        """Pairs of a write and a read of an element with no write of it in between."""
+        pairs = self._ordered(write, read)
+        for other in self.writers:
+            pairs = pairs.subtract(self._ordered(write, other).then(self._ordered(other, read)))
+        return pairs
+
+    def _ordered(self, first: Touch, second: Touch) -> Relation:
+        """Pairs of instances, the first before the second, that use one element while it is allocated."""
+        (s, a), (t, b) = first, second
+        earlier = self.times(s).before(self.times(t))
+        return same_element(a, b).intersect(earlier).intersect(self._allocated(s, t))
+
+    def _allocated(self, s: StatementRelations, t: StatementRelations) -> Relation:
+        """Pairs of instances in the same iteration of the loops around the allocation."""
+        at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
+        return everything(s.before, t.before).equating([(at[0][v], at[1][v]) for v in self.anew])
+
+
 class _Orders:
     """The statements that use a buffer, with their timestamps when threads run one after the other (``before``) and
-    when they run each statement at once (``after``)."""
+    when they run each statement at once (``after``), and the two orders. The program has the buffer anew for each
+    iteration of the loops ``around``; in a kernel, threads share it."""
 
     def __init__(self, stores: Stores, users: Sequence[Statement], around: Sequence[Var]):
         self.stores = stores
-        self.around = around  # the loops for each of whose iterations the program has the buffer anew
         self.names = Names()
         length = max(len(u.time) + len(u.loops) for u in users)
         self.sides = [self._side(u, length) for u in users]
         self.context = Context(stores.func, stores.func.body, self.names)
+        self.writers = [(s, a) for s in self.sides for a in s.writes]
+        self.program = _Order(self.writers, lambda side: side.before, around)
+        self.kernel = _Order(self.writers, lambda side: side.after, [v for v in around if v not in stores.threads])
 
     def _side(self, unit: Statement, length: int) -> StatementRelations:
         side = StatementRelations(unit, self.names)
@@ -172,10 +195,6 @@ class _Orders:
         gone = {*rest, *(ref.var for ref in self.stores.threads_of(unit))}
         return (*(0 if isinstance(t, Var) and t in gone else t for t in unit.time), *rest)
 
-    @cached_property
-    def writers(self) -> list[tuple[StatementRelations, AccessRelation]]:
-        return [(s, a) for s in self.sides for a in s.writes]
-
     def problem(self, buffer: Buffer) -> Problem | None:
         for t in self.sides:
             for b in t.reads:
@@ -186,13 +205,14 @@ class _Orders:
 
     def _of_read(self, buffer: Buffer, t: StatementRelations, b: AccessRelation) -> Problem | None:
         """The problem, if the read ``b`` may get another value."""
-        program = [self._last_writes(s, a, t, b, False) for s, a in self.writers]
-        kernel = [self._last_writes(s, a, t, b, True) for s, a in self.writers]
+        program, kernel = (
+            [order.last_writes(write, (t, b)) for write in self.writers] for order in (self.program, self.kernel)
+        )
         for n, (s, a) in enumerate(self.writers):
             lost = program[n].subtract(self._alike(s, kernel[n]))
             gained = kernel[n].subtract(self._alike(s, program[n]))
             written = [
-                same_element(s, a, w, c).then(last) for (w, c), last in zip(self.writers, program)
+                same_element(a, c).then(last) for (w, c), last in zip(self.writers, program)
             ]  # what no thread has written may have any value
             for bad in (*(gained.intersect(pairs) for pairs in written), lost):
                 found = self.context.restrict(bad)
@@ -208,28 +228,9 @@ class _Orders:
         threads = {ref.var for ref in self.stores.threads_of(unit)}
         others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
         touch = s.writes[0]
-        alike = same_element(s, touch, s, touch).intersect(self.stores.same_value(unit, self.names))
+        alike = same_element(touch, touch).intersect(self.stores.same_value(unit, self.names))
         changes = self.stores.reads_what_changes(unit)
         return (alike.equating(others) if changes else alike).then(last)
-
-    def _last_writes(self, s: Any, a: Any, t: Any, b: Any, kernel: bool) -> Relation:
-        """Pairs of a write and a read of an element with no write of it in between."""
-        pairs = self._ordered(s, a, t, b, kernel)
-        for k, c in self.writers:
-            between = self._ordered(s, a, k, c, kernel).then(self._ordered(k, c, t, b, kernel))
-            pairs = pairs.subtract(between)
-        return pairs
-
-    def _ordered(self, s: Any, a: Any, t: Any, b: Any, kernel: bool) -> Relation:
-        """Pairs of instances, the first before the second, that use one element while it is allocated."""
-        earlier = s.after.before(t.after) if kernel else s.before.before(t.before)
-        return same_element(s, a, t, b).intersect(earlier).intersect(self._allocated(s, t, kernel))
-
-    def _allocated(self, s: Any, t: Any, kernel: bool) -> Relation:
-        """Pairs of instances in the same iteration of the loops around the allocation; in a kernel, threads share it."""
-        at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-        loops = [v for v in self.around if not (kernel and v in self.stores.threads)]
-        return everything(s.before, t.before).equating([(at[0][v], at[1][v]) for v in loops])
 
 
 def _problem(buffer: Buffer, lines: Sequence[str], nodes: Sequence[Any]) -> Problem:

@@ -7,7 +7,7 @@ the same block, in the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,10 +59,9 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     bound = _bound_loops(index)
     same = delta.unchanged_buffers
     own = [(scope, b) for scope, b in _own_buffers(index) if b.data not in same and not _same_threads(delta, b)]
-    suspects = [b for b in own if not _plain(index, *b, changed)]
-    crossed = _blocks_may_meet(bound)
-    if suspects or crossed:
-        yield from _Kernels(after, bound).problems([b for _, b in suspects], crossed, same)
+    suspects = [b for b in own if not _plain(*b, changed)]
+    if suspects or _blocks_may_meet(bound):
+        yield from _Kernels(after, bound).problems([b for _, b in suspects], same)
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -73,10 +72,9 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     for scope, buffer in _own_buffers(index):
         if buffer.scope.startswith("shared"):
             yield from _launched_again(scope, buffer)
-    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(index, scope, buffer, changed)]
-    crossed = _blocks_may_meet(bound)
-    if suspects or crossed:
-        yield from _FinalKernels(func, bound).problems(suspects, crossed)
+    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
+    if suspects or _blocks_may_meet(bound):
+        yield from _FinalKernels(func, bound).problems(suspects, frozenset())
 
 
 def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
@@ -115,7 +113,7 @@ def _same_threads(delta: Delta, buffer: Buffer) -> bool:
     return all(ref.node.thread not in axes and _outermost(ref) is not ref for ref in bound)
 
 
-def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
+def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     """Whether all uses of ``buffer`` syntactically belong to one thread: they share their thread loops, in each
     iteration of which they write before they read."""
     users = blocks_using(scope, buffer)
@@ -134,7 +132,7 @@ def _plain(index: Index, scope: BlockRef, buffer: Buffer, changed: set[For]) -> 
     return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
 
 
-def _blocks_may_meet(bound: list[LoopRef]) -> bool:
+def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
     """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements next to a
     block loop: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
@@ -176,7 +174,7 @@ class _Kernels:
     def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
         """The loop of each axis around ``unit``; for a ``buffer`` that it writes, except one whose threads share a
         reduction, which all get the result."""
-        shares = buffer is None or any(a.buffer.data is buffer.data for a in unit.writes())
+        shares = buffer is None or unit.writes_to(buffer)
         reduced = self._reduced(unit, self.combined) if shares else set()
         return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
 
@@ -196,27 +194,27 @@ class _Kernels:
         first = next(n for n, v in enumerate(own) if v in self.loops)
         return any(v not in self.loops and v not in reduced for v in own[first:])
 
-    def problems(self, own: list[Buffer], crossed: bool, same: BufferSet = frozenset()) -> Iterator[Problem]:
-        """The violations for the buffers ``own``, and (``crossed``) for global memory except that of ``same``."""
+    def problems(self, own: Sequence[Buffer], same: BufferSet) -> Iterator[Problem]:
+        """The violations for the buffers ``own``, and for global memory except that of ``same``."""
         for buffer in own:
-            users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
+            users = self._users(buffer)
             found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
             if found is not None:
                 yield found
-        if crossed:
-            shared = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
-            for buffer in shared.values():
-                if buffer.data in same:
-                    continue
-                users = [u for u in self.units if any(a.buffer.data is buffer.data for a in u.accesses)]
-                found = self._asked(self._blocks, buffer, users)
+        if _blocks_may_meet(self.loops.values()):
+            written = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
+            for buffer in (b for b in written.values() if b.data not in same):
+                found = self._asked(self._blocks, buffer, self._users(buffer))
                 if found is not None:
                     yield found
+
+    def _users(self, buffer: Buffer) -> list[Statement]:
+        return [u for u in self.units if u.accesses_of(buffer)]
 
     def _two_kernels(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         for w in users:
             made = self.kernel(w)
-            if made is None or not any(a.buffer.data is buffer.data for a in w.writes()):
+            if made is None or not w.writes_to(buffer):
                 continue
             for u in users:
                 used = self.kernel(u)
@@ -259,7 +257,7 @@ class _Kernels:
             for r in users:
                 if r is w or self.kernel(w) is None or self.kernel(w) is not self.kernel(r):
                     continue
-                if not _touches(w, buffer, True) or not _touches(r, buffer, False):
+                if not w.writes_to(buffer) or all(a.write for a in r.accesses_of(buffer)):
                     continue
                 wrote, reads = self.threads(w), self.threads(r, buffer)
                 apart = (self.loops[v] for a, v in wrote.items() if a in axes and reads.get(a) is not v)
@@ -280,8 +278,7 @@ class _Kernels:
         sides = []
         for unit in users:
             looped = by_loops(unit)
-            mine = [a for a in looped.accesses if a.buffer.data is buffer.data]
-            side = StatementRelations(replace(looped, accesses=mine), names)
+            side = StatementRelations(replace(looped, accesses=looped.accesses_of(buffer)), names)
             side.touch()
             for touch in (*side.reads, *side.writes):
                 _ = touch.map  # now, before time is counted
@@ -301,9 +298,9 @@ class _Kernels:
                 for b in t.reads:
                     for a in s.writes:
                         apart = self._apart(s, t, axes, buffer)
-                        if apart is None or (s is t and self._across(s.unit, axes)):
+                        if apart is None or (s is t and self._across(s.unit)):
                             continue
-                        depend = _ordered(same_element(s, a, t, b), s, t)
+                        depend = _ordered(same_element(a, b), s, t)
                         bad = depend.subtract(apart)
                         if bad.is_empty():
                             continue
@@ -326,8 +323,8 @@ class _Kernels:
         wider = "global" if buffer.scope.startswith("shared") or self._launching(reader) else "shared"
         return f"compute them in the same thread loop (compute_at), or give `{buffer.name}` the scope {wider}"
 
-    def _across(self, unit: Statement, axes: tuple[str, ...]) -> bool:
-        """Whether ``unit`` is a reduction that threads of these axes share."""
+    def _across(self, unit: Statement) -> bool:
+        """Whether ``unit`` is a reduction that threads share."""
         return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
 
     def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
@@ -336,8 +333,8 @@ class _Kernels:
             for c in k.writes:
                 if not is_exact(k.unit, c.access):
                     continue
-                first = _ordered(same_element(s, a, k, c), s, k)
-                bad = bad.subtract(first.then(_ordered(same_element(k, c, t, b), k, t)))
+                first = _ordered(same_element(a, c), s, k)
+                bad = bad.subtract(first.then(_ordered(same_element(c, b), k, t)))
                 if bad.is_empty():
                     return bad
         return bad
@@ -355,8 +352,7 @@ class _Kernels:
             elif (
                 v is not None and self.final and not is_const(self.loops[v].node.extent, 1)
             ):  # every thread reads what one wrote
-                nobody = s.before.domain()
-                return _related(s, t, []).domain_in(nobody.subtract(nobody))
+                return _nobody(s, t)
         return _related(s, t, equal) if equal else None
 
     def _launching(self, unit: Statement) -> list[Var]:
@@ -376,7 +372,7 @@ class _Kernels:
                     one_block = self._one_block((u, s, a), (v, t, b))
                     if one_block is None:
                         continue
-                    bad = _ordered(same_element(s, a, t, b), s, t).subtract(one_block)
+                    bad = _ordered(same_element(a, b), s, t).subtract(one_block)
                     bad = context.restrict(bad)
                     if not bad.is_empty():
                         return Problem(
@@ -398,8 +394,6 @@ class _Kernels:
         first of them.
         """
         (u, s, _), (_, t, _) = source, sink
-        nobody = s.before.domain()
-        nobody = _related(s, t, []).domain_in(nobody.subtract(nobody))
         equal: list[tuple[Var, Var]] = []
         starts: list[tuple[Any, Var]] = []
         differ = False
@@ -413,7 +407,7 @@ class _Kernels:
             elif not self._many(axis, self.kernel(u)) or any(self._can_be_bound(x) for x, _ in lacking):
                 continue
             elif any(self._in_all_blocks(x, access) for x, access in lacking):
-                return nobody
+                return _nobody(s, t)
             elif bound:
                 starts.append(bound[0])
                 differ = True
@@ -445,13 +439,15 @@ class _FinalKernels(_Kernels):
     final = True
 
 
-def _touches(unit: Statement, buffer: Buffer, write: bool) -> bool:
-    return any(a.buffer.data is buffer.data and a.write is write for a in unit.accesses)
-
-
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     """The pairs whose first instance is before the second."""
     return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
+
+
+def _nobody(s: Any, t: Any) -> Relation:
+    """No pair of instances of ``s`` and ``t``."""
+    pairs = _related(s, t, [])
+    return pairs.subtract(pairs)
 
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tuple[Any, Var]] = ()) -> Relation:

@@ -109,7 +109,7 @@ class Stores:
         if isinstance(unit.node, BufferStore) and any(uses_var(e, moved) for e in _parts(unit.node.value)):
             return True
         own = {a.buffer for a in unit.reads() if _is_own(a)} - seen
-        writers = (w for b in own for w in self.units if any(a.buffer.data is b.data for a in w.writes()))
+        writers = (w for b in own for w in self.units if w.writes_to(b))
         return any(self.varies(w, axis, seen | own) for w in writers)
 
     def same_value(self, unit: Statement, names: Names) -> Relation:
@@ -156,7 +156,7 @@ def _agreeing(side: StatementRelations) -> Relation:
     for read in side.reads:
         without = domain.subtract(read.map.domain())
         none_reads = pairs.domain_in(without).range_in(without)
-        made = made.intersect(same_element(side, read, side, read).union(none_reads))
+        made = made.intersect(same_element(read, read).union(none_reads))
     return made
 
 

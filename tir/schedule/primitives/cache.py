@@ -26,6 +26,7 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
+from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
@@ -223,13 +224,8 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     """Whether ``maker`` provably writes all of ``region`` in each execution of ``host``."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
-    analyzer = host.analyzer()
     made = accessed_box([maker], buffer, host, "writes")
-    inside = all(
-        analyzer.can_prove(m.min <= r.min) and analyzer.can_prove(r.min + r.extent <= m.min + m.extent)
-        for m, r in zip(made, region)
-    )
-    return inside and _fills_box(maker, buffer, host)
+    return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host)
 
 
 def plan_cache_write(
@@ -284,7 +280,8 @@ def plan_cache_write(
     order = {id(stmt): n for n, stmt in enumerate(tops)}
     places = [order[id(top_statement(m, host).node)] for m in makers]
     last = max(places)
-    require_not_steering(buffer, tops[min(places) : last + 1], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, tops[min(places) : last + 1])
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
     early = [r for r in users if min(places) <= order[id(top_statement(r, host).node)] <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
@@ -318,11 +315,11 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
         moments = Timestamps(state.func, [buffer])
     except ScheduleError:
         return False  # not quasi-affine: the copy is read as well, and that is checked
-    mine = [moments.of(buffer, write=w, where=lambda unit: unit.name == block.name) for w in (True, False)]
     return all(
         moments.real(w.elements.then(r.elements.reverse()).intersect(Relation.lex_before(moments.length))).is_empty()
-        for w in mine[0]
-        for r in mine[1]
+        for w in moments.writes(buffer)
+        for r in moments.reads(buffer)
+        if w.unit.name == r.unit.name == block.name
     )
 
 

@@ -132,7 +132,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     domains = {i.var: i.dom.extent for i in body.iter_vars}
     padded = {v for v in domains if v in sizes}
     groups = _groups(block, stores, domains, padded)
-    values = _pad_values(block, stores, padded)
+    values = _pad_values(block, padded)
     written = list(dict.fromkeys(s.buffer for s in stores))
     made: list[Buffer] = []
     before: list[Stmt] = []
@@ -330,7 +330,7 @@ def _reads_own(block: Block, buffer: Buffer) -> bool:
     return block.init is None and any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.body))
 
 
-def _pad_values(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]) -> dict[Buffer, Expr]:
+def _pad_values(block: BlockRef, padded: set[Var]) -> dict[Buffer, Expr]:
     """The padding value of each buffer, such that no instance past the end of a reduction changes its result."""
     read = {a.buffer for a in accesses(block.block) if isinstance(a, BufferLoad)}
     plain: dict[Buffer, Expr] = {b: const(0, b.dtype) for b in read}

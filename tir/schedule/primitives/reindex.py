@@ -441,7 +441,8 @@ def _stage_write(
         block,
         nodes=[other.node if other else block.node],
     )
-    require_not_steering(buffer, [top_statement(block, host).node], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, [top_statement(block, host).node])
     stage = _laid_out(state, block, staged, host, box, name, to_copy=False)
     if not (unsafe or begins_with_init(block)):
         stage.require_initialized(staged.copy)
@@ -532,7 +533,8 @@ def _check_cache_inplace(
         block,
         nodes=[other.node if other else block.node],
     )
-    require_not_steering(buffer, [top_statement(block, host).node], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, [top_statement(block, host).node])
     box = accessed_box([block], buffer, host, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)

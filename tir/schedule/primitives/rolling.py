@@ -277,9 +277,9 @@ def _rolled(
 def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:
     """Raise ``ScheduleError`` if an element would be overwritten by another and read after that."""
     moments = Timestamps(once.func, [buffer])
-    makes = moments.of(buffer, write=True)
+    makes = moments.writes(buffer)
     others = Relation.shifted_by_multiples(buffer.ndim, axis, size)
-    for read in moments.of(buffer, write=False):
+    for read in moments.reads(buffer):
         for made in makes:
             since = read.elements.pairs_to_target().then(made.elements.reverse())
             witness = clobbered_between(moments, read, since, [(w, others) for w in makes])

@@ -97,11 +97,11 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
         witness=lines,
         func=state.func,
         nodes=[loop.node],
-        legal="reorder and mark a spatial loop" + _spatial_loops(loop, realize) + ", or rfactor this one",
+        legal="reorder and mark a spatial loop" + _spatial_loops(realize) + ", or rfactor this one",
     )
 
 
-def _spatial_loops(loop: LoopRef, realize: BlockRealize) -> str:
+def _spatial_loops(realize: BlockRealize) -> str:
     used: set[Var] = set()
     for iterator, value in zip(realize.block.iter_vars, realize.iter_values):
         if iterator.iter_type == "spatial":

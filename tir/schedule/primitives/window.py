@@ -133,7 +133,8 @@ def _check_write_at(
     ]
     moved = [*makers, *early]
     require_known_uses(moved, buffer, unsafe)
-    require_not_steering(buffer, [loop.node.body], unsafe)
+    if not unsafe:
+        require_not_steering(buffer, [loop.node.body])
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, makers, buffer, "writes")
@@ -198,10 +199,10 @@ def _copy(name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
     """Raise ``ScheduleError`` if another block writes an element of ``buffer`` that is held in the copy."""
     moments = Timestamps(after.func, [buffer, cached])
-    others = moments.of(buffer, write=True, where=lambda unit: unit.name != name)
+    others = [w for w in moments.writes(buffer) if w.unit.name != name]
     same = Relation.identity(buffer.ndim)
-    for touch in moments.of(cached, write=False):
-        for maker in moments.of(cached, write=True):
+    for touch in moments.reads(cached):
+        for maker in moments.writes(cached):
             since = touch.elements.pairs_to_target().then(maker.elements.reverse())
             witness = clobbered_between(moments, touch, since, [(w, same) for w in others])
             if witness is not None:

@@ -9,7 +9,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Nest, loop_of, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .contraction import Contraction, Tiling
-from .reductions import parts_of, place_parts
+from .reductions import parts_of, place_parts, walks
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, vectorize
 
@@ -29,7 +29,7 @@ def chains(sch: Schedule, block: str, env: Env) -> list[Fork]:
     rows = nest.spatial[:-1]
     if not products or len(products) + len(sums) < 2 or not _has_rows(nest, nest):
         return []
-    if not all(_fits(p, env) for p in products):
+    if not all(_fits(p, env) for p in products) or not all(walks(s, s.reduce[-1]) for s in sums):
         return []
     heights = [h for h in ROWS if rows[-1].size % h == 0] or list(ROWS)
     made = _Chain(nest, stages, products, sums, env)

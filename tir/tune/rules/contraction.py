@@ -16,6 +16,7 @@ from ...expr import BufferLoad, Expr, Mul
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
+from ...visit import uses_var, walk
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, is_view, unconverted, volume
 from ..space import Env, Fork, block_names, choose, rule
@@ -32,6 +33,7 @@ STREAMED = 4  # panels at a time where the result is stored past the caches
 class Contraction:
     """A block that sums products of two operands: ``panel`` has the lane axis (contiguous in the result), ``other`` not.
 
+    A factor may be computed of what it loads, as in ``P[i, k] / S[i] * V[k, j]``; then ``other`` is the load of all its iterators.
     ``rows`` index ``other`` alone, ``columns`` the panels alone, ``batch`` both; ``terms`` are summed over.
     """
 
@@ -47,7 +49,7 @@ class Contraction:
         lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
         if lane is None or not update or nest.block.init is None or any(a.extent is None for a in nest.axes):
             return None
-        operands = _operands(update)
+        operands = _operands(update, nest, lane)
         sides = [o for o in operands if o.stride(lane.var) != 0]
         if len(operands) != 2 or len(sides) != 1:
             return None
@@ -94,12 +96,22 @@ class Contraction:
         return 2 * self.nest.runs
 
 
-def _operands(update: Update) -> list[Access]:
+def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
     """The two loads that are multiplied; none if the terms are anything else."""
     terms = update.combination.terms if update.combination else ()
     value = unconverted(terms[0].value) if len(terms) == 1 else None
     sides = [unconverted(side) for side in (value.a, value.b)] if isinstance(value, Mul) else []
-    return [Access(side.buffer, side.indices) for side in sides if isinstance(side, BufferLoad)]
+    return [found for side in sides if (found := _operand(side, nest, lane)) is not None]
+
+
+def _operand(factor: Expr, nest: Nest, lane: Axis) -> Access | None:
+    """The load that a factor is, or of one that is computed for all lanes at once, the load whose indices have all its iterators."""
+    if isinstance(factor, BufferLoad):
+        return Access(factor.buffer, factor.indices)
+    used = [a.var for a in nest.axes if uses_var(factor, a.var)]
+    loads = [n for n in walk(factor) if isinstance(n, BufferLoad)]
+    found = next((n for n in loads if all(any(uses_var(i, v) for i in n.indices) for v in used)), None)
+    return None if found is None or lane.var in used else Access(found.buffer, found.indices)
 
 
 @rule(targets=("llvm",), order=40)

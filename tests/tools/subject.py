@@ -1,0 +1,65 @@
+"""The size of the subject "may this step be taken?", in counts to compare from commit to commit.
+
+``python -m tests.tools.subject`` prints the lines of the subject, its bool switches, who imports islpy, and the files that one
+``compute_at`` enters. A bool switch is a parameter annotated ``bool`` of a function of the subject; one that a constructor
+only keeps is a value, and does not count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBJECT = ("tir/analysis", "tir/poly", "tir/schedule/invariants", "tir/schedule/legality.py")
+
+
+def files(*places: str) -> list[Path]:
+    """The Python files at these places below the root: of a folder, all in it."""
+    return [f for p in places for f in (sorted((ROOT / p).rglob("*.py")) if (ROOT / p).is_dir() else [ROOT / p])]
+
+
+def lines() -> int:
+    """The lines of the subject."""
+    return sum(len(f.read_text(encoding="utf-8").splitlines()) for f in files(*SUBJECT))
+
+
+def switches() -> list[str]:
+    """The bool switches of the subject, as ``file: function(parameter)``."""
+    return [f"{f.relative_to(ROOT)}: {text}" for f in files(*SUBJECT) for text in _switches(f)]
+
+
+def _switches(file: Path) -> Iterator[str]:
+    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(function, ast.FunctionDef):
+            kept = {ast.unparse(s.value) for s in function.body if isinstance(s, ast.Assign)}
+            values = kept if function.name == "__init__" else set[str]()
+            given = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+            for parameter in given:
+                if isinstance(parameter.annotation, ast.Name) and parameter.annotation.id == "bool":
+                    if parameter.arg not in values:
+                        yield f"{function.name}({parameter.arg})"
+
+
+def importers(module: str) -> list[str]:
+    """The files of the product that import ``module``, anywhere in them."""
+    return [str(f.relative_to(ROOT)) for f in files("tir", "codegen") if module in _imports(f)]
+
+
+def _imports(file: Path) -> set[str]:
+    found = (n for n in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(n, ast.Import))
+    return {alias.name for n in found for alias in n.names}
+
+
+def main() -> None:
+    from benchmarks.counts import files_entered
+
+    print(f"lines of the subject: {lines()}")
+    print(f"bool switches: {len(switches())}", *switches(), sep="\n  ")
+    print(f"importers of islpy: {', '.join(importers('islpy'))}")
+    print(f"files entered by compute_at, by sets: {len(files_entered())}")
+
+
+if __name__ == "__main__":
+    main()
