@@ -91,14 +91,18 @@ def _exp_between(m: Lanes, x: str, y: str) -> str:
 
 def _exp_parts(m: Lanes, y: str) -> tuple[str, str]:
     """(n, e**r - 1) of y = n ln 2 + r with |r| <= ln 2 / 2."""
-    if _scales(m):  # adding 1.5 * 2**23 leaves no fraction bits: it rounds to nearest
-        shift = m.const(12582912.0)
-        nf = m.op("fsub", m.fma(y, m.const(1.4426950408889634), shift), shift)
-    else:
-        nf = m.call("rint", m.op("fmul", y, m.const(1.4426950408889634)))
+    nf = _nearest_product(m, y, 1.4426950408889634)
     r = m.fma(nf, m.const(-0.693359375), y)
     r = m.fma(nf, m.const(2.12194440e-4), r)
     return nf, _small_expm1(m, r)
+
+
+def _nearest_product(m: Lanes, x: str, factor: float) -> str:
+    """The integer nearest to x * factor, which is below 2**22."""
+    if not _scales(m):
+        return m.call("rint", m.op("fmul", x, m.const(factor)))
+    shift = m.const(12582912.0)  # adding 1.5 * 2**23 leaves no fraction bits
+    return m.op("fsub", m.fma(x, m.const(factor), shift), shift)
 
 
 def _small_expm1(m: Lanes, r: str) -> str:
@@ -256,10 +260,16 @@ def log_edges(m: Lanes, x: str, r: str) -> str:
 
 
 def tanh(m: Lanes, x: str) -> str:
-    """With h = e**(2 |x|) - 1, which is relatively precise near 0 too: h / (h + 2), which is 1 in float32 from 9.02 on."""
+    """With h = e**(2 |x|) - 1, which is relatively precise near 0 too: h / (h + 2), which is 1 in float32 from 9.02 on.
+
+    |x| = n ln(2) / 2 + r; e**(2 r) - 1 by a polynomial, fitted to 1.4e-8. The larger n, the less counts an error of r.
+    """
     size = m.call("fabs", x)
     y = m.pick(m.less("ogt", size, m.const(10.0)), m.const(10.0), size)
-    nf, less_one = _exp_parts(m, m.op("fadd", y, y))
+    nf = _nearest_product(m, y, 2.8853900817779268)
+    r = m.fma(nf, m.const(-0.34657359027997264), y)
+    p = [0.08884806092047404, 0.267730571780907, 0.6666752286105833, 1.3333234542162504, 1.9999999257618353, 2.0]
+    less_one = m.op("fmul", r, m.poly(r, p))
     t = _shifted(m, m.const(1.0), nf)
     h = m.fma(t, less_one, m.op("fsub", t, m.const(1.0)))
     return m.call("copysign", _nan_kept(m, x, quotient(m, h, m.op("fadd", h, m.const(2.0)))), x)

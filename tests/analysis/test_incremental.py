@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from tests.gpu_examples import load
-from tir.analysis.contents import difference, sub_statements
+from tir.analysis.contents import difference, kept_members, sub_statements
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.privatization import could_be_private
 from tir.analysis.structure import NAMING, blocks_using
 from tir.analysis.wellformed import check
+from tir.expr import const
 from tir.function import IRModule, PrimFunc
 from tir.schedule.invariants import shared_writes, thread_memory
 from tir.schedule.state import State
 from tir.script import parse
-from tir.stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt
 from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.visit import buffers_in, rewrite, walk
@@ -31,6 +32,18 @@ def sequences(request, monkeypatch):
 
 SEEDS = range(9100, 9120)
 STEPS = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES]
+
+
+def test_members_are_kept_where_their_order_is():
+    a, b, c, d = (Evaluate(const(n)) for n in range(4))
+    for old, new, kept in [
+        ((a, b, c), (a, d, c), {a, c}),
+        ((a, b, c), (c, d, a), set()),
+        ((a, b), (d, a, b), {a, b}),
+        ((a, b, c), (c, a), set()),
+        ((a, b), (c, d), set()),
+    ]:
+        assert kept_members(SeqStmt(old), SeqStmt(new)) == kept
 
 
 def afresh(func: PrimFunc) -> PrimFunc:

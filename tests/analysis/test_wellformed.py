@@ -6,7 +6,7 @@ import pytest
 
 import tir
 from tir.analysis import wellformed
-from tir.buffer import IterVar, Range, decl_buffer
+from tir.buffer import BufferRegion, IterVar, Range, decl_buffer
 from tir.expr import TRUE, Add, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
 from tir.node import Memo, frozendict
@@ -29,6 +29,7 @@ A = decl_buffer((8, 8), name="A")
 LOCAL = decl_buffer((8,), name="local")
 I, J, V = Var("i"), Var("j"), Var("v")
 ONE = const(1.0, "float32")
+AT_V = Range(V, IntImm(1))
 
 
 def function(body, alloc=()):
@@ -38,6 +39,12 @@ def function(body, alloc=()):
 
 def loop(var, body, **more):
     return For(var, IntImm(0), IntImm(8), more.pop("kind", "serial"), body, **more)
+
+
+def declares(region):
+    """A block that says of ``region`` that it reads it."""
+    found = block(STORE)
+    return found.replace(block=found.block.replace(reads=(region,)))
 
 
 def block(body, name="b", values=(I,), variables=(V,)):
@@ -80,6 +87,10 @@ def test_a_good_function():
         ),
         (For(I, const(0, "int64"), const(8, "int64"), "serial", Evaluate(I)), "`i` is int32, but its minimum int64"),
         (loop(I, Evaluate(I), kind="wild"), "unknown kind"),
+        (loop(I, declares(BufferRegion(LOCAL, (AT_V,)))), "`local` is used but not declared"),
+        (loop(I, declares(BufferRegion(A, (AT_V,)))), "has 2 dimensions, but its region 1"),
+        (loop(I, declares(BufferRegion(A, (AT_V, Range(J, IntImm(1)))))), "variable `j` is not defined"),
+        (loop(I, declares(BufferRegion(A, (AT_V, Range(V, J))))), "variable `j` is not defined"),
     ],
 )
 def test_each_rule(body, message):

@@ -316,6 +316,25 @@ def test_proofs():
         assert ctx.bound(I * 4 + N + 1)[1] == 10
 
 
+def test_remainders_add_up():
+    """3 in 4 and another 3 in 4 are 2 in 4; 3 times 3 is 1."""
+    ctx, a, b = Analyzer(DOM), Var("a"), Var("b")
+    ctx.bind(a, I * 4 + 3)
+    ctx.bind(b, J * 4 + 3)
+    assert ctx.modular(a + b) == (4, 2) and ctx.modular(a - b) == (4, 0)
+    assert ctx.modular(a * b) == (4, 1) and ctx.modular(a * b * 2 + 1) == (8, 3)
+    assert ctx.can_prove_equal((a + b) % 4, IntImm(2)) and not ctx.can_prove_equal((a + b) % 8, IntImm(2))
+
+
+def test_what_a_negation_is_about_is_simplified():
+    """A float comparison has no opposite: with nan, both sides are false."""
+    x = Var("x", "float32")
+    for compare in (LT, LE, GT, GE):
+        plain = Not(compare(x, I.astype("float32")))
+        assert structural_equal(simplify(Not(compare(x, (I + N - N).astype("float32")))), plain)
+        assert simplify(plain) is plain
+
+
 def test_floats_and_wrapping_types_are_not_rearranged():
     x, u = Var("x", "float32"), Var("u", "uint8")
     for e in (x * 1.0, x + 0.0, (x + 1.0) - 1.0, Sub(x, x), Mul(x, FloatImm(0.0, x.dtype))):

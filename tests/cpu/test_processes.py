@@ -13,9 +13,19 @@ import pytest
 import tir
 from codegen.llvm import cpu_features
 from codegen.llvm.compile import Machine
-from codegen.runtime.parallel import openmp
+from codegen.runtime.parallel import openmp, team_size
 from tir.errors import RunError
 from tir.script import parse
+
+
+@pytest.mark.parametrize(
+    ("variable", "cores", "threads"),
+    [("1", 4, 1), ("3", None, 3), ("3", 1, 3), ("2,4", 8, 2), (" 2 ", 8, 2), ("0", 4, 4), ("all", 4, 4), ("", 4, 4)],
+)
+def test_how_many_threads_run_a_parallel_loop(variable, cores, threads, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    assert team_size(cores) == threads
+
 
 PARALLEL = """
 @T.prim_func

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from codegen.cuda import nvrtc
 from codegen.cuda.generator import RULES
 from codegen.cuda.kernel import emit_kernel, source_of
 from codegen.cuda.prelude import _parts, part_names, prelude
-from codegen.cuda.report import check_limits
+from codegen.cuda.report import Report, check_limits
 from tests.gpu_examples import NAMES, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
@@ -430,3 +431,13 @@ def test_copies_of_an_unrolled_body_declare_their_own():
     text = source_of([emit_kernel(unrolled, unrolled.name)])
     assert text.count("float local[2];") == text.count("const int x = ") == 3
     assert nvrtc.compile_cubin(text, "sm_80").resources[0].registers > 0
+
+
+@pytest.mark.parametrize("static", [0, 32768, 65536])
+def test_static_and_dynamic_shared_memory_limit_the_blocks_together(static):
+    """64 KiB and a KiB of the system's for each block, of 164 KiB."""
+    text = SimpleNamespace(name="k", threads=128, dynamic=65536 - static)
+    used = SimpleNamespace(name="k", registers=32, spill_stores=0, spill_loads=0, stack=0, shared=static)
+    binary = SimpleNamespace(arch="sm_80", seconds=0.0, resources=[used])
+    (row,) = Report.of(SimpleNamespace(binary=binary, texts={"k": text}))
+    assert (row.blocks, row.limited, row.occupancy) == (2, "shared memory", 2 * 128 / 2048)

@@ -150,7 +150,11 @@ def test_read_at_refusals():
         lambda: schedule(CARRIED).read_at("C.i", "C", "A", "shared"),
         "an element of `A` is written between the copy and a read of it",
     )
-    assert error.witness[0].startswith("C at (") and "U at (" in error.witness[1] and "in between" in error.witness[1]
+    assert (
+        error.witness[0].startswith("C at (vi=")
+        and "U at (vi=" in error.witness[1]
+        and "in between" in error.witness[1]
+    )
     forced = schedule(CARRIED)
     forced.read_at("C.i", "C", "A", "shared", unsafe=True)
     with pytest.raises(AssertionError):

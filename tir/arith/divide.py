@@ -96,8 +96,6 @@ def div_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
 
 def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
     """``form % c`` for a constant c > 0."""
-    if c == 1:
-        return Linear()
     # (c*q + r) % c = r % c
     _, rest = take_multiples(form, c)
     if rest.is_const:
