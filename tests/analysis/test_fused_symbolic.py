@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.prim_checks import refused, same, schedule
-from tir.analysis.dependence.delinearize import split_fused_loops
+import tir
+from tests.prim_checks import refused, results, same, schedule
+from tir.analysis.dependence.delinearize import split_sizes
 from tir.interp import run
 from tir.script import parse
-from tir.visit import free_vars
+from tir.visit import free_vars, nodes_of
 
 TEXT = """
 @T.prim_func
@@ -158,28 +159,135 @@ def main(A: T.Buffer((1,), "int64"), n: T.int32, m: T.int32):
 
 
 @pytest.mark.parametrize(
-    ("loop", "value", "is_split"),
+    ("loop", "value", "loops"),
     [
-        ("4 * n", "f // n * 7 + f % n", True),
-        ("n * 4", "f % n - f // n", True),
-        ("n * m * 4", "f // (n * m) * 5 + f // m % n - f % m", True),
-        ("4 * n", "f // n * 7 + f % n + f", False),  # more than the digits
-        ("4 * n", "f // n * 7 + f % n + f % 2", False),
-        ("4 * n", "f // n", False),  # no digit below
-        ("4 * n", "f % n", False),  # none above
-        ("4 * n * m", "f // (n * m) * 5 + f % m", False),  # none between
-        ("4 * n", "f // n * 7 + f % m", False),
-        ("1, 4 * n", "f // n * 7 + f % n", False),  # from the middle of a row
-        ("4 * n", "(f + 1) // n * 7 + (f + 1) % n", False),
+        ("4 * n", "f // n * 7 + f % n", 2),
+        ("n * 4", "f % n - f // n", 2),
+        ("n * m * 4", "f // (n * m) * 5 + f // m % n - f % m", 3),
+        ("4 * n * m", "f // (n * m) * 5 + f % m", 3),
+        ("4 * n", "f // n * 7 + f % n + f", 2),
+        ("4 * n", "f // n * 7 + f % n + f % 2", 2),
+        ("4 * n", "f // n", 2),
+        ("4 * n", "f % n", 2),
+        ("4 * n", "f // n * 7 + f % m", 2),
+        ("4 * (n + 1)", "f // (n + 1) * 7 + f % (n + 1)", 2),
+        ("4 * n", "(f + 1) // n * 7 + (f + 1) % n", 2),
+        ("1, 4 * n", "f // n * 7 + f % n", 1),  # from the middle of a row
+        ("4 * m", "f // n * 7 + f % n", 1),
+        ("n", "f // n * 7 + f % n", 1),
+        ("4 * n", "f * 3 + f % 2", 1),
     ],
 )
-def test_a_fused_loop_is_split_into_the_same_iterations(loop, value, is_split):
+def test_a_fused_loop_is_split_into_the_same_iterations(loop, value, loops):
     func = parse(FUSED.replace("LOOP", loop).replace("VALUE", value))
-    made = split_fused_loops(func, {})
-    assert (made is not None) == is_split
-    if made is not None:
-        assert set(free_vars(made.body)) == set(free_vars(func.body))
-        results = [np.ones(1, "int64") for _ in range(2)]
-        for f, array in zip((func, made), results):
-            run(f, array, 3, 2)
-        assert results[0] == results[1]
+    (made,) = split_sizes(func) or (func,)
+    assert sum(isinstance(node, tir.For) for node in nodes_of(made.body)) == loops
+    assert set(free_vars(made.body)) == set(free_vars(func.body))
+    results = [np.ones(1, "int64") for _ in range(2)]
+    for f, array in zip((func, made), results):
+        run(f, array, 3, 2)
+    assert results[0] == results[1]
+
+
+FLAT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle, m: T.int32, n: T.int32):
+    A = T.match_buffer(a, (m * n,), "float32")
+    C = T.match_buffer(c, (m * n,), "float32")
+    B = T.alloc_buffer((m * n,), "float32")
+    for i in range(m * n):
+        with T.block("B"):
+            v = T.axis.spatial(m * n, i)
+            B[v] = A[v] * 2.0
+    for i in range(m * n):
+        with T.block("C"):
+            v = T.axis.spatial(m * n, i)
+            C[v] = B[v] + 1.0
+"""
+
+READ_FLAT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle, m: T.int32, n: T.int32):
+    A = T.match_buffer(a, (m, n), "float32")
+    C = T.match_buffer(c, (m * n,), "float32")
+    B = T.alloc_buffer((m, n), "float32")
+    for i, j in T.grid(m, n):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for i in range(m * n):
+        with T.block("C"):
+            v = T.axis.spatial(m * n, i)
+            C[v] = B[v // n, v % n] + 1.0
+"""
+
+MADE_FLAT = """
+@T.prim_func
+def main(a: T.handle, c: T.handle, m: T.int32, n: T.int32):
+    A = T.match_buffer(a, (m * n,), "float32")
+    C = T.match_buffer(c, (m, n), "float32")
+    B = T.alloc_buffer((m * n,), "float32")
+    for i in range(m * n):
+        with T.block("B"):
+            v = T.axis.spatial(m * n, i)
+            B[v] = A[v] * 2.0
+    for i, j in T.grid(m, n):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = B[v * n + w] + 1.0
+"""
+
+
+def _rows(sch: tir.Schedule):
+    n = sch.func.params[-1]
+    return lambda i: (i // n, i % n)
+
+
+def _fused_rows(sch: tir.Schedule) -> None:
+    sch.compute_at("B", sch.fuse(*sch.get_loops("C")))
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (FLAT, lambda s: s.transform_layout("B", ("write", 0), _rows(s))),
+        (FLAT, lambda s: s.transform_block_layout("B", _rows(s))),
+        (FLAT, lambda s: s.split("B.i", [None, s.func.params[-1]])),
+        (READ_FLAT, lambda s: s.reverse_compute_at("C", "B.j")),
+        (READ_FLAT, lambda s: s.reverse_compute_at("C", "B.i")),
+        (READ_FLAT, lambda s: s.reverse_compute_at("C", s.fuse(*s.get_loops("B")))),
+        (READ_FLAT, lambda s: (s.fuse(*s.get_loops("B")), s.compute_at("B", "C.i"))),
+        (READ_FLAT, lambda s: s.reverse_compute_inline("C")),
+        (READ_FLAT, lambda s: (s.fuse(*s.get_loops("B")), s.reverse_compute_inline("C"))),
+        (MADE_FLAT, lambda s: s.transform_layout("B", ("write", 0), _rows(s))),
+        (MADE_FLAT, lambda s: s.reverse_compute_inline("C")),
+        (MADE_FLAT, lambda s: s.reverse_compute_at("C", "B.i")),
+        (MADE_FLAT, _fused_rows),
+    ],
+)
+def test_flat_elements_are_rows(text, steps):
+    sch = schedule(text)
+    steps(sch)
+    same(sch, m=3, n=5)
+    for m, n in ((0, 0), (0, 3), (3, 0), (1, 4), (4, 1)):
+        expected, found = (results(s.mod["main"], {"m": m, "n": n}) for s in (schedule(text), sch))
+        for a, b in zip(expected, found):
+            np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("index", ["(v // n + 1) % m, v % n", "v % n, v // n"])
+def test_other_flat_elements_are_no_rows(index):
+    text = READ_FLAT.replace("v // n, v % n", index)
+    refused(lambda: schedule(text).reverse_compute_at("C", "B.j"), "cannot prove")
+
+
+def test_another_size_makes_no_rows():
+    sch = schedule(FLAT.replace("(m * n,)", "(m * m,)").replace("m * n", "m * m"))
+    refused(lambda: sch.transform_layout("B", ("write", 0), _rows(sch)), "cannot prove")
+
+
+def test_a_layout_by_a_variable_is_not_saved_as_json():
+    sch = schedule(FLAT)
+    sch.transform_layout("B", ("write", 0), _rows(sch))
+    with pytest.raises(tir.TirError, match="an index map by `n`, a variable of the program, cannot be saved as JSON"):
+        sch.trace.as_json()

@@ -275,6 +275,21 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32"), C: T.Buffe
         tir.lower(running.mod, target="cuda")
 
 
+def test_the_init_of_what_threads_share_is_before_their_loops():
+    sch = schedule(ROWS.format(m=2, n=32, **SUM))
+    sch.bind("i", "blockIdx.x")
+    outer, inner = sch.split("k", [None, 8])
+    sch.bind(inner, "threadIdx.x")
+    refused(
+        lambda: sch.decompose_reduction("B", inner),
+        "reduces across the threads of loop `k_1` (threadIdx.x)",
+        "its init, before loop `k_1`, would run between them",
+        "legal: the loop k_0, or one around it",
+    )
+    sch.decompose_reduction("B", outer)
+    on_simulator(sch)
+
+
 def test_threads_of_no_kernel_reduce_beside_a_tile():
     sch = schedule(GEMV)
     _, inner = sch.split("k", [None, 16])

@@ -109,3 +109,36 @@ def main(A: T.Buffer((4, T.int64(4)), "float32"), C: T.Buffer((4, T.int64(4)), "
     sch.transform_layout("B", "B", eval(f"lambda i, j: [i, j ^ {row}]"))
     assert_roundtrip(sch.mod)
     same(sch)
+
+
+WINDOWS = """
+@T.prim_func
+def main(A: T.Buffer((12, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((12, 8), "float32")
+    for i, j in T.grid(MADE, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[WRITE, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(USED, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[READ, vj] + B[READ + 2, vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "write", "used", "read"),
+    [
+        ("10", 'T.Cast("int64", vi)', "8", "vi"),
+        ("10", "vi", "8", 'T.Cast("int64", vi)'),
+        ("T.int64(10)", "vi", "8", 'T.Cast("int64", vi)'),
+        ("T.int64(10)", 'T.Cast("int32", vi)', "8", "vi"),
+        ("10", "vi", "T.int64(8)", 'T.Cast("int32", vi)'),
+    ],
+)
+def test_windows_whose_indices_are_cast(made, write, used, read):
+    text = WINDOWS.replace("MADE", made).replace("WRITE", write).replace("USED", used).replace("READ", read)
+    sch = schedule(text)
+    sch.compute_at("B", "C.i")
+    sch.rolling_buffer("B", 0)
+    same(sch)

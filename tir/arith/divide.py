@@ -145,19 +145,59 @@ def xor_parts(ctx: Analyzer, a: Linear, b: Linear) -> tuple[int, tuple[Linear, L
 
 
 def divide_symbolic(form: Linear, divisor: Expr) -> tuple[Linear, Linear]:
-    """form = divisor * quotient + rest, taking out the terms with ``divisor`` as a factor."""
-    divisor_form = linear(divisor)
-    wanted = divisor_form.key()
-    quotient, rest = Linear(), Linear(form.const)
-    for term_key, (factors, k) in form.terms.items():
-        position = next((n for n, f in enumerate(factors) if key(f) == wanted), None)
+    """form = divisor * quotient + rest, taking out the terms that are multiples of ``divisor``, which may be a sum."""
+    by = linear(divisor)
+    if by.is_const:
+        return Linear(), form
+    lead = max(by.items(), key=lambda term: len(term[0]))
+    quotient, rest = Linear(), form
+    for factors, k in form.items():
+        others = _without(factors, lead[0]) if k % lead[1] == 0 else None
+        if others is not None:
+            share = _monomial(others, k // lead[1])
+            quotient.add(share)
+            rest = rest.minus(share.times(by))
+    return (quotient, rest) if _is_part(rest, form) else (Linear(), form)
+
+
+def _without(factors: tuple[Expr, ...], divisor: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """The product ``factors`` divided by another; None where it is no multiple of that."""
+    left = list(factors)
+    for wanted in map(key, divisor):
+        position = next((n for n, f in enumerate(left) if key(f) == wanted), None)
         if position is None:
-            rest.add_term(factors, k, term_key)
-        elif len(factors) == 1:
-            quotient.const += k
-        else:
-            quotient.add_term(factors[:position] + factors[position + 1 :], k)
-    return quotient, rest
+            return None
+        del left[position]
+    return tuple(left)
+
+
+def _monomial(factors: tuple[Expr, ...], coefficient: int) -> Linear:
+    made = Linear(0 if factors else coefficient)
+    if factors:
+        made.add_term(factors, coefficient)
+    return made
+
+
+def _is_part(rest: Linear, form: Linear) -> bool:
+    """Whether ``rest`` is made of terms of ``form``."""
+    return rest.const in (0, form.const) and rest.terms_key() <= form.terms_key()
+
+
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """a / b where it is exact.
+
+    >>> m, n = Var("m"), Var("n")
+    >>> exact_quotient(m * n + m, n + 1), exact_quotient(m * n, m + 1)
+    (m, None)
+    """
+    form, by = linear(a), linear(b)
+    if not by.is_const:
+        quotient, rest = divide_symbolic(form, b)
+    elif by.const > 0:
+        quotient, rest = take_multiples(form, by.const)
+    else:
+        return None
+    return quotient.build(a.dtype) if rest.is_const and rest.const == 0 else None
 
 
 def _as_split(e: Expr) -> tuple[Expr, int, int | None] | None:

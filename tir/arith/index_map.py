@@ -124,9 +124,12 @@ class IndexMap(Node):
         domains = dict(zip(self.initial_indices, ranges))
         points = [Range(e, const(1, e.dtype)) for e in self.final_indices]
         box = relax(points, domains, analyzer=analyzer)
-        if box is None:
-            raise ValueError("the index map has no known bounds over these ranges")
-        return box
+        if box is not None:
+            return box
+        found = detect_iter_map(self.final_indices, domains, check="none")
+        if not isinstance(found, IterMap):
+            raise ValueError(f"the index map has no known bounds over these ranges: {found.error}")
+        return tuple(Range(index.base, index.extent) for index in found.indices)
 
     def map_shape(self, shape: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
         """The shape that contains the image of ``shape``: greatest index plus one, per axis.

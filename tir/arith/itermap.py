@@ -34,6 +34,7 @@ from ..expr import (
 )
 from ..visit import nodes_of, uses_var
 from .analyzer import Analyzer
+from .divide import exact_quotient
 from .linear import Linear, is_index, linear
 
 
@@ -117,13 +118,6 @@ class _Parser:
     def equal(self, a: Expr, b: Expr) -> bool:
         return self.ctx.can_prove_equal(a, b)
 
-    def div(self, a: Expr, b: Expr) -> Expr | None:
-        """a / b where it is exact."""
-        if isinstance(a, IntImm) and isinstance(b, IntImm):
-            return const(a.value // b.value, a.dtype) if b.value > 0 and a.value % b.value == 0 else None
-        q = self.ctx.simplify(FloorDiv(a, b))
-        return q if self.equal(self.mul(q, b), a) else None
-
     def index(self, e: Expr) -> IterSum:
         """``e`` as a sum, its splits ordered by significance and checked to be without gaps from scale 1 up."""
         form = linear(e)
@@ -180,7 +174,7 @@ class _Parser:
         raise _NotAffine(lambda: f"`{e!r}` is not a sum of quotients and remainders of loop variables")
 
     def quotient(self, e: Expr, whole: Split, factor: Expr) -> Expr:
-        rest = self.div(whole.extent, factor)
+        rest = exact_quotient(whole.extent, factor)
         if rest is None:
             raise _NotAffine(lambda: f"`{e!r}`: the extent {_text(whole.extent)} is no multiple of {_text(factor)}")
         return rest
@@ -559,7 +553,7 @@ def _divide_one(
     moved = linear(base)
     inner_form = low.minus(moved)
     outer_form = high.add(moved)
-    quotient = parser.div(outer_form.build(e.dtype), extent)
+    quotient = exact_quotient(outer_form.build(e.dtype), extent)
     if quotient is None:
         raise _NotAffine(lambda: f"`{e!r}`: the outer part is no multiple of the inner extent {_text(extent)}")
     outer = ctx.simplify(quotient)

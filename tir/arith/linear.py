@@ -308,6 +308,16 @@ def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: boo
     return out
 
 
+def uncast(e: Expr) -> Expr:
+    """``e`` without a cast between types of indices, as atoms of a :func:`linear` form of either type.
+
+    >>> i = Var("i", "int32")
+    >>> linear(Cast("int64", i + 1) * 2, uncast).build(i.dtype)
+    i * 2 + 2
+    """
+    return e.value if isinstance(e, Cast) and is_index(e.dtype) and is_index(e.value.dtype) else e
+
+
 def _collect(e: Expr, scale: int, visit: Callable[[Expr], Expr] | None, distribute: bool, out: Linear) -> None:
     kind = type(e)
     if kind is IntImm:

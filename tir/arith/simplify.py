@@ -184,6 +184,8 @@ class Simplifier:
             # (n*q + r) // n = q + r // n
             whole = self._divide(e, rest.build(e.dtype), b)
             return self._built(quotient.add(linear(whole)), e)
+        if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
+            return a
         lo, hi = bound_of(self.ctx, FloorDiv(a, b))
         if lo is not None and lo == hi and self._nonzero(b):
             return IntImm(lo, e.dtype)

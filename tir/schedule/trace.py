@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
+from ..visit import free_vars
 from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import QUERIES, lookup
@@ -323,9 +324,13 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
         return {str(k): _to_json(v, numbers, step) for k, v in value.items()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, IndexMap):
-        return {"$index_map": value.as_python(), "dtype": str(value.initial_indices[0].dtype)}
     what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
+    if isinstance(value, IndexMap):
+        own = set(value.initial_indices)
+        outer = [v for e in value.final_indices for v in free_vars(e) if v not in own]
+        if not outer:
+            return {"$index_map": value.as_python(), "dtype": str(value.initial_indices[0].dtype)}
+        what = f"an index map by `{outer[0].name}`, a variable of the program,"
     raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
 
 

@@ -247,6 +247,33 @@ def main(a: T.handle, o: T.handle, s: T.handle, n: T.{wide}, m: T.{wide}):
 """
 
 
+def flat_rows(c: Choice) -> str:
+    """Rows of symbolic sizes, which may be zero, that flat loops read or make."""
+    rows, flat = "m, n", "m * n"
+    made, used = c.pick(((rows, flat), (flat, rows), (flat, flat)))
+    index = {(rows, flat): "vi // n, vi % n", (flat, rows): "vi * n + vj", (flat, flat): "vi"}[made, used]
+
+    def nest(name: str, sizes: str, statement: str) -> str:
+        loops = ("i, j", "T.grid(m, n)", "vi, vj") if sizes == rows else ("i", "range(m * n)", "vi")
+        kinds = 'T.axis.remap("SS", [i, j])' if sizes == rows else "T.axis.spatial(m * n, i)"
+        return f"""
+    for {loops[0]} in {loops[1]}:
+        with T.block("{name}"):
+            {loops[2]} = {kinds}
+            {statement}"""
+
+    place = {rows: "vi, vj", flat: "vi"}
+    return f"""
+@T.prim_func
+def main(a: T.handle, o: T.handle, m: T.int32, n: T.int32):
+    A = T.match_buffer(a, ({made},), "float32")
+    O = T.match_buffer(o, ({used},), "float32")
+    B = T.alloc_buffer(({made},), "float32"){nest("B", made, f"B[{place[made]}] = A[{place[made]}] * T.float32(2)")}{
+        nest("O", used, f"O[{place[used]}] = B[{index}] + T.float32(1)")
+    }
+"""
+
+
 def recurrence(c: Choice) -> str:
     n, m = c.pick((2, 3, 5)), c.pick((2, 3, 5))
     return f"""
@@ -281,7 +308,7 @@ def functions(c: Choice) -> IRModule:
 FAMILIES: dict[str, Callable[[Choice], str | PrimFunc | IRModule]] = {
     f.__name__: f
     for f in (
-        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, recurrence, *CORNERS,
+        matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, flat_rows, recurrence, *CORNERS,
         *REDUCTIONS, steered, *AWKWARD, tensors, functions,
     )
 }  # fmt: skip

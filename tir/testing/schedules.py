@@ -187,7 +187,8 @@ def _index_map(s: _Scene, ndim: int) -> IndexMap:
     if not ndim:
         raise ScheduleError("there are no axes")
     kind = s.choice.number(0, 3)
-    factor = s.choice.number(2, 4)
+    sizes = [p for p in s.sch.func.params if p.dtype.is_int]
+    factor: Any = s.choice.pick((2, 3, 4, *sizes))
 
     def change(*at: Any) -> list[Any]:
         if kind == 0:

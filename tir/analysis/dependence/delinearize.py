@@ -1,4 +1,4 @@
-"""Delinearization of a fused loop over symbolic sizes: ``f // m`` and ``f % m``, which exact sets cannot represent.
+"""Delinearization of products of symbolic sizes: ``f // m``, ``f % m`` and ``i * m + j``, which exact sets cannot represent.
 
 The digits of a number determine it, and are ordered lexicographically as it is. With these constraints on pairs of
 iterations, the digits become coordinates, and the product of sizes that bounds the loop becomes a parameter.
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from ...arith import Analyzer
-from ...arith.linear import key
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, is_const
+from ...arith import Analyzer, simplify_stmt
+from ...arith.divide import exact_quotient
+from ...arith.linear import is_index, key, linear
+from ...buffer import Buffer, BufferRegion, IterVar, Range
+from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, floordiv, floormod, is_const
 from ...function import PrimFunc
 from ...poly import Formula, Names, NotAffine, Relation
-from ...stmt import For
-from ...visit import free_vars, rewrite, uses_var, walk
+from ...stmt import BlockRealize, BufferStore, For, LetStmt
+from ...visit import free_vars, nodes_of, rewrite, substitute, uses_var, walk
+from ..structure import has_load, uses_pointer
 
 Digit = tuple[Expr, Expr | None, list[Any]]  # by, radix and uses of ``value // by % radix``; no radix: unbounded
 
@@ -124,54 +128,186 @@ def _bounded(item: Any) -> Any:
     return None
 
 
-def split_fused_loops(func: PrimFunc, known: dict[Any, Var]) -> PrimFunc | None:
-    """``func`` with every fused loop of which only the digits are used as one loop for each digit: the same iterations in
-    the same order. None where there is no such loop. ``known``: variables of digits, the same in several programs.
+def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:
+    """``programs`` with whatever is as long as a product of sizes as its digits: a loop as one loop for each, an iterator as
+    several, an axis of a buffer as several axes. The same instances in the same order access the same elements, under
+    names that exact sets can represent. None where nothing is to be split.
+
+    The sizes are those that the programs divide by, or multiply iterators by; they are assumed not to be negative.
 
     >>> from tir.script import parse
     >>> f = parse('''
     ... @T.prim_func
-    ... def f(a: T.handle, n: T.int32):
-    ...     A = T.match_buffer(a, (4, n), "float32")
-    ...     for i in range(4 * n):
-    ...         A[i // n, i % n] = 1.0
+    ... def f(a: T.handle, m: T.int32, n: T.int32):
+    ...     A = T.match_buffer(a, (m * n,), "float32")
+    ...     for i, j in T.grid(m, n):
+    ...         A[i * n + j] = 1.0
+    ...     for i in range(m * n):
+    ...         A[i] = A[i] + 1.0
     ... ''')
-    >>> outer = split_fused_loops(f, {}).body
-    >>> outer.loop_var.name, outer.extent, outer.body.loop_var.name, outer.body.extent
-    ('i_1', 4, 'i_0', n)
+    >>> (split,) = split_sizes(f)
+    >>> split.body.stmts[1]
+    for i_1, i_0 in T.grid(m, n):
+        A[i_1, i_0] = A[i_1, i_0] + T.float32(1)
     """
-    body = rewrite(func.body, lambda item: _split(item, known) if isinstance(item, For) else None)
-    return None if body is func.body else func.with_body(body)
+    split = _SplitSizes(programs)
+    made = tuple(split.program(f) for f in programs)
+    return None if all(new is old for new, old in zip(made, programs)) else made
 
 
-def _split(loop: For, known: dict[Any, Var]) -> For | None:
-    """``loop`` as one loop for each digit of its variable; None where something else of that is used."""
-    digits = next((found for value, found in _digits(loop.body) if value is loop.loop_var), [])
-    order = _in_order(digits) if digits and is_const(loop.min, 0) else None
-    if order is None:
-        return None
-    swaps: dict[int, Var] = {}
-    loops: list[tuple[Var, Expr]] = []
-    for place, (by, radix, items) in enumerate(order):
-        name = f"{loop.loop_var.name}_{place}"
-        var = known.setdefault((loop.loop_var, key(by)), Var(name, loop.loop_var.dtype))
-        loops.append((var, _highest(loop, by, known) if radix is None else radix))
-        swaps.update((id(item), var) for item in items)
-    body: Any = rewrite(loop.body, lambda n: swaps.get(id(n)))
-    if uses_var(body, loop.loop_var):
-        return None
-    for var, extent in loops:
-        body = loop.replace(loop_var=var, extent=extent, body=body)
-    return body
+class _SplitSizes:
+    def __init__(self, programs: Sequence[PrimFunc]):
+        found = {key(e): e for f in programs for e in _strides(f.body)}
+        self.strides = sorted(found.values(), key=_degree)
+        self.known: dict[Any, tuple[Expr, ...]] = {}
+        self.digits: dict[Var, tuple[Var, ...]] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+        self.axes: dict[Buffer, list[tuple[Expr, ...]]] = {}  # of a buffer that is split: the radices of each old axis
+
+    def program(self, func: PrimFunc) -> PrimFunc:
+        if not self.strides:
+            return func
+        used = {n.buffer for n in nodes_of(func.body) if isinstance(n, (BufferLoad, BufferStore))}
+        for buffer in used - self.buffers.keys():
+            if not buffer.strides and not uses_pointer(func.body, buffer):
+                self.buffers[buffer] = self.buffer(buffer)
+        body = rewrite(func.body, self.visit)
+        return func if body is func.body else func.with_body(simplify_stmt(body))
+
+    def radices(self, extent: Expr) -> tuple[Expr, ...]:
+        """``extent`` as a product, the highest digit first: each stride that divides it is that of a digit."""
+        if isinstance(extent, IntImm):
+            return (extent,)
+        found = self.known.get(key(extent))
+        if found is None:
+            radices, least, rest = list[Expr](), const(1, extent.dtype), extent
+            for stride in self.strides:
+                radix, above = exact_quotient(stride, least), exact_quotient(extent, stride)
+                if radix is not None and above is not None and not (is_const(radix, 1) or is_const(above, 1)):
+                    radices.insert(0, radix)
+                    least, rest = stride, above
+            found = self.known[key(extent)] = (rest, *radices)
+        return found
+
+    def variables(self, var: Var, radices: Sequence[Expr]) -> tuple[Var, ...]:
+        if var not in self.digits:
+            places = reversed(range(len(radices)))
+            self.digits[var] = tuple(Var(f"{var.name}_{place}", var.dtype) for place in places)
+        return self.digits[var]
+
+    def buffer(self, old: Buffer) -> Buffer:
+        axes = [self.radices(size) for size in old.shape]
+        if all(len(radices) == 1 for radices in axes):
+            return old
+        new = old.replace(shape=tuple(r for radices in axes for r in radices), axis_separators=())
+        self.axes[new] = axes
+        return new
+
+    def visit(self, item: Any) -> Any:
+        if isinstance(item, Buffer):
+            return self.buffers.get(item)
+        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.axes:
+            axes = zip(item.indices, self.axes[item.buffer])
+            return item.replace(indices=tuple(d for index, radices in axes for d in _digits_of(index, radices)))
+        if isinstance(item, BufferRegion) and item.buffer in self.axes:
+            return BufferRegion(item.buffer, tuple(self.ranges(item)))
+        if isinstance(item, For) and is_const(item.min, 0):
+            return self.loop(item)
+        return self.realize(item) if isinstance(item, BlockRealize) else None
+
+    def ranges(self, item: BufferRegion) -> Iterator[Range]:
+        """The box of the digits of one element; of several elements everything."""
+        for (low, extent), radices in zip(((r.min, r.extent) for r in item.region), self.axes[item.buffer]):
+            if len(radices) == 1:
+                yield Range(low, extent)
+            elif is_const(extent, 1):
+                yield from (Range(digit, extent) for digit in _digits_of(low, radices))
+            else:
+                yield from (Range(const(0, radix.dtype), radix) for radix in radices)
+
+    def loop(self, loop: For) -> For | None:
+        radices = self.radices(loop.extent)
+        if len(radices) == 1:
+            return None
+        variables = self.variables(loop.loop_var, radices)
+        body: Any = substitute(loop.body, {loop.loop_var: _value_of(variables, radices)})
+        for var, extent in reversed(list(zip(variables, radices))):
+            body = loop.replace(loop_var=var, extent=extent, body=body)
+        return body
+
+    def realize(self, item: BlockRealize) -> BlockRealize | None:
+        iterators, values = list[IterVar](), list[Expr]()
+        sums: dict[Var, Expr] = {}
+        for iterator, value in zip(item.block.iter_vars, item.iter_values):
+            dom = iterator.dom
+            radices = self.radices(dom.extent) if dom is not None and is_const(dom.min, 0) else (const(1),)
+            if len(radices) == 1:
+                iterators.append(iterator)
+                values.append(value)
+                continue
+            variables = self.variables(iterator.var, radices)
+            domains = (Range(const(0, radix.dtype), radix) for radix in radices)
+            iterators += [iterator.replace(var=v, dom=domain) for v, domain in zip(variables, domains)]
+            values += _digits_of(value, radices)
+            sums[iterator.var] = _value_of(variables, radices)
+        if not sums:
+            return None
+        block = substitute(item.block.replace(iter_vars=()), sums).replace(iter_vars=tuple(iterators))
+        return item.replace(iter_values=tuple(values), block=block)
 
 
-def _highest(loop: For, by: Expr, known: dict[Any, Var]) -> Expr:
-    """How many values the highest digit has; an unknown number where the extent is not seen to be a multiple of ``by``."""
-    analyzer = Analyzer()
-    for factor in (loop.extent.a, loop.extent.b) if isinstance(loop.extent, Mul) else ():
-        if analyzer.can_prove_equal(factor * by, loop.extent):
-            return factor
-    return known.setdefault((loop.loop_var, "extent"), Var("unknown", loop.loop_var.dtype))
+def _digits_of(value: Expr, radices: Sequence[Expr]) -> list[Expr]:
+    """The digits of ``value``, highest first; the highest is unbounded."""
+    found: list[Expr] = []
+    for radix in reversed(radices[1:]):
+        found.insert(0, floormod(value, radix))
+        value = floordiv(value, radix)
+    return [value, *found]
+
+
+def _value_of(digits: Sequence[Expr], radices: Sequence[Expr]) -> Expr:
+    value = digits[0]
+    for digit, radix in zip(digits[1:], radices[1:]):
+        value = value * radix + digit
+    return value
+
+
+def _strides(body: Any) -> Iterator[Expr]:
+    """The sizes by which ``body`` divides, or multiplies what runs in it."""
+    inner = {v for n in nodes_of(body) for v in _bound_by(n)}
+    for item in nodes_of(body):
+        digit = _digit(item)
+        if digit is not None:
+            value, by, radix = digit
+            yield from (e for e in (by, by if radix is None else by * radix) if _is_size(e, inner))
+            yield from _factors(value, inner)
+        elif isinstance(item, (BufferLoad, BufferStore, BlockRealize)):
+            for e in item.iter_values if isinstance(item, BlockRealize) else item.indices:
+                yield from _factors(e, inner)
+
+
+def _bound_by(item: Any) -> tuple[Var, ...]:
+    if isinstance(item, For):
+        return (item.loop_var,)
+    return (item.var,) if isinstance(item, (IterVar, LetStmt)) else ()
+
+
+def _factors(e: Expr, inner: set[Var]) -> Iterator[Expr]:
+    """What multiplies an ``inner`` variable in a term of ``e``."""
+    for factors, coefficient in linear(e).items() if is_index(e.dtype) else ():
+        outer = [f for f in factors if not uses_var(f, inner)]
+        if len(outer) < len(factors):
+            size = reduce(Mul, outer, const(coefficient, e.dtype))
+            if _is_size(size, inner):
+                yield size
+
+
+def _is_size(e: Expr, inner: set[Var]) -> bool:
+    return not (linear(e).is_const or uses_var(e, inner) or has_load(e))
+
+
+def _degree(e: Expr) -> int:
+    return max(len(factors) for factors, _ in linear(e).items())
 
 
 def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Relation | None:

@@ -17,7 +17,7 @@ from ...visit import nodes_of, substitute
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..structure import used_memory
-from .delinearize import split_fused_loops
+from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
@@ -64,12 +64,8 @@ class SameMeaning(Question):
 
     @tier(Tier.SPLIT)
     def by_digits(self) -> Verdict:
-        digits: dict[Any, Var] = {}
-        before, after = (split_fused_loops(f, digits) for f in (self.before, self.after))
-        if before is None and after is None:
-            return NOT_SHOWN
-        split = SameMeaning(before or self.before, after or self.after)
-        return PROVED if split.by_pairs().is_proved else NOT_SHOWN
+        split = split_sizes(self.before, self.after)
+        return PROVED if split is not None and SameMeaning(*split).by_pairs().is_proved else NOT_SHOWN
 
 
 def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Verdict:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from ...analysis.accessed_regions import region_in
 from ...analysis.index import BlockRef, LoopRef
 from ...arith import Analyzer
-from ...arith.linear import linear
+from ...arith.linear import linear, uncast
 from ...arith.regions import union
 from ...buffer import Buffer, BufferRegion, Range
+from ...dtype import DType
 from ...expr import Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
 from ...visit import free_vars, uses_var
 
@@ -74,12 +75,17 @@ def solve_domains(
             solved = _solve_axis(axis, want, iters)
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
-    return {var: union([(r,) for r in ranges])[0] for var, ranges in found.items()}
+    return {var: _of_type(union([(r,) for r in ranges])[0], var.dtype) for var, ranges in found.items()}
+
+
+def _of_type(values: Range, dtype: DType) -> Range:
+    low, extent = (e if e.dtype is dtype else linear(e, uncast).build(dtype) for e in (values.min, values.extent))
+    return Range(low, extent)
 
 
 def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
     """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
-    parts = linear(axis.min).in_one(iters)
+    parts = linear(axis.min, uncast).in_one(iters)
     if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
         size = axis.min.b  # e // size is in a box where e is in one size times as large
         return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)

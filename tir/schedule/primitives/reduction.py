@@ -56,8 +56,9 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
     of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-    Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result, or
-    when another block under ``loop`` uses the result or writes what the init reads.
+    Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result,
+    when another block under ``loop`` uses the result or writes what the init reads, or when threads share the reduction
+    and ``loop`` is inside of the first loop that it is over.
     """
     body = block.block
     require(
@@ -98,6 +99,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         legal="decompose before the copy is made, or at a loop inside",
     )
     require_distinct_results(block, unsafe)
+    if not unsafe:
+        _require_before_parts(block, loop)
     other = wrapped_in(block, loop)
     require(
         unsafe or other is None,
@@ -121,6 +124,29 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update, _kept_threads(block, loop))
+
+
+def _require_before_parts(block: BlockRef, loop: LoopRef) -> None:
+    """Refuse an init inside of the loops of a reduction across threads: the partial results of all iterations are
+    combined once, after the outermost of these loops."""
+    reduced = [e for i, e in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    loops = [
+        p for p in block.all_loops() if any(uses_var(e, p.var) for e in reduced) and not is_const(p.node.extent, 1)
+    ]
+    threads = next((p for p in loops if p.node.thread.startswith("threadIdx")), None)
+    around = next((p for p in loops if p is not loop and p in loop.ancestors()), None)
+    require(
+        threads is None or around is None,
+        "block {0} reduces across the threads of loop {1} ({2}), which combine their parts once, after loop {3}: its init, "
+        "before loop {4}, would run between them",
+        block,
+        threads.node if threads else "",
+        threads.node.thread if threads else "",
+        around.node if around else "",
+        loop.node,
+        nodes=[block.node],
+        legal=lambda: f"the loop {around.name}, or one around it" if around else "",
+    )
 
 
 def _kept_threads(block: BlockRef, loop: LoopRef) -> Keeps:

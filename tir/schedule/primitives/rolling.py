@@ -13,7 +13,7 @@ from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer
-from ...arith.linear import linear
+from ...arith.linear import linear, uncast
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
 from ...errors import ScheduleError, require
@@ -155,7 +155,7 @@ def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[R
     found: list[Roll] = []
     reasons: list[str] = []
     for axis, written in enumerate(region.region):
-        index = analyzer.simplify(substitute(written.min, values))
+        index = _without_casts_of_sums(substitute(written.min, values), analyzer)
         why = "several regions are written" if more else "a box is written at once"
         roll = None
         if not more and is_const(written.extent, 1):
@@ -192,7 +192,7 @@ def _roll(
     step = reach = 0
     for loop in reversed(moving):
         here = substitute(window.min, {loop.var: loop.var + 1})
-        stride = analyzer.simplify(here - window.min)
+        stride = _without_casts_of_sums(here - window.min, analyzer)
         if not isinstance(stride, IntImm):
             break
         if not chain:
@@ -216,6 +216,11 @@ def _roll(
     first = analyzer.simplify(floordiv(moved, const(step, moved.dtype)) < 1)
     new = analyzer.simplify(index - window.min) >= const(size - step, index.dtype)
     return Roll(axis, tuple(chain), size, first, new), ""
+
+
+def _without_casts_of_sums(e: Expr, analyzer: Analyzer) -> Expr:
+    """``e`` simplified, in which only the terms of a sum are cast to another type of indices."""
+    return analyzer.simplify(linear(analyzer.simplify(e), uncast).build(e.dtype))
 
 
 def _unevenly(axis: int, index: Expr, window: Range, loop: LoopRef, analyzer: Analyzer) -> Roll | None:

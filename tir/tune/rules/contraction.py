@@ -108,10 +108,12 @@ def _operand(factor: Expr, nest: Nest, lane: Axis) -> Access | None:
     """The load that a factor is, or of one that is computed for all lanes at once, the load whose indices have all its iterators."""
     if isinstance(factor, BufferLoad):
         return Access(factor.buffer, factor.indices)
+    if uses_var(factor, lane.var):
+        return None
     used = [a.var for a in nest.axes if uses_var(factor, a.var)]
     loads = [n for n in walk(factor) if isinstance(n, BufferLoad)]
     found = next((n for n in loads if all(any(uses_var(i, v) for i in n.indices) for v in used)), None)
-    return None if found is None or lane.var in used else Access(found.buffer, found.indices)
+    return None if found is None else Access(found.buffer, found.indices)
 
 
 @rule(targets=("llvm",), order=40)
