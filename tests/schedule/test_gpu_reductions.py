@@ -397,3 +397,11 @@ def test_threads_that_would_store_to_places_of_their_own_are_refused():
         tir.build(func, "cuda-sim")
     with pytest.raises(tir.RunError, match="race"):
         tir.interp.run(func, np.zeros(2, "int32"), np.zeros(4, "int32"))
+
+
+def test_an_epilogue_would_read_the_result_before_threads_combine_it():
+    """The copy of the result, done by the thread of the last iteration, is one of the reduction's statements."""
+    sch = schedule(ROWS.format(m=1, n=3, **SUM))
+    sch.bind("k", "threadIdx.x")
+    copy = sch.cache_write("B", 0, "global")
+    refused(lambda: sch.reverse_compute_inline(copy), "loop `k` cannot be bound to threads")

@@ -309,3 +309,29 @@ def main(A: T.Buffer((4, 8), "int32"), O: T.Buffer((4, 8), "int32")):
     a, got = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((4, 8), "int32")
     tir.build(sch.mod, "llvm")(a, got)
     np.testing.assert_array_equal(got, a * 2)
+
+
+STRIDES_OF_AN_ARGUMENT = """
+@T.prim_func
+def main(a: T.handle, C: T.Buffer((4, 8), "int32"), m: T.int32):
+    s0 = T.int32()
+    s1 = T.int32()
+    t0 = T.int32()
+    A = T.match_buffer(a, (4, m), "int32", strides=[s0, s1])
+    for o in range(4):
+        with T.block("tile"):
+            vo = T.axis.spatial(4, o)
+            T.reads(A[vo, 0:m])
+            T.writes(C[vo, 0:m])
+            V = T.match_buffer(A[vo, 0:m], (1, m), "int32", strides=[{0}, {1}], offset_factor=1)
+            for j in range(m):
+                with T.block("row"):
+                    vj = T.axis.spatial(m, j)
+                    C[vo, vj] = V[0, vj] + m + {0}
+"""
+
+
+@pytest.mark.parametrize("strides", [("s0", "s1"), ("t0", "s1")], ids=["given", "its own"])
+def test_a_copied_view_keeps_the_strides_of_the_argument(strides):
+    before = tir.script.parse(STRIDES_OF_AN_ARGUMENT.format(*strides))
+    tir.testing.check_schedule(before, lambda sch: sch.loop_partition("o", [2, None]), sizes={"m": 8})

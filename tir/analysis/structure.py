@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -171,11 +172,21 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
             for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
                 variables[buffer.data] = buffer.data.replace()
                 buffers[buffer] = buffer.replace(data=variables[buffer.data])
-            for view in (m.buffer for m in item.match_buffers):  # a stride or offset that it defines; one that it only
-                for part in (*view.strides, view.elem_offset):  # checks has the same value
-                    if isinstance(part, Var):
-                        variables.setdefault(part, part.replace())
+            variables.update({v: v.replace() for v in _defined_by_views(stmt, item) if v not in variables})
     return substitute(stmt, variables, {old: substitute(new, variables) for old, new in buffers.items()})
+
+
+def _defined_by_views(stmt: Any, block: Block) -> set[Var]:
+    """The strides and offsets that views of ``block`` define: used in it alone, and by no buffer from outside of ``stmt``."""
+    parts = {p for m in block.match_buffers for p in (*m.buffer.strides, m.buffer.elem_offset) if isinstance(p, Var)}
+    if not parts:
+        return parts
+    inside = {b for item in walk(stmt) if isinstance(item, Block) for b in (m.buffer for m in item.match_buffers)}
+    sources = {m.source.buffer for m in block.match_buffers} - inside
+    given = {v for b in sources for e in (*b.shape, *b.strides, b.elem_offset) if e is not None for v in vars_in(e)}
+    around = Counter(n for n in walk(stmt) if isinstance(n, Var))
+    within = Counter(n for n in walk(block) if isinstance(n, Var))
+    return {v for v in parts if v not in given and around[v] == within[v]}
 
 
 def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegion]:

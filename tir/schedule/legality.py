@@ -12,7 +12,7 @@ from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
 from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
-from ..analysis.reductions import Reduction
+from ..analysis.reductions import threads_can_share
 from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
@@ -117,9 +117,7 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     if not loop.thread.startswith("threadIdx"):
         return frozenset()
     for item in nodes_of(loop):
-        if type(item) is BlockRealize and (
-            item.block.init is not None or isinstance(Reduction.of(item.block), Reduction)
-        ):
+        if type(item) is BlockRealize and threads_can_share(item.block):
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
             if kinds == {"reduce"}:
                 found.update(r.buffer.data for r in item.block.writes)
