@@ -1,7 +1,7 @@
 """Elementary functions of float32 as straight-line code of any number of lanes, and libm for the rest.
 
 exp, exp2, log, log2, log10, tanh, sigmoid, erf (and functions built on them) of float32 are polynomials that LLVM keeps
-in vector registers; errors are at most 3 units in the last place (erfc: 5) over the whole range (``tests/cpu/test_llvm_math.py``
+in vector registers; errors are at most 4 units in the last place (erfc: 5) over the whole range (``tests/cpu/test_llvm_math.py``
 measures them). So are those of :mod:`codegen.llvm.elementary`. The rest, and float64, call the C library lane by lane.
 """
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tir
@@ -328,3 +329,31 @@ def f(A: T.Buffer((10, 70), "float32"), B: T.Buffer((10, 70), "float32")):
     marked, plain = (default_thread_binding(parse(text.replace("KIND", kind))) for kind in ("parallel", "serial"))
     tir.assert_structural_equal(marked, plain)
     assert "T.thread_binding(3" in marked.script()
+
+
+@pytest.mark.parametrize("axis", ["blockIdx.y", "threadIdx.y"])
+@pytest.mark.parametrize("extent, size", [(0, "n"), (1, "n"), (3, "n"), (0, "0"), (3, "3")])
+def test_statements_beside_a_loop_of_threads_run_where_it_is_empty(axis, extent, size):
+    """The grid had no blocks then, and nothing ran."""
+    text = """
+@T.prim_func
+def f(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for x in T.thread_binding(4, thread="threadIdx.x"):
+        for y in T.thread_binding(SIZE, thread="AXIS"):
+            with T.block("B"):
+                vx, vy = T.axis.remap("SS", [x, y])
+                T.where(y == 0)
+                B[vx] = A[vx] + 1
+        with T.block("C"):
+            vx = T.axis.spatial(4, x)
+            C[vx] = A[vx] * 2
+"""
+    func = parse(text.replace("AXIS", axis).replace("SIZE", size))
+    if size == "n" and axis.startswith("threadIdx"):
+        with pytest.raises(tir.BuildError, match="threadIdx.y"):
+            tir.build(func, "cuda-sim")
+        return
+    a, b, c = np.arange(4, dtype="int32"), np.full(4, -1, "int32"), np.full(4, -1, "int32")
+    tir.build(func, "cuda-sim")(extent, a, b, c)
+    assert c.tolist() == [0, 2, 4, 6]
+    assert b.tolist() == ([1, 2, 3, 4] if extent else [-1] * 4)

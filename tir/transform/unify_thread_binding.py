@@ -7,7 +7,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import EQ, TRUE, Var, all_of, const, is_const
+from ..expr import EQ, TRUE, Var, all_of, const, is_const, max_
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
@@ -24,6 +24,7 @@ class _Kernel:
         self.name = name
         self.first: dict[str, For] = {}
         self.vars: dict[str, Var] = {}
+        self.around_all = _outermost_axes(outermost)
         inner: set[Var] = set()
         for n in walk(outermost):
             if is_thread_loop(n):
@@ -56,12 +57,17 @@ class _Kernel:
             s = starting_at_zero(s)
             var = self.vars[s.thread]
             value: Any = var if var.dtype is s.loop_var.dtype else var.astype(s.loop_var.dtype)
-            return self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
+            body = self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
+            return IfThenElse(s.extent > 0, body) if self._is_launched_if_empty(s) else body
         if isinstance(s, BufferStore):
             return self.guarded(s, under)
         if isinstance(s, (Stmt, Block)):
             return s.map_children(lambda c: self.visit(c, under) if isinstance(c, (Stmt, Block)) else c)
         return s
+
+    def _is_launched_if_empty(self, loop: For) -> bool:
+        """Whether the kernel has other statements, which run even if ``loop`` has no iterations."""
+        return loop.thread not in self.around_all and not Analyzer().can_prove(loop.extent > 0)
 
     def guarded(self, s: BufferStore, under: frozenset[str]) -> Stmt:
         scope = s.buffer.scope
@@ -80,8 +86,19 @@ class _Kernel:
         for axis in sorted(self.first, key=axis_order, reverse=True):
             loop, var = self.first[axis], self.vars[axis]
             extent = loop.extent if loop.extent.dtype is var.dtype else loop.extent.astype(var.dtype)
+            if self._is_launched_if_empty(loop):
+                extent = Analyzer().simplify(max_(extent, const(1, extent.dtype)))
             body = For(var, const(0, var.dtype), extent, THREAD_BINDING, body, axis, loop.annotations, span=loop.span)
         return body
+
+
+def _outermost_axes(s: Any) -> frozenset[str]:
+    """The axes of the thread loops around all statements of ``s``."""
+    found: set[str] = set()
+    while is_thread_loop(s):
+        found.add(s.thread)
+        s = s.body
+    return frozenset(found)
 
 
 class _Unifier:
@@ -136,8 +153,8 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
 
     A kernel is everything under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or in
     sequence, become one; a store to shared or global memory outside the loops of an axis is done by the axis' first
-    thread. Memory of kernels that is allocated outside moves in. Raises ``BuildError`` if loops of one axis have
-    different extents, or an extent depends on something inside the kernel.
+    thread, which there is even if the loops have no iterations. Memory of kernels that is allocated outside moves in.
+    Raises ``BuildError`` if loops of one axis have different extents, or an extent depends on something inside the kernel.
 
     >>> import tir
     >>> f = tir.script.parse('''
