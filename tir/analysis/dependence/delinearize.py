@@ -148,7 +148,7 @@ def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:
     >>> (split,) = split_sizes(f)
     >>> split.body.stmts[1]
     for i_1, i_0 in T.grid(m, n):
-        A[i_1, i_0] = A[i_1, i_0] + T.float32(1)
+        A[i_1, i_0] = A[i_1, i_0] + 1.0
     """
     split = _SplitSizes(programs)
     made = tuple(split.program(f) for f in programs)
