@@ -84,6 +84,27 @@ def main(A: T.Buffer((8,), "float32"), idx: T.Buffer((8,), "int32"), C: T.Buffer
     same(sch)
 
 
+def test_reindex_of_a_place_that_a_size_of_zero_has_not() -> None:
+    text = """
+@T.prim_func
+def main(n: T.int32, a: T.handle, C: T.Buffer((8,), "int32")):
+    A = T.match_buffer(a, (n,), "int32")
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = VALUE
+"""
+    sch = schedule(text.replace("VALUE", "T.if_then_else(n > 0, A[vi % n], 0)"))
+    refused(lambda: sch.reindex("C", "A"), "only where a condition holds", "divides by `n`, which may be 0")
+    sch = schedule(text.replace("VALUE", "A[vi % n]"))
+    sch.reindex("C", "A")
+    same(sch, n=3)
+    sch = schedule(text.replace("VALUE", "T.if_then_else(n > 0, A[vi % T.max(n, 1)], 0)"))
+    sch.reindex("C", "A")
+    same(sch, n=0)
+    same(sch, n=3)
+
+
 def test_reindex_many_places() -> None:
     sch = schedule(BLUR)
     refused(lambda: sch.reindex("C", ("read", 0)), "more than one place", "[vi] and [vi + 1]")

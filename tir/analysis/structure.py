@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
@@ -116,11 +116,13 @@ def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
 
 def may_fail(e: Expr, variables: Collection[Var]) -> bool:
     """Whether ``e`` might read out of bounds or divide by zero for some value of ``variables``."""
-    return any(
-        (isinstance(n, BufferLoad) and uses_var(n, variables))
-        or (isinstance(n, (Div, Mod, FloorDiv, FloorMod)) and uses_var(n.b, variables))
-        for n in walk(e)
-    )
+    loads = (n for n in walk(e) if isinstance(n, BufferLoad))
+    return any(uses_var(n, variables) for n in (*loads, *divisors([e])))
+
+
+def divisors(expressions: Iterable[Expr]) -> Iterator[Expr]:
+    """What ``expressions`` divide by."""
+    return (n.b for e in expressions for n in walk(e) if isinstance(n, (Div, Mod, FloorDiv, FloorMod)))
 
 
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:

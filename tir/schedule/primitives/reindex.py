@@ -10,12 +10,12 @@ from ...analysis.dependence.domains import runs_whole_domain, values_taken
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import common_host, entered, met_around, top_statement, uses_pointer
+from ...analysis.structure import common_host, divisors, entered, has_load, met_around, top_statement, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
+from ...expr import NE, BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
@@ -303,16 +303,16 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         for part in (index >= 0, index < extent)
         if not analyzer.can_prove(part)
     ]
-    data = any(isinstance(n, BufferLoad) for e in staged.indices for n in nodes_of(e))
-    require(
-        not (data and parts) or (runs_whole_domain(block) and not _has_condition(block.block)),
-        "block {0} reads buffer {1} only where a condition holds, and the place depends on data: "
-        "the copy would have to read everywhere",
-        block,
-        staged.buffer.name,
-        nodes=[block.node],
-    )
-    return const(1, "bool") if data else analyzer.simplify(all_of(parts))
+    data = any(map(has_load, staged.indices))
+    divisor = next((d for d in divisors(staged.indices) if not analyzer.can_prove(NE(d, const(0, d.dtype)))), None)
+    everywhere = runs_whole_domain(block) and not _has_condition(block.block)
+    rule = "block {0} reads buffer {1} only where a condition holds, and the place {2}: the copy would have to read everywhere"
+    for known, why in (
+        (not (data and parts), "depends on data"),
+        (divisor is None, f"divides by `{divisor!r}`, which may be 0"),
+    ):
+        require(known or everywhere, rule, block, staged.buffer.name, why, nodes=[block.node])
+    return const(1, "bool") if data or divisor is not None else analyzer.simplify(all_of(parts))
 
 
 def _has_condition(block: Block) -> bool:
