@@ -570,3 +570,20 @@ def main(A: T.Buffer((4, 6), "float32"), C: T.Buffer((4, 6), "float32")):
     c = np.zeros((4, 6), "float32")
     tir.build(sch.mod)["main"](a, c)
     np.testing.assert_allclose(c, a * 2 + 1)
+
+
+@pytest.mark.parametrize("factors", [[None, 1], [1, 1], [1, None], [None, 2]])
+def test_split_of_a_loop_that_may_be_empty(factors):
+    """Its extent was taken for what it is where the loop is entered."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+    for i in range(4):
+        for j in range(T.max(T.min(i + 1, 1) - i, 0)):
+            with T.block("B"):
+                vi = T.axis.spatial(1, i + j)
+                B[vi] = A[vi] + 1
+""")
+    original = sch.mod
+    sch.split("j", factors)
+    same(original, sch)

@@ -275,3 +275,26 @@ def main(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
     )
     error = refused(lambda: sch.pad_einsum("B", [4]), "an element of `D` would be read without having been written")
     assert error.witness
+
+
+def test_pad_einsum_of_a_loop_with_private_memory():
+    """The one iteration had the sum for itself; the padded ones share it."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 1), "float32"), C: T.Buffer((8,), "float32")):
+    S = T.alloc_buffer((8,), "float32")
+    for i, k in T.grid(8, 1):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = 0.0
+            S[vi] = S[vi] + A[vi, vk]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = 1.0
+""")
+    sch.privatize("k", buffer="S")
+    sch.pad_einsum("S", [4, 4])
+    assert "private" not in sch.script()
+    same(sch)

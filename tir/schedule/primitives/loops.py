@@ -159,7 +159,7 @@ def plan_split(
     require(exprs, "split needs at least one factor", legal="factors, one of which may be None, as in [None, 4]")
     unknown = [n for n, f in enumerate(exprs) if f is None]
     require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown), legal="one None, and numbers")
-    known = loop.analyzer()
+    known = Analyzer({p.var: p.range for p in loop.all_loops()})  # not that the loop is entered: it may be empty
     inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
     divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
     if unknown:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.private_clause import with_private
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
 from ...analysis.structure import entered, reads_own_writes, uses_pointer
 from ...arith import Analyzer
@@ -161,9 +162,13 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
     inner = inner.replace(iter_vars=iters)
     stmt: Stmt = block.node.replace(block=with_regions(inner))
+    longer = {v for i, v in zip(body.iter_vars, block.node.iter_values) if i.var in sizes}
     by_loop = {v: extents[i.var] for i, v in zip(body.iter_vars, block.node.iter_values)}
     for ref in reversed(loops):
-        stmt = ref.node.replace(extent=by_loop[ref.var], body=stmt)
+        # what one iteration had for itself, more iterations may share
+        shared = ref.var in longer and ref.node.kind in (SERIAL, UNROLLED)
+        loop = with_private(ref.node, ()) if shared else ref.node
+        stmt = loop.replace(extent=by_loop[ref.var], body=stmt)
     stage = Stage(state, scope, scope, tuple(made), {top.node: seq([*before, stmt, *after])})
     if _reads_more(block, groups):
         stage.require_initialized(*(buffer for buffer, _ in groups))
