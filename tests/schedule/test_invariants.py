@@ -161,3 +161,22 @@ def test_what_is_kept_from_step_to_step_is_what_the_program_alone_says(name):
         delta = Delta(None, state.func)
         for each in invariants.INVARIANTS.values():
             assert not list(each.problems(state.func, delta))
+
+
+def test_a_race_beside_one_that_cannot_be_decided_is_refused():
+    """That the loop had a dependence of which nothing could be proved hid the race that the step made."""
+    sch = schedule("""
+@T.prim_func
+def main(M: T.Buffer((4,), "int32"), P: T.Buffer((4,), "int32")):
+    S = T.alloc_buffer((4,), "int32", scope="shared")
+    for z in T.thread_binding(8, thread="threadIdx.z"):
+        for y in T.thread_binding(4, thread="threadIdx.y"):
+            with T.block("S"):
+                v0 = T.axis.spatial(4, y)
+                S[v0] = M[v0]
+        with T.block("P"):
+            vz = T.axis.spatial(4, z)
+            T.where(z < 4)
+            P[vz ^ vz // 2] = S[vz]
+""")
+    refused(lambda: sch.set_scope("S", 0, "global"), "touch the same element", "writes S[0]")

@@ -78,16 +78,16 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
     require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
 
 
-def concurrent_iterations(func: PrimFunc, loop: For) -> Verdict:
-    """Whether ``loop``, if concurrent, carries no dependence. For thread loops only global memory is checked: local
-    buffers are per thread, and shared memory is synchronised by lowering."""
+def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = frozenset()) -> Verdict:
+    """Whether ``loop``, if concurrent, carries no dependence through memory other than ``ignored``. For thread loops only
+    global memory is checked: local buffers are per thread, and shared memory is synchronised by lowering."""
     if loop.kind == THREAD_BINDING:
         own = {b.data for b in nodes_of(loop) if type(b) is Buffer and b.scope != "global"}
-        verdict = check_parallel(func, loop, loop.kind, frozenset(own) | _reduced_across(loop))
+        verdict = check_parallel(func, loop, loop.kind, ignored | own | _reduced_across(loop))
         if isinstance(verdict, (Refuted, Unknown)):
             return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
         return verdict
-    return check_parallel(func, loop, loop.kind) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
+    return check_parallel(func, loop, loop.kind, ignored) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
 
 
 def with_needed_clauses(delta: Delta) -> PrimFunc:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
+from ...expr import Var
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
 from ...visit import contains
@@ -40,9 +41,19 @@ def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterato
             continue
         if _of_an_intrinsic(index, ref):
             continue
-        verdict = concurrent_iterations(after, ref.node)
-        if isinstance(verdict, (Refuted, Unknown)):
-            yield Problem(ref.name, verdict.rule, verdict.witness, verdict.nodes, verdict.legal)
+        for verdict in _dependences(after, ref):
+            memory = verdict.memory and verdict.memory.name
+            yield Problem((ref.name, memory), verdict.rule, verdict.witness, verdict.nodes, verdict.legal)
+
+
+def _dependences(after: PrimFunc, ref: LoopRef) -> Iterator[Refuted | Unknown]:
+    """What keeps the iterations of ``ref`` from running at once, one answer for each memory."""
+    seen = frozenset[Var]()
+    while isinstance(verdict := concurrent_iterations(after, ref.node, seen), (Refuted, Unknown)):
+        yield verdict
+        if verdict.memory is None or verdict.memory.data in seen:
+            return
+        seen |= {verdict.memory.data}
 
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
