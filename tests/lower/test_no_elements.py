@@ -38,6 +38,19 @@ def test_a_kernel_with_memory_of_no_elements_runs(scope, never):
     tir.build(func, target="cuda")  # compiled, if there is a compiler for it, and not run
 
 
+def test_lanes_that_ask_each_other_for_elements_that_are_not_there():
+    func = parse("""
+@T.prim_func
+def main(n: T.int32, B: T.Buffer((32,), "float32")):
+    with T.launch_thread("blockIdx.x", n) as b:
+        with T.launch_thread("threadIdx.x", 32) as tx:
+            W = T.allocate([0], "float32", "warp")
+            W[tx] = 1.0
+            B[tx] = W[31 - tx]
+""")
+    assert "tvm_warp_shuffle" in tir.transform.lower_warp_memory(func).script()
+
+
 def test_memory_that_nothing_uses_goes():
     func = parse("""
 @T.prim_func

@@ -24,12 +24,15 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.reductions import Reduction
 from ..equal import assert_structural_equal
 from ..errors import BuildError, RunError, ScheduleError
 from ..function import IRModule, PrimFunc
 from ..interp import run as interp_run
 from ..progress import track
 from ..schedule import Schedule
+from ..stmt import Block
+from ..visit import walk
 from .classes import CLASSES, classes_of
 from .decisions import SeededChoice
 from .gpu_schedules import random_gpu_schedule, wider
@@ -245,7 +248,7 @@ def call_inputs(
         for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if keeps)):
             inputs = random_inputs(func, seed, sizes)
             if not sizes or _runs(program, name, inputs):
-                yield name, [_distinct(a, seed) for a in inputs] if family in ("argmax", "argmin") else inputs
+                yield name, [_distinct(a, seed) for a in inputs] if _selects(func) else inputs
 
 
 def _runs(program: PrimFunc | IRModule, name: str, inputs: list[Any]) -> bool:
@@ -266,6 +269,12 @@ def _check_history(sch: Any) -> None:
         sch.redo()
         if sch.mod is not final:
             raise AssertionError("undo and redo gave another object")
+
+
+def _selects(func: PrimFunc) -> bool:
+    """Whether some block of ``func`` is an arg-max or the like."""
+    found = (Reduction.of(n) for n in walk(func) if isinstance(n, Block))
+    return any(isinstance(each, Reduction) and each.selects for each in found)
 
 
 def _distinct(array: Any, seed: int) -> Any:

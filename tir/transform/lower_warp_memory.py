@@ -9,7 +9,7 @@ from ..arith import Analyzer
 from ..arith.linear import linear
 from ..buffer import Buffer, Range
 from ..errors import BuildError
-from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const
+from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const, max_
 from ..function import PrimFunc
 from ..op import call, offsets_of
 from ..script.printer import short_text
@@ -116,7 +116,8 @@ class _Lowering:
         size = load.buffer.shape[0]
         self._share(size, pointer)
         if not self.analyzer.can_prove(index < size) or not self.analyzer.can_prove(index >= 0):
-            index = index % size  # a lane whose condition is false asks for anything
+            # a lane whose condition is false asks for anything; where there are no elements, every one does
+            index = index % max_(size, const(1, size.dtype))
         local = self.analyzer.simplify(index // (self.lanes * width) * width + index % width)
         assert self.lane is not None
         if self.deciders.differs(local, {self.lane}):
