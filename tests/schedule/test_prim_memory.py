@@ -281,13 +281,14 @@ def test_a_view_unlike_its_source_is_not_well_formed(change: dict[str, str]) -> 
         ("strides=[s0, 1]", 1, False),
         ("strides=[s0, s1]", 1, True),
         ("offset_factor=8", 0, False),
+        ("strides=[m, 1]", 0, False),
     ],
 )
 def test_storage_align_keeps_what_a_view_declares(layout: str, axis: int, fits: bool) -> None:
     names = "".join(f"    {s} = T.int32()\n" for s in ("s0", "s1") if s in layout)
     func = tir.script.parse(f"""
 @T.prim_func
-def main(A: T.Buffer((4, 8), "int32"), O: T.Buffer((4, 8), "int32")):
+def main(A: T.Buffer((4, 8), "int32"), O: T.Buffer((4, 8), "int32"), m: T.int32):
 {names}    H = T.alloc_buffer((4, 8), "int32")
     for i, j in T.grid(4, 8):
         with T.block("H"):
@@ -307,8 +308,27 @@ def main(A: T.Buffer((4, 8), "int32"), O: T.Buffer((4, 8), "int32")):
         return
     sch.storage_align("H", 0, axis, 4, 3)
     a, got = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((4, 8), "int32")
-    tir.build(sch.mod, "llvm")(a, got)
+    tir.build(sch.mod, "llvm")(a, got, 8)
     np.testing.assert_array_equal(got, a * 2)
+
+
+def test_strides_and_axis_separators_exclude_each_other() -> None:
+    """The strides were ignored."""
+    text = """
+@T.prim_func
+def main(a: T.handle, O: T.Buffer((3, 4), "int32")):
+    s0 = T.int32()
+    A = T.match_buffer(a, (3, 4), "int32", strides=[s0, 1]SEPARATORS)
+    for i, j in T.grid(3, 4):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = A[vi, vj]
+"""
+    sch = tir.Schedule(tir.script.parse(text.replace("SEPARATORS", "")))
+    with pytest.raises(tir.ScheduleError, match="A declares its strides"):
+        sch.set_axis_separator("O", "A", [1])
+    with pytest.raises(tir.BuildError, match="`A` declares strides"):
+        tir.build(tir.script.parse(text.replace("SEPARATORS", ", axis_separators=[1]")), "llvm")
 
 
 STRIDES_OF_AN_ARGUMENT = """

@@ -1602,7 +1602,7 @@ class Schedule(Snapshots):
         """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
 
         ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
-        increase within the rank.
+        increase within the rank, and for a buffer that declares its strides.
 
         Before, and after ``sch.set_axis_separator("H", "H", [1])``::
 

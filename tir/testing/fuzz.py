@@ -279,7 +279,7 @@ def _selects(func: PrimFunc) -> bool:
 
 def _distinct(array: Any, seed: int) -> Any:
     """Floats that are pairwise distinct: which of equal candidates an arg-max selects is unspecified."""
-    if array.dtype.kind != "f":
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
         return array
     return np.random.default_rng(seed).permutation(array.size).reshape(array.shape).astype(array.dtype)
 

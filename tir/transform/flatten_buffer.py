@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..buffer import Buffer
+from ..errors import BuildError
 from ..expr import BufferLoad, Expr, cast, const
 from ..function import PrimFunc
 from ..stmt import Allocate, BufferStore, DeclBuffer
@@ -70,7 +71,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     """``A[i, j]`` becomes ``A[i * stride + j]``: strides, offsets and axis separators are honoured.
 
     Parameter buffers keep their declared shape in the signature and get a flat view at the top of the body. Offsets
-    (``elem_offset``) stay with the buffer.
+    (``elem_offset``) stay with the buffer. Raises ``BuildError`` for an argument with strides and axis separators.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -88,6 +89,12 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
         for i, j in T.grid(4, 8):
             A_1[i * 8 + j] = T.float32(1)
     """
+    for buffer in func.buffer_map.values():
+        if buffer.strides and len(_groups(buffer)) > 1:
+            raise BuildError(
+                f"{func.name}: argument `{buffer.name}` declares strides, which place all of its axes in one physical axis, and "
+                "axis separators, which make it several; declare one of them"
+            )
     flats: dict[Buffer, _Flat] = {}
 
     def flat(buffer: Buffer) -> _Flat:

@@ -13,11 +13,11 @@ from ...analysis.structure import named, parts_without
 from ...buffer import Buffer, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
-from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, cast
+from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...node import frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For
-from ...visit import LEAVES, rewrite
+from ...visit import LEAVES, free_vars, rewrite
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -189,7 +189,7 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
 
     ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
-    increase within the rank.
+    increase within the rank, and for a buffer that declares its strides.
 
     Before, and after ``sch.set_axis_separator("H", "H", [1])``::
 
@@ -222,6 +222,12 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
         found.ndim,
         found.name,
         legal=f"ascending numbers from 0 to {found.ndim}",
+    )
+    require(
+        not found.strides or not axis_separators,
+        "buffer {0} declares its strides, which place all of its axes in one physical axis",
+        found.name,
+        legal="a buffer without strides",
     )
     return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
@@ -292,19 +298,22 @@ def _check_storage_align(
 def _require_layout_is_free(state: State, buffer: Buffer, axis: int) -> None:
     """Raise ``ScheduleError`` if a view declares a stride or an offset that other strides of ``axis`` and outside contradict."""
     moved = {buffer: axis}
+    given = {*state.func.params}.union(
+        *(free_vars(e) for b in state.func.buffer_map.values() for e in (*b.shape, *b.strides))
+    )
     for match in _matches(state):
         source, view = match.source.buffer, match.buffer
         if source not in moved:
             continue
         moved[view] = number = moved[source] - (source.ndim - view.ndim)
-        fixed = any(isinstance(stride, IntImm) for stride in view.strides[: max(number + 1, 0)])
-        starts = isinstance(view.elem_offset, IntImm) and view.elem_offset.value != 0
+        offset = () if view.elem_offset is None or is_const(view.elem_offset, 0) else (view.elem_offset,)
+        fixed = (e for e in (*view.strides[: max(number + 1, 0)], *offset) if not isinstance(e, Var) or e in given)
         require(
-            not fixed and not starts and view.offset_factor <= 1,
+            next(fixed, None) is None and view.offset_factor <= 1,
             "view {0} of buffer {1} declares its layout, which other strides of {1} would contradict",
             view.name,
             source.name,
-            legal="strides and an offset of the view that are variables",
+            legal="strides and an offset of the view that are variables of its own",
         )
 
 
