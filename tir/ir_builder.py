@@ -44,7 +44,11 @@ _KINDS = {
 
 
 class BufferVar:
-    """Memory that a builder reads and writes: ``A[i, j]``, ``A[i] = value``. One index of several dimensions is flat."""
+    """Memory that a builder reads and writes: ``A[i, j]``, ``A[i] = value``.
+
+    One index of several dimensions is flat: it counts elements, not what lies between them, so a buffer with strides takes
+    an index for each dimension. Raises ``TypeError`` for another number of indices.
+    """
 
     def __init__(self, builder: IRBuilder, buffer: Buffer):
         self._builder = builder
@@ -62,6 +66,12 @@ class BufferVar:
         places = tuple(index_expr(i) for i in items)
         shape = self.buffer.shape
         if len(places) == 1 and len(shape) != 1:
+            if self.buffer.strides:
+                wanted = ", ".join(f"i{n}" for n in range(len(shape)))
+                raise TypeError(
+                    f"`{self.buffer.name}` has the strides {self.buffer.strides}: one index of its {len(shape)} dimensions "
+                    f"would not say which element is meant; write {self.buffer.name}[{wanted}], without strides"
+                )
             return _unflattened(places[0], shape)
         if len(places) != len(shape):
             raise TypeError(f"`{self.buffer.name}` has {len(shape)} dimensions, but is indexed with {len(places)}")

@@ -226,3 +226,25 @@ def test_errors_of_packed_functions_reach_the_caller():
     B = te.extern((4, 6), [A], lambda ins, outs: tir.call_packed("test.fail", ins[0], outs[0]), name="B")
     with pytest.raises(KeyError, match="mine"):
         tir.build(te.create_prim_func([A, B]), "llvm")(X.copy(), np.zeros_like(X))
+
+
+def test_threads_of_an_extern_operation_are_lowered_for_a_gpu():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+
+    def doubled(ins, outs):
+        ib = tir.ir_builder.create()
+        bx, tx = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
+        ib.scope_attr(bx, "thread_extent", (n + 31) // 32)
+        ib.scope_attr(tx, "thread_extent", 32)
+        source, target, at = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0]), bx.var * 32 + tx.var
+        with ib.if_scope(ib.likely(at < n)):
+            target[at] = source[at] * 2.0
+        return ib.get()
+
+    B = te.extern(A.shape, [A], doubled, name="B", dtype="float32")
+    s = te.create_schedule(B.op)
+    assert "threadIdx.x" in str(tir.lower(s, [A, B], simple_mode=True))
+    a, b = np.arange(70, dtype="float32"), np.zeros(70, "float32")
+    tir.build(s, [A, B], "cuda-sim")(a, b)
+    np.testing.assert_array_equal(b, 2 * a)

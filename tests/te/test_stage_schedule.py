@@ -576,3 +576,52 @@ def test_loops_of_a_reduction_that_may_be_empty_are_not_fused_with_others():
     result = np.full(4, 7, "float32")
     tir.build(s, [A, C], "interpreter")(np.zeros((4, 0), "float32"), result)
     assert result.tolist() == [0] * 4
+
+
+def test_a_step_of_a_scan_is_factored_behind_time():
+    """The first dimension of partial results in a scan is time, whatever a user leaves out."""
+    T, n = 5, 8
+    W, state = te.placeholder((n, n), name="W"), te.placeholder((T, n), name="state")
+    k = te.reduce_axis((0, n), "k")
+    first = te.compute((1, n), lambda t, i: W[0, i], name="first")
+    step = te.compute((T, n), lambda t, i: te.sum(state[t - 1, k] * W[i, k], axis=k), name="step")
+    powers = te.scan(first, step, state, inputs=[W], name="powers")
+    for where in ({}, {"factor_axis": 1}, {"factor_axis": -1}):
+        s = te.create_schedule(powers.op)
+        _, inner = s[step].split(k, factor=4)
+        partial = s.rfactor(step, inner, **where)
+        assert [int(e) for e in partial.shape] == ([5, 8, 4] if where == {"factor_axis": -1} else [5, 4, 8])
+        assert_same_as_unscheduled(s, [W, powers])
+    s = te.create_schedule(powers.op)
+    with pytest.raises(tvm.ScheduleError, match=r"the first is time in a step of scan `powers`(\n.*)*legal: 1 to 2"):
+        s.rfactor(step, k, factor_axis=0)
+
+
+def test_threads_share_a_reduction_of_several_values_in_shared_memory():
+    """Both values are in shared memory, and a thread combines them at once."""
+    n, m = 3, 20
+    X = te.placeholder((n, m), name="X")
+    k = te.reduce_axis((0, m), "k")
+    both = te.comm_reducer(
+        lambda x, y: (x[0] + y[0], te.max(x[1], y[1])), lambda a, b: (te.const(0, a), te.min_value(b))
+    )
+    total, largest = te.compute((n,), lambda i: both((X[i, k], X[i, k]), axis=k), name="both")
+    Y = te.compute((n, m), lambda i, j: X[i, j] * largest[i] + total[i], name="Y")
+    for in_parts in (False, True):
+        s = te.create_schedule(Y.op)
+        i, j = Y.op.axis
+        block, thread = te.thread_axis("blockIdx.x"), te.thread_axis((0, 8), "threadIdx.x")
+        _, inner = s[Y].split(j, factor=8)
+        s[Y].bind(i, block)
+        s[Y].bind(inner, thread)
+        s[total].compute_at(s[Y], i)
+        _, ki = s[total].split(k, factor=8)
+        if in_parts:
+            partial, _ = s.rfactor(total, ki)
+            ki = s[total].op.reduce_axis[0]
+            s[partial].compute_at(s[total], ki)
+        s[total].bind(ki, thread)
+        allocated = s.to_schedule([X, Y]).mod.script()
+        assert allocated.count('both_v0 = T.alloc_buffer((3,), "float32", scope="shared")') == 1
+        assert allocated.count('both_v1 = T.alloc_buffer((3,), "float32", scope="shared")') == 1
+        assert_same_as_unscheduled(s, [X, Y], "cuda-sim")

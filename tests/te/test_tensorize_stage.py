@@ -65,3 +65,45 @@ def test_elementwise_instruction():
     func = s.to_schedule([X, Y]).mod["main"]
     assert "for lane in T.vectorized(4)" in func.script()
     judge([X, Y], func)
+
+
+def test_one_index_into_a_buffer_with_strides():
+    a = te.placeholder((4, 4), name="a")
+    b = te.compute((4, 4), lambda i, j: a[i, j] + 1.0, name="b")
+    wide = tir.decl_buffer(a.shape, a.dtype, name="A", offset_factor=1, strides=[te.var("s"), 1])
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 4, "i") as i:
+            target[i] = source[i * wide.strides[0]] + 1.0
+        return ib.get()
+
+    with pytest.raises(tir.TirError, match=r"`A` has the strides .*write A\[i0, i1\]"):
+        te.decl_tensor_intrin(b.op, body, binds={a: wide})
+
+
+@pytest.mark.parametrize("result", ["row", "element"])
+def test_reduction_over_the_inner_steps_of_an_element(result):
+    """The instruction has the loops of the reduction alone: its reset has none."""
+    K = 16
+    A, B = te.placeholder((8, K), "int8", name="A"), te.placeholder((8, K), "int8", name="B")
+    k = te.reduce_axis((0, K), "k")
+    product = lambda i, j: te.sum(A[i, k].astype("int32") * B[j, k].astype("int32"), axis=k)  # noqa: E731
+    C = te.compute((8, 8) if result == "row" else (1, 1), product, name="C")
+    a, b = te.placeholder((4,), "int8", name="a"), te.placeholder((4,), "int8", name="b")
+    r = te.reduce_axis((0, 4), "r")
+    c = te.compute((1,), lambda _: te.sum(a[r].astype("int32") * b[r].astype("int32"), axis=r), name="c")
+
+    def dot(ins, outs):
+        x, y, z = ins[0], ins[1], outs[0]
+        products = [x.vload(n).astype("int32") * y.vload(n).astype("int32") for n in range(4)]
+        return None, z.vstore(0, 0), z.vstore(0, sum(products, z.vload(0)))
+
+    s = te.create_schedule(C.op)
+    ko, ki = s[C].split(k, factor=4)
+    s[C].tensorize(ki, te.decl_tensor_intrin(c.op, dot, name="dot"))
+    assert "tensorize(k_inner, TensorIntrinDecl(dot))" in str(s[C].marks[ki][0].call)
+    func = s.to_schedule([A, B, C]).mod["main"]
+    assert "C_init_o" in func.script()
+    judge([A, B, C], func)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.annotations import DOUBLE_BUFFER
+from ..analysis.index import index_of
 from ..arith import Analyzer
 from ..errors import ScheduleError
 from ..expr import NE, IntImm, Var
@@ -180,7 +181,8 @@ class Plan:
         scope = stage.scope or self._inferred_scope(stage)
         if scope not in ("", "global"):
             for block in self.graph.blocks[stage.op]:
-                yield Step("set_scope", (block, 0, scope), call=stage.scope_call)
+                for output in range(len(index_of(self.graph.func).blocks[block].block.writes)):
+                    yield Step("set_scope", (block, output, scope), call=stage.scope_call)
 
     def _inferred_scope(self, stage: Stage) -> str:
         """Inside threads a tensor is kept in registers, inside a grid of blocks in shared memory."""
@@ -412,7 +414,12 @@ class Plan:
             block = f"{self._block(stage)}_init"
             loops = tuple(Loop(a, block) for a in self._started(stage) if a.iter_type != "reduce")
             yield Step("get_loops", (block,), gives=loops)
-            yield Step("tensorize", (Loop(axis, block), reset), call=mark.call)
+            rank = stage.rank(axis)
+            inside = [loop for loop in loops if stage.rank(loop.axis) >= rank]
+            if not inside:  # one element, and loops of the reduction alone
+                inside = [Loop(axis, block)]
+                yield Step("add_unit_loop", (block,), gives=tuple(inside))
+            yield Step("tensorize", (inside[0], reset), call=mark.call)
 
     # ------------------------------------------------------------ what blocks are told
 

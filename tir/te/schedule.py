@@ -15,7 +15,7 @@ from ..buffer import Range
 from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
 from ..names import unique_name
-from ..visit import substitute, uses_var
+from ..visit import substitute, uses_var, walk
 from .computation import ComputeOp, loads_in
 from .group import Group, operations_between
 from .places import error, user_place
@@ -142,15 +142,16 @@ class Schedule:
         stage.leaf_iter_vars = [a for a in stage.leaf_iter_vars if any(a is b for b in copy.axis)]
         return list(computed.outputs) if isinstance(tensor, (list, tuple)) else computed.output(0)
 
-    def rfactor(self, tensor: Tensor, axis: Any, factor_axis: int = 0) -> Any:
+    def rfactor(self, tensor: Tensor, axis: Any, factor_axis: int | None = None) -> Any:
         """Reduce in two parts: partial results for each value of ``axis``, a loop over a part of the reduction, first.
 
-        Returns the tensor of partial results (a list, for several outputs), whose dimension ``factor_axis`` is ``axis``;
-        ``s[tensor].op.reduce_axis[0]`` is the axis over which they are combined. Raises ``ScheduleError`` for an axis that
-        is no loop of the reduction, or whose extent depends on other axes, and for a reducer of which a sequence of values
+        Returns the tensor of partial results (a list, for several outputs), whose dimension ``factor_axis`` (default: the
+        first; in a scan the one after time) is ``axis``; ``s[tensor].op.reduce_axis[0]`` is the axis over which they are
+        combined. Raises ``ScheduleError`` for an axis that is no loop of the reduction, or whose extent depends on other
+        axes, for ``factor_axis=0`` in a scan, whose steps have time first, and for a reducer of which a sequence of values
         shows that their order matters.
         """
-        call = self._call("rfactor", tensor, axis, factor_axis)
+        call = self._call("rfactor", tensor, axis, *([] if factor_axis is None else [factor_axis]))
         stage = self[tensor]
         op = self._computation(stage, call)
         chosen = stage._free_leaf(axis, call)
@@ -160,9 +161,13 @@ class Schedule:
             raise refusal(
                 call, f"`{axis_name(chosen)}` is no part of a reduction", f"the loops of the reduction are {names}"
             )
-        place = factor_axis + len(op.axis) + 1 if factor_axis < 0 else factor_axis
-        if not 0 <= place <= len(op.axis):
-            raise refusal(call, f"factor_axis is a dimension of the partial results: 0 to {len(op.axis)}")
+        scan = next((s.op for s in self.stages if isinstance(s.op, ScanOp) and op in s.op.steps), None)
+        first = 0 if scan is None else 1
+        wanted = first if factor_axis is None else factor_axis
+        place = wanted + len(op.axis) + 1 if wanted < 0 else wanted
+        if not first <= place <= len(op.axis):
+            why = "" if scan is None else f", of which the first is time in a step of scan `{scan.name}`"
+            raise refusal(call, f"factor_axis is a dimension of the partial results{why}", f"{first} to {len(op.axis)}")
         for a in reduced:
             stage._free_leaf(a, call)
         _require_any_order(stage, op, call)
@@ -234,7 +239,7 @@ class Schedule:
     ) -> Any:
         """What ``tir.lower(s, args)`` gives: the module, lowered for ``target``.
 
-        The default target is a GPU where axes are bound to threads, and this machine's CPU otherwise. With ``simple_mode``
+        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. With ``simple_mode``
         only as far as a person reads it: loops without blocks, and flat memory. ``options`` are those of ``tir.lower``.
         """
         from ..transform.pipeline import lower
@@ -242,18 +247,14 @@ class Schedule:
         if simple_mode:
             options.setdefault("upto", "simplify")
         module = self.to_schedule(args, name).mod
-        return lower(module, target=self._target(target), **options)
+        return lower(module, target=target or _usual_target(module), **options)
 
     def build(self, args: Any, target: Any = None, target_host: Any = None, name: str = "main") -> Any:
         """What ``tir.build(s, args, target, name=…)`` gives: a module with the function ``name``."""
         from codegen.build import build
 
-        func = self.to_schedule(args, name).mod["main"]
-        return build(IRModule.from_expr(func), self._target(target))
-
-    def _target(self, target: Any) -> Any:
-        bound = any(m.kind == "bind" for s in self.stages for marks in s.marks.values() for m in marks)
-        return target or ("cuda" if bound else "llvm")
+        module = self.to_schedule(args, name).mod
+        return build(IRModule.from_expr(module["main"]), target or _usual_target(module))
 
     def arguments(self, args: Any = None) -> list[Any]:
         """``args`` as they are in the graph now: lists flattened, tensors those of the stages."""
@@ -336,6 +337,12 @@ class Schedule:
 
 
 # ---------------------------------------------------------------- loops of a reduction
+
+
+def _usual_target(module: IRModule) -> str:
+    from ..transform.threads import starts_kernel
+
+    return "cuda" if any(starts_kernel(n) for n in walk(module["main"].body)) else "llvm"
 
 
 def _require_scope(call: Call, scope: Any) -> None:

@@ -22,7 +22,7 @@ from .tensor import Tensor
 from .to_primfunc import Lowering, identifier, reset_and_update, statement_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorIntrinDecl:
     """What ``op`` computes as an instruction: ``body`` does all of it; of a reduction, ``reset`` stores the initial
     values, and ``update`` adds to them. Those that the user did not give are None.
@@ -47,6 +47,9 @@ class TensorIntrinDecl:
     body: Stmt | None
     reset: Stmt | None = None
     update: Stmt | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
 
     @functools.cached_property
     def whole_intrin(self) -> TensorIntrin:

@@ -16,7 +16,7 @@ from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import contains, rewrite, uses_var, walk
 from .passes import func_pass
-from .threads import is_launch, is_thread_loop
+from .threads import starts_kernel
 
 THREADS = 256
 
@@ -27,11 +27,6 @@ def _blocks(s: Any) -> list[BlockRealize]:
 
 def _works(s: Any) -> bool:
     return contains(s, BufferStore)
-
-
-def _starts(n: Any) -> bool:
-    """Whether a kernel starts here."""
-    return is_thread_loop(n) or is_launch(n)
 
 
 def _parallel(loop: For) -> bool:
@@ -101,9 +96,9 @@ def _alone(nest: Stmt) -> Stmt:
 
 def _rest_alone(s: Any) -> Any:
     """``s`` with the largest parts without thread loops, outside of them, as work of one thread."""
-    if _starts(s) or not _works(s):
+    if starts_kernel(s) or not _works(s):
         return s
-    if not any(_starts(n) for n in walk(s)):
+    if not any(starts_kernel(n) for n in walk(s)):
         return _alone(s)
     return s.map_children(lambda c: _rest_alone(c) if isinstance(c, Stmt) else c)
 
@@ -143,7 +138,7 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     parts = list(nests)
     for place, nest in enumerate(nests):
         if _works(nest):
-            started = any(_starts(n) for n in walk(nest))
+            started = any(starts_kernel(n) for n in walk(nest))
             made = None if started else _bound(func, nest, threads)
             parts[place] = _rest_alone(nest) if made is None else made
     if all(a is b for a, b in zip(parts, nests)):

@@ -36,6 +36,11 @@ def is_thread_loop(item: Any) -> bool:
     return isinstance(item, For) and bool(item.thread) and not item.thread.startswith("vthread")
 
 
+def starts_kernel(item: Any) -> bool:
+    """Whether ``item`` makes what is inside of it run in threads of a GPU."""
+    return is_thread_loop(item) or is_launch(item)
+
+
 def axis_order(tag: str) -> int:
     return AXES.index(tag)
 

@@ -202,9 +202,8 @@ class _Orders:
         statement, here in the order of the program."""
         combined = self.stores.combined(unit)
         first = next((n for n, t in enumerate(unit.time) if isinstance(t, Var) and t in combined), len(unit.time))
-        rest = [t for t in unit.time[first:] if isinstance(t, Var)]
-        gone = {*rest, *(ref.var for ref in self.stores.threads_of(unit))}
-        return (*(0 if isinstance(t, Var) and t in gone else t for t in unit.time), *rest)
+        threads = {ref.var for ref in self.stores.threads_of(unit)}
+        return (*(0 if isinstance(t, Var) and t in threads else t for t in unit.time[:first]), *unit.time[first:])
 
     def problem(self, buffer: Buffer) -> Problem | None:
         for t in self.sides:
