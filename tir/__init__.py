@@ -61,11 +61,26 @@ _LAZY = {
         for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime", "CallEffectKind")
     },
     "stmt_functor": ("tir.compat", "stmt_functor"),
+    "gpu": ("tir.compat", "cuda"),
+    "context": ("tir.compat", "device"),
     "topi": ("tir", "ops"),
     "autotvm": ("tir.tune", "autotvm"),
     **{
         name: ("tir.te", name)
-        for name in ("placeholder", "compute", "create_schedule", "reduce_axis", "thread_axis", "scan", "extern", "sum")
+        for name in (
+            "var",
+            "size_var",
+            "placeholder",
+            "compute",
+            "create_schedule",
+            "reduce_axis",
+            "thread_axis",
+            "scan",
+            "extern",
+            "hybrid",
+            "decl_tensor_intrin",
+            "sum",
+        )
     },
 }
 _BUILDERS = ("__version__", "cast", "const", "decl_buffer")

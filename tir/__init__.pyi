@@ -70,8 +70,12 @@ from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import CallEffectKind as CallEffectKind
 from tir.compat import stmt_functor as stmt_functor
+from tir.compat import cuda as gpu
+from tir.compat import device as context
 from tir import ops as topi
 from tir.tune import autotvm as autotvm
+from tir.te import var as var
+from tir.te import size_var as size_var
 from tir.te import placeholder as placeholder
 from tir.te import compute as compute
 from tir.te import create_schedule as create_schedule
@@ -79,6 +83,8 @@ from tir.te import reduce_axis as reduce_axis
 from tir.te import thread_axis as thread_axis
 from tir.te import scan as scan
 from tir.te import extern as extern
+from tir.te import hybrid as hybrid
+from tir.te import decl_tensor_intrin as decl_tensor_intrin
 from tir.te import sum as sum
 from tir import ir_builder as ir_builder
 from tir import te as te

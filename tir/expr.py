@@ -290,12 +290,18 @@ def mul(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr:
-    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv.
+    """``a / b`` as in C: of two integers rounded toward zero, as ``truncdiv``.
 
     >>> import tir
-    >>> tir.div(tir.Var("x", "float32"), 2.0)
-    x / 2.0
+    >>> tir.div(tir.Var("x", "float32"), 2.0), tir.div(-7, 2)
+    (x / 2.0, -3)
     """
+    x, y = matched(a, b, "div")
+    return Div(x, y) if x.dtype.is_float else truncdiv(x, y)
+
+
+def _truediv(a: ExprLike, b: ExprLike) -> Expr:
+    """The operator ``/``: of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv."""
     x, y = matched(a, b, "`/`")
     if not x.dtype.is_float:
         raise TypeError(
@@ -533,7 +539,7 @@ def _attach_operators() -> None:
         "add": add,
         "sub": sub,
         "mul": mul,
-        "truediv": div,
+        "truediv": _truediv,
         "floordiv": floordiv,
         "mod": floormod,
         "lshift": partial(bit_op, "shift_left"),

@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.errors import ParseError
+from tir.interp.arguments import evaluate
 from tir.script import parse
 
 PROGRAM = """
@@ -90,3 +91,9 @@ def test_nodes_made_by_hand_take_the_name_of_a_type():
     assert [type(dtype) for dtype in made] == [tir.DType] * len(made)
     with pytest.raises(ValueError, match="unknown data type 'flot32'.*did you mean"):
         tir.FloatImm(0.5, "flot32")
+
+
+@pytest.mark.parametrize("a, b, quotient", [(7, 2, 3), (-7, 2, -3), (7, -2, -3)])
+def test_div_is_division_as_in_c(a, b, quotient):
+    x, y = tir.Var("x"), tir.Var("y")
+    assert evaluate(tir.div(x, y), {x: a, y: b}) == quotient

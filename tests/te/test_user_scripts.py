@@ -172,10 +172,10 @@ def test_a_variable_is_an_argument():
 
 
 def test_names_of_2019_without_te():
-    n = 16
-    A = tvm.placeholder((n, n), name="A")
-    k = tvm.reduce_axis((0, n), "k")
-    B = tvm.compute((n,), lambda i: tvm.sum(A[i, k], axis=k), name="B")
+    n, m = 16, tvm.var("m")
+    A = tvm.placeholder((n, m), name="A")
+    k = tvm.reduce_axis((0, m), "k")
+    B = tvm.compute((n,), lambda i: tvm.sum(A[tvm.div(i, 1), k], axis=k), name="B")
     s = tvm.create_schedule(B.op)
     xo, xi = s[B].split(B.op.axis[0], factor=4)
     s[B].parallel(xo)
@@ -184,7 +184,8 @@ def test_names_of_2019_without_te():
     a = np.arange(n * n, dtype="float32").reshape(n, n)
     _, b = run(s, [A, B], [a, np.zeros(n, "float32")])
     np.testing.assert_array_equal(b, a.sum(1))
-    assert tvm.autotvm.template and tvm.topi.nn.softmax
+    assert tvm.autotvm.template and tvm.topi.nn.softmax and tvm.hybrid.script and tvm.decl_tensor_intrin
+    assert tvm.context("llvm", 0) == tvm.cpu(0) and tvm.gpu(1) == tvm.cuda(1)
 
 
 def test_a_padded_convolution_and_its_activation_with_injective_stages_inlined():

@@ -1221,11 +1221,11 @@ def decl_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..
     for i in range(16):
         flat[i] = T.float32(0)"""
 def div(a: Any, b: Any, *_span: Any) -> Value:
-    """True division of floats. Raises ``TypeError`` for two integers: say floordiv or truncdiv.
+    """``a / b`` as in C: of two integers rounded toward zero, as ``truncdiv``.
 
     >>> import tir
-    >>> tir.div(tir.Var("x", "float32"), 2.0)
-    x / 2.0"""
+    >>> tir.div(tir.Var("x", "float32"), 2.0), tir.div(-7, 2)
+    (x / 2.0, -3)"""
 def dma_copy(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Begin a copy by the DMA engine of a Hexagon. It belongs to programs for other systems: parsed, printed and
     kept, and refused by ``tir.build``.
