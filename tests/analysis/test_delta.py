@@ -179,3 +179,36 @@ def test_threads_of_another_axis_are_another_use():
     before, loop = sch.func, sch.get(sch.get_loops("B")[0])
     moved = sch.func.with_body(rewrite(before.body, lambda n: n.replace(thread="threadIdx.y") if n is loop else None))
     assert {b.name for b in buffers_in(moved.body) if b.data in Delta(before, moved).unchanged_buffers} == {"C", "D"}
+
+
+NESTED = """
+@T.prim_func
+def main(P: T.Buffer((8,), "int32"), A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        with T.block("outer"):
+            v = T.axis.spatial(8, {value})
+            T.where({condition})
+            {view}
+            for j in range(8):
+                with T.block("inner"):
+                    w = T.axis.spatial(8, j)
+                    {use}[v, w] = A[v, w]
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        ({}, ["P"]),
+        ({"value": "P[i]"}, []),
+        ({"condition": "P[i] < 8"}, []),
+        ({"view": "W = T.match_buffer(B[0:8, 0:8], (8, 8))", "use": "W"}, []),
+    ],
+)
+def test_what_a_block_reads_outside_of_its_body_is_not_left_alone(parts, names):
+    text = NESTED.format(**{"value": "i", "condition": "i < 8", "view": "", "use": "B"} | parts)
+    sch = schedule(text)
+    before = sch.func
+    sch.parallel("i", unsafe=True)
+    same = Delta(before, sch.func).unchanged_buffers
+    assert [b.name for b in before.buffer_map.values() if b.data in same] == names

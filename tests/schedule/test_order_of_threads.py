@@ -45,7 +45,7 @@ def answers(func: tir.PrimFunc) -> Iterator[tuple[bool, bool]]:
     for realize, buffer in index.allocations(is_shared):
         units = [u for u in without_swizzles(stores.units) if any(a.buffer.data is buffer.data for a in u.accesses)]
         users = [replace(u, accesses=[a for a in u.accesses if a.buffer.data is buffer.data]) for u in units]
-        around = [ref.var for ref in index.place(realize).loops()]
+        around = {ref.var for ref in index.place(realize).loops()}
         yield _is_filled_first(stores, users), _Orders(stores, users, around).problem(buffer) is None
 
 
@@ -128,3 +128,30 @@ def main(A: T.Buffer((4, 2, 2), "float32"), B: T.Buffer((4, 2, 2), "float32")):
 """
     sch = schedule(program)
     refused(lambda: sch.reorder("j", "i"), "another value than in the program", "P at (b=0, t=0, j=1, i=0)")
+
+
+ROUND = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    {outside}
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for k in range(4):
+            with T.block("tile"):
+                vk = T.axis.spatial(4, k)
+                {inside}
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    with T.block("P"):
+                        vt = T.axis.spatial(8, t)
+                        S[vt] = A[vk, vt]
+                    with T.block("Q"):
+                        vt = T.axis.spatial(8, t)
+                        B[vk, vt] = T.Select(0 < vt, S[(vt + 7) % 8], T.float32(0))
+"""
+ALLOCATION = 'S = T.alloc_buffer((8,), scope="global")'
+
+
+def test_memory_of_each_iteration_has_no_value_of_the_one_before() -> None:
+    # the first thread reads what the last has not written: anything in memory of this iteration, else its value before
+    schedule(ROUND.format(outside="", inside=ALLOCATION)).set_scope("P", 0, "shared")
+    once = schedule(ROUND.format(outside=ALLOCATION, inside=""))
+    refused(lambda: once.set_scope("P", 0, "shared"), "another value than in the program", "P at (b=0, k=1, t=7)")

@@ -61,7 +61,7 @@ def _changed_value(stores: Stores, buffer: Buffer, around: Sequence[LoopRef]) ->
     if not known or _is_filled_first(stores, users) or not _threads_meet(stores, users):
         return None
     try:
-        order = _Orders(stores, users, [ref.var for ref in around])
+        order = _Orders(stores, users, {ref.var for ref in around})
         with bounded():
             return order.problem(buffer)
     except Undecided:
@@ -151,7 +151,9 @@ class _Order:
     """An order of the statements that use a buffer: ``times`` gives their timestamps, ``anew`` has the loops for each of
     whose iterations the buffer is allocated."""
 
-    def __init__(self, writers: Sequence[Touch], times: Callable[[StatementRelations], Relation], anew: Sequence[Var]):
+    def __init__(
+        self, writers: Sequence[Touch], times: Callable[[StatementRelations], Relation], anew: Collection[Var]
+    ):
         self.writers = writers
         self.times = times
         self.anew = anew
@@ -170,9 +172,8 @@ class _Order:
         return same_element(a, b).intersect(earlier).intersect(self._allocated(s, t))
 
     def _allocated(self, s: StatementRelations, t: StatementRelations) -> Relation:
-        """Pairs of instances in the same iteration of the loops around the allocation."""
-        at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-        return everything(s.before, t.before).equating([(at[0][v], at[1][v]) for v in self.anew])
+        """Pairs of instances in the same iteration of the loops around the allocation, the first coordinates of both."""
+        return everything(s.before, t.before).equating([(n, n) for n, v in enumerate(s.unit.coords) if v in self.anew])
 
 
 class _Orders:
@@ -180,7 +181,7 @@ class _Orders:
     when they run each statement at once (``after``), and the two orders. The program has the buffer anew for each
     iteration of the loops ``around``; in a kernel, threads share it."""
 
-    def __init__(self, stores: Stores, users: Sequence[Statement], around: Sequence[Var]):
+    def __init__(self, stores: Stores, users: Sequence[Statement], around: Collection[Var]):
         self.stores = stores
         self.names = Names()
         length = max(len(u.time) + len(u.loops) for u in users)
@@ -188,7 +189,7 @@ class _Orders:
         self.context = Context(stores.func, stores.func.body, self.names)
         self.writers = [(s, a) for s in self.sides for a in s.writes]
         self.program = _Order(self.writers, lambda side: side.before, around)
-        self.kernel = _Order(self.writers, lambda side: side.after, [v for v in around if v not in stores.threads])
+        self.kernel = _Order(self.writers, lambda side: side.after, {*around} - stores.threads.keys())
 
     def _side(self, unit: Statement, length: int) -> StatementRelations:
         side = StatementRelations(unit, self.names)
