@@ -6,7 +6,8 @@ import pytest
 
 from tests.gpu_examples import load
 from tests.prim_checks import schedule
-from tir.expr import TRUE
+from tir.expr import TRUE, IntImm
+from tir.node import frozendict
 from tir.schedule import invariants
 from tir.schedule.invariants.delta import Delta, uses_of
 from tir.stmt import Block, BlockRealize, seq
@@ -189,11 +190,13 @@ def main(P: T.Buffer((8,), "int32"), A: T.Buffer((8, 8), "float32"), B: T.Buffer
             v = T.axis.spatial(8, {value})
             T.where({condition})
             {view}
-            for j in range(8):
+            for j in range({loop}):
                 with T.block("inner"):
                     w = T.axis.spatial(8, j)
                     {use}[v, w] = A[v, w]
+            {more}
 """
+PLAIN = {"value": "i", "condition": "i < 8", "view": "", "loop": "8", "use": "B", "more": ""}
 
 
 @pytest.mark.parametrize(
@@ -203,12 +206,98 @@ def main(P: T.Buffer((8,), "int32"), A: T.Buffer((8, 8), "float32"), B: T.Buffer
         ({"value": "P[i]"}, []),
         ({"condition": "P[i] < 8"}, []),
         ({"view": "W = T.match_buffer(B[0:8, 0:8], (8, 8))", "use": "W"}, []),
+        ({"loop": "P[v]"}, []),
+        ({"loop": "P[v], 8"}, []),
+        ({"more": "B[v, 0] = 0.0"}, []),
     ],
 )
-def test_what_a_block_reads_outside_of_its_body_is_not_left_alone(parts, names):
-    text = NESTED.format(**{"value": "i", "condition": "i < 8", "view": "", "use": "B"} | parts)
-    sch = schedule(text)
+def test_what_a_marked_nest_accesses_outside_of_its_blocks_is_not_left_alone(parts, names):
+    sch = schedule(NESTED.format(**PLAIN | parts))
     before = sch.func
     sch.parallel("i", unsafe=True)
     same = Delta(before, sch.func).unchanged_buffers
     assert [b.name for b in before.buffer_map.values() if b.data in same] == names
+
+
+TILES = """
+@T.prim_func
+def main(P: T.Buffer((8,), "int32"), A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        with T.block("outer"):
+            v = T.axis.spatial(8, i)
+            T.where({condition})
+            L = T.alloc_buffer((8,), "float32")
+            {view}
+            for j in range({loop}):
+                with T.block("in"):
+                    w = T.axis.spatial(8, j)
+                    L[w] = A[v, w]
+                with T.block("out"):
+                    w = T.axis.spatial(8, j)
+                    B[v, w] = L[w]
+            {more}
+"""
+MORE = """with T.block("more"):
+                {}"""
+KNOWN = {"condition": "i < 7", "view": "", "loop": "8", "more": ""}
+READS = KNOWN | {"condition": "P[i] < 7", "loop": "P[v]"}
+VIEWED = KNOWN | {"view": "W = T.match_buffer(B[v, 0:8], (8,))", "more": MORE.format("W[0] = 0.0")}
+TWO = KNOWN | {"more": MORE.format("P[v] = 0")}
+
+
+def _allocated_around(sch):
+    outer, root = sch.get("outer"), sch.get("root")
+    return [(root, {"alloc_buffers": outer.alloc_buffers}), (outer, {"alloc_buffers": ()})]
+
+
+def _allocated_twice(sch):
+    return [(sch.get("root"), {"alloc_buffers": sch.get("outer").alloc_buffers})]
+
+
+def _without_more(sch):
+    outer = sch.get("outer")
+    return [(outer, {"match_buffers": (), "body": outer.body.stmts[0]})]
+
+
+@pytest.mark.parametrize(
+    ("parts", "edits", "names"),
+    [
+        (READS, lambda s: [(s.get("out"), {"annotations": frozendict(note=1)})], "PA"),
+        (KNOWN, lambda s: [(s.get("out"), {"annotations": frozendict(note=1)})], "PA"),
+        (KNOWN, lambda s: [(s.func.body.block.body.body, {"predicate": TRUE})], "P"),
+        (KNOWN, lambda s: [(s.func.body.block.body.body, {"iter_values": (IntImm(1),)})], "P"),
+        (KNOWN, lambda s: [(s.get("j"), {"extent": IntImm(4)})], "P"),
+        (KNOWN, _allocated_around, "PAB"),
+        (READS, _allocated_around, "PAB"),
+        (KNOWN, _allocated_twice, "PAB"),
+        (KNOWN | {"more": "B[v, 0] = 0.0"}, _allocated_around, "PAB"),
+        (VIEWED, _without_more, ""),
+        (TWO, _without_more, "ABL"),
+    ],
+)
+def test_what_an_edit_leaves_alone(parts, edits, names):
+    """In both directions: what a program means is not asked."""
+    sch = schedule(TILES.format(**parts))
+    before, after = sch.func, sch.func
+    for old, fields in edits(sch):
+        after = after.with_body(rewrite(after.body, lambda n: n.replace(**fields) if n is old else None))
+    for delta in (Delta(before, after), Delta(after, before)):
+        same = delta.unchanged_buffers
+        assert [b.name for b in (*before.buffer_map.values(), *sch.get("outer").alloc_buffers) if b.data in same] == [
+            *names
+        ]
+
+
+def test_a_program_that_stays_is_left_alone_whatever_it_has():
+    func = schedule(CHAIN[: CHAIN.index("    B =")] + "    for i, j in T.grid(8, 8):\n        D[i, j] = A[i, j]\n").func
+    same = Delta(func, func.with_body(func.body)).unchanged_buffers
+    assert all(b.data in same for b in buffers_in(func.body))
+
+
+def test_the_same_accesses_after_another_statement_are_not_left_alone():
+    func = schedule(CHAIN).func
+    first, second, last = func.body.block.body.stmts
+    made = first.replace(annotations=frozendict(note=1))
+    before, after = (func.with_body(seq(stmts)) for stmts in ((first, second, last), (second, made, last)))
+    same = Delta(before, after).unchanged_buffers
+    assert [b.name for b in buffers_in(func.body) if b.data in same] == ["C", "D"]

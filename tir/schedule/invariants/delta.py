@@ -159,8 +159,7 @@ class _Changes:
             self._differ([(0, uses_of(old))], [(0, uses_of(new))])
 
     def _same_loop(self, old: For, new: For) -> bool:
-        plain = not has_load(new.min) and not has_load(new.extent)
-        return plain and _loop_key(old) == _loop_key(new) and self.mark(old) == self.mark(new)
+        return _loop_key(old) == _loop_key(new) and self.mark(old) == self.mark(new)
 
     def _differ(self, old: list[tuple[int, Uses | None]], new: list[tuple[int, Uses | None]]) -> None:
         was, now = self._collect(old), self._collect(new)
@@ -193,8 +192,9 @@ def _apart(stmt: SeqStmt, kept: Collection[Any]) -> list[tuple[int, Uses | None]
 
 
 def _same_realize(old: BlockRealize, new: BlockRealize) -> bool:
-    same = _realize_key(old) == _realize_key(new) and _is_plain(old) and _is_plain(new)
-    return same and has_blocks(old.block) and has_blocks(new.block)
+    """Whether two blocks of blocks run alike, and have no views, which give memory a second name."""
+    blocks = old.block, new.block
+    return _realize_key(old) == _realize_key(new) and all(has_blocks(b) and not b.match_buffers for b in blocks)
 
 
 class _AllBut:
