@@ -1,4 +1,5 @@
-"""Memory read by what steers a block (its predicate, bindings, loop bounds, an ``if``, a let above it) is read by it.
+"""Memory read by what steers a block (its predicate, bindings, places of views, loop bounds, an ``if``, a let above it) is
+read by it.
 
 Each place of the read, each primitive: what is accepted computes what the program did.
 """
@@ -57,6 +58,24 @@ PLACES = {
             vi = T.axis.spatial(4, i)
             vx = T.axis.opaque(8, A[{at}] % 8)
             {store_x}
+""",
+    "view": """
+        with T.block("D"):
+            vi = T.axis.spatial(4, i)
+            V = T.match_buffer(E[T.max(T.min(A[{at_vi}], 3), 0)], (), "int32", offset_factor=1)
+            vx: T.int32 = V[()]
+            {store_x}
+""",
+    "view of a block inside": """
+        with T.block("O"):
+            vo = T.axis.spatial(4, i)
+            for k in range(2):
+                with T.block("D"):
+                    vi = T.axis.spatial(4, vo)
+                    vk = T.axis.spatial(2, k)
+                    V = T.match_buffer(E[T.max(T.min(A[{at_vo}], 3), 0)], (), "int32", offset_factor=1)
+                    vx: T.int32 = V[()]
+                    {store_x}
 """,
     "if": """
         if A[{at}] > 0:

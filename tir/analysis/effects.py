@@ -3,7 +3,7 @@
 An effect has indices (or a box) in terms of variables defined outside the statement, the loops of the statement around
 it, and its guards. Lets and iterators of inner blocks are substituted, accesses through a view (``match_buffer``)
 become accesses of its source, and the operator table defines what calls do with their pointers. Effects of control
-count too: loop bounds, conditions, predicates and bindings of inner blocks, values of lets.
+count too: loop bounds, conditions, predicates and bindings of inner blocks, places of views, values of lets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..stmt import (
     While,
 )
 from ..visit import substitute, uses_var
-from .structure import has_load
+from .structure import asked_before_body, has_load, places_of_views
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
@@ -219,10 +219,13 @@ def is_in_one_element(effect: Effect) -> bool:
 
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
-    """What executing a block reads before its body: its predicate and the values of its iterators, in terms of the
-    loops around it."""
-    asked = [e for e in (*realize.iter_values, realize.predicate) if has_load(e)]
-    found = [effects(e, within) for e in asked]
+    """What executing a block reads before its body, in terms of the loops around it."""
+    around = within or Surroundings()
+    views = {m.buffer.data: m for m in realize.block.match_buffers}
+    inside = (
+        replace(around, views={**around.views, **views}) if views else around
+    )  # a view's place may read another view
+    found = [effects(e, inside) for e in asked_before_body(realize) if has_load(e)]
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 
@@ -238,7 +241,7 @@ def outline(block: Block) -> Effects:
     and a pointer that is passed on by what the operator table says, whatever ``block`` declares."""
     walker = _Outliner(Surroundings(views={m.buffer.data: m for m in block.match_buffers}))
     walker.allocated.update(b.data for b in block.alloc_buffers)
-    return walker.of(*(part for part in (block.init, block.body) if part is not None))
+    return walker.of(*places_of_views(block), *(part for part in (block.init, block.body) if part is not None))
 
 
 def as_range(index: Any) -> Range | None:
@@ -400,6 +403,8 @@ class _Walker:
     def _block(self, block: Block) -> None:
         self.block = self.inner = block
         self.allocated.update(b.data for b in block.alloc_buffers)
+        for place in places_of_views(block):
+            self.visit(place)
         for match in block.match_buffers:
             box = [(r.min, r.extent) for r in match.source.region]
             self.viewed.append(self._effect(READ, match.source.buffer, box, match))

@@ -125,20 +125,33 @@ def divisors(expressions: Iterable[Expr]) -> Iterator[Expr]:
     return (n.b for e in expressions for n in walk(e) if isinstance(n, (Div, Mod, FloorDiv, FloorMod)))
 
 
+def asked_before_body(realize: BlockRealize) -> list[Expr]:
+    """What executing a block evaluates before its body, in terms of what is around it: the values of its iterators, its
+    predicate, and the places of its views that read memory."""
+    places = places_of_views(realize.block)
+    values = dict(zip((i.var for i in realize.block.iter_vars), realize.iter_values)) if places else {}
+    return [*realize.iter_values, realize.predicate, *(substitute(e, values) for e in places)]
+
+
+def places_of_views(block: Block) -> list[Expr]:
+    """The starts and extents of the regions that the views of a block name, if they read memory."""
+    return [e for m in block.match_buffers for r in m.source.region for e in (r.min, r.extent) if has_load(e)]
+
+
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
-    """Whether a predicate or a binding of a block, or a bound of ``loops`` around it, reads memory."""
-    asked = (realize.predicate, *realize.iter_values, *(e for f in loops for e in (f.min, f.extent)))
-    return any(map(has_load, asked))
+    """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
+    around it does."""
+    return any(map(has_load, (*asked_before_body(realize), *(e for f in loops for e in (f.min, f.extent)))))
 
 
 def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
-    """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, predicates
-    and bindings."""
+    """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, and what a
+    block asks before its body."""
     found = _STEERING.get(stmt)
     if found is None:
         parts: Sequence[Any] = stmt.children()
         if isinstance(stmt, BlockRealize):
-            parts = (*stmt.iter_values, stmt.predicate)
+            parts = asked_before_body(stmt)
         elif isinstance(stmt, SeqStmt):
             parts = _STEERED.of(stmt, True)
         own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]

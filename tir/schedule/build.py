@@ -182,6 +182,6 @@ def without_unused(block: Block) -> Block:
     for view in reversed(block.match_buffers):
         if view.buffer.data in used:
             views.insert(0, view)
-            used.add(view.source.buffer.data)
+            used |= {n.buffer.data for n in walk(view.source) if isinstance(n, (BufferLoad, BufferRegion))}
     allocated = tuple(b for b in block.alloc_buffers if b.data in used)
     return block.replace(alloc_buffers=allocated, match_buffers=tuple(views))

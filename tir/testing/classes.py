@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..analysis.structure import constant, has_load, vars_in
+from ..analysis.structure import constant, has_load, places_of_views, vars_in
 from ..arith import simplify
 from ..buffer import Buffer
 from ..expr import BufferLoad, Cast, Var, const
@@ -147,6 +147,7 @@ CLASSES: dict[str, Question] = {
     "extent on memory": _bound("extent"),
     "start on memory": _bound("min"),
     "binding on memory": _binding(has_load),
+    "place of a view on memory": _realized(lambda r: bool(places_of_views(r.block))),
     "loop with a start": _any(lambda f: any(constant(loop.min) != 0 for loop in _loops(f))),
     "iterator runs backwards": _binding(lambda e: _slope(e) < 0),
     "iterator in strides": _binding(lambda e: abs(_slope(e)) > 1),

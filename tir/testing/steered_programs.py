@@ -1,12 +1,15 @@
-"""Programs with data-dependent control for the fuzzer: a predicate, a binding, a loop bound, an ``if`` or a let reads
-memory that other blocks write.
+"""Programs with data-dependent control for the fuzzer: a predicate, a binding, the place of a view, a loop bound, an ``if``
+or a let reads memory that other blocks write.
 """
 
 from __future__ import annotations
 
 from .decisions import Choice
 
-PLACES = ("predicate", "guarded", "division", "around", "inside", "extent", "start", "binding", "if", "else", "let")
+PLACES = (
+    *("predicate", "guarded", "division", "around", "inside", "extent", "start", "binding", "view"),
+    *("if", "else", "let"),
+)
 
 
 def steered(c: Choice) -> str:
@@ -62,6 +65,14 @@ def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
         return f"{block}T.where(20 // ({n} - i) > 5 and {read} > 0)\n            {store}\n"
     if place == "binding":
         return f"{block}vx = T.axis.opaque({n}, {read} % {n})\n            {store} + vx\n"
+    if place == "view":
+        return f"""
+        with T.block("{name}"):
+            vo = T.axis.spatial({n}, i)
+            vi = T.axis.spatial({n}, i)
+            V = T.match_buffer(A[{inner} % {n}], (), "int32", offset_factor=1)
+            {store} + V[()]
+"""
     if place == "around":
         return f"""
         with T.block("{name}_tile"):

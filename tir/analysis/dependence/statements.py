@@ -32,7 +32,7 @@ from ..accessed_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..reductions import Reduction
-from ..structure import has_load
+from ..structure import asked_before_body, has_load
 
 Access = Effect
 
@@ -40,7 +40,7 @@ Access = Effect
 @dataclass
 class Statement:
     """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``asked``
-    has the pointers of memory that its predicate and its bindings read, just before each instance runs."""
+    has the pointers of memory that is read just before each instance runs: by predicates, bindings and places of views."""
 
     name: str
     node: Any
@@ -241,17 +241,17 @@ class _Walker:
         block = s.block
         leaf = self.is_leaf(block)
         steered = steering(s, self.around()) if leaf else Effects(())
+        views, outer_block = self.views, self.block
+        self.views = {**views, **{m.buffer.data: m for m in block.match_buffers}}
         if not leaf:
-            time = self.after(time, *s.iter_values, s.predicate)
+            time = self.after(time, *asked_before_body(s))
         outer = len(self.coords), len(self.guards), self.scope
         self.guards.append(self.in_loops(s.predicate))
         values = {iv.var: self.in_loops(value) for iv, value in zip(block.iter_vars, s.iter_values)}
         self.coords.extend(values.items())
         around, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
-        views, outer_block = self.views, self.block
         self.block = block
-        self.views = {**views, **{m.buffer.data: m for m in block.match_buffers}}
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
         if leaf:

@@ -231,8 +231,8 @@ def _require_unchanged(
 
 
 def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """The blocks of ``scope`` whose predicates or bindings read ``buffer``. Refuses if anything else outside of the
-    bodies of blocks reads it, because nothing can be substituted there."""
+    """The blocks of ``scope`` that read ``buffer`` before their bodies. Refuses if anything else outside of the bodies of
+    blocks reads it, because nothing can be substituted there."""
     asking = [place for place, load in steering_loads(scope.block.body) if load.buffer is buffer]
     places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children} if asking else {}
     for place in asking:
@@ -297,10 +297,11 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     block, node = consumer.block, consumer.node
     body = rewrite(block.body, visit)
     init = None if block.init is None else rewrite(block.init, visit)
+    views = tuple(rewrite(m, visit) for m in block.match_buffers)
     return node.replace(
         iter_values=tuple(rewrite(v, visit) for v in node.iter_values),
         predicate=rewrite(node.predicate, visit),
-        block=with_regions(block.replace(body=body, init=init)),
+        block=with_regions(block.replace(body=body, init=init, match_buffers=views)),
     )
 
 
