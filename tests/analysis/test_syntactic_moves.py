@@ -89,6 +89,33 @@ def test_tiles_of_a_matrix_product_need_no_sets():
     same(sch)
 
 
+TILED = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    B = T.alloc_buffer((16, 16), "float32")
+    for i, j in T.grid(16, 16):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w] * 2.0
+    for io, jo in T.grid(4, 4):
+        with T.block("tile"):
+            vo, wo = T.axis.remap("SS", [io, jo])
+            T.reads(B[vo * 4 : vo * 4 + 4, wo * 4 : wo * 4 + 4])
+            T.writes(C[vo * 4 : vo * 4 + 4, wo * 4 : wo * 4 + 4])
+            for i, j in T.grid(4, 4):
+                with T.block("C"):
+                    v, w = T.axis.remap("SS", [i, j])
+                    C[vo * 4 + v, wo * 4 + w] = B[vo * 4 + v, wo * 4 + w] + 1.0
+"""
+
+
+def test_what_a_tile_reads_in_its_loops_needs_no_sets():
+    sch = schedule(TILED)
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        sch.compute_at("B", "io")
+    same(sch)
+
+
 PART = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):

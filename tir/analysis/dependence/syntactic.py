@@ -214,16 +214,24 @@ def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, ther
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
     """Whether the block's regions contain every element of ``buffer`` that it loads."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    loads = [e.indices or () for e in _reads(block) if e.buffer is buffer]
+    loads = [e for e in _reads(block) if e.buffer is buffer]
     exact = [[axis.min for axis in r] for r in regions]
-    unsure = [indices for indices in loads if not any(same_index(indices, e) for e in exact)]
+    unsure = [e for e in loads if not any(same_index(e.indices or (), starts) for starts in exact)]
     if not unsure:
         return True
     analyzer = Analyzer()
     for iterator in block.block.iter_vars:
         assert iterator.dom is not None
         analyzer.bind(iterator.var, iterator.dom)
-    return all(any(_holds(r, indices, analyzer) for r in regions) for indices in unsure)
+    return all(_is_within(e, regions, block.block, analyzer) for e in unsure)
+
+
+def _is_within(load: Effect, regions: Sequence[Sequence[Range]], block: Block, analyzer: Analyzer) -> bool:
+    """Whether one of ``regions`` contains what ``load`` reads in all iterations of the loops around it inside of ``block``."""
+    with analyzer.scope():
+        for var, low, extent in load.loops:
+            analyzer.bind(var, Range(low, extent), block)
+        return any(_holds(r, load.indices or (), analyzer) for r in regions)
 
 
 def _holds(region: Sequence[Range], indices: Sequence[Any], analyzer: Analyzer) -> bool:
