@@ -7,8 +7,8 @@ rows. Variables get names, distinguished by identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any
 
 from ..arith import Analyzer
@@ -78,6 +78,24 @@ class Names:
         return made
 
 
+def _all_or_nothing(add: Callable[..., None]) -> Callable[..., None]:
+    """Makes a method of a formula leave it as it was where it raises ``NotAffine``."""
+
+    @wraps(add)
+    def whole(self: Formula, *args: Any) -> None:
+        counts = len(self.parts), len(self.helpers), len(self.used), len(self.values)
+        try:
+            add(self, *args)
+        except NotAffine:
+            del self.parts[counts[0] :], self.helpers[counts[1] :]
+            for made, count in ((self.used, counts[2]), (self.values, counts[3])):
+                for name in list(made)[count:]:
+                    del made[name]
+            raise
+
+    return whole
+
+
 class Formula:
     """A conjunction under construction: constraints, helper variables, and the variables that it uses.
 
@@ -101,10 +119,10 @@ class Formula:
             return False
         return True
 
+    @_all_or_nothing
     def require(self, condition: Expr) -> None:
         """Add a condition."""
-        with self._all_or_nothing():
-            self._add(self.condition(condition))
+        self._add(self.condition(condition))
 
     def within(self, var: Var, low: Expr, extent: Expr) -> None:
         if isinstance(low, IntImm) and isinstance(extent, IntImm):
@@ -115,25 +133,25 @@ class Formula:
         """Assume that ``var`` is between two numbers: bitwise operations can only be linearised with bounds."""
         self.known[var] = (least, most)
 
+    @_all_or_nothing
     def between(self, name: str, low: Expr, extent: Expr) -> None:
         """``name`` is one of the ``extent`` integers from ``low`` on."""
         while isinstance(extent, Max) and is_const(extent.b, 0):
             extent = extent.a  # that no integer is in a range of less than none goes without saying
-        with self._all_or_nothing():
-            first, counts = self.sum(low), [self.sum(count) for count in _parts_of(extent, Min)]
-            self.parts.append(Row(*plus(({name: 1}, 0), first, -1)))
-            self.parts += [Row(*plus(plus(first, count), ({name: 1}, 1), -1)) for count in counts]
+        first, counts = self.sum(low), [self.sum(count) for count in _parts_of(extent, Min)]
+        self.parts.append(Row(*plus(({name: 1}, 0), first, -1)))
+        self.parts += [Row(*plus(plus(first, count), ({name: 1}, 1), -1)) for count in counts]
 
+    @_all_or_nothing
     def equal(self, name: str, value: Expr) -> None:
-        with self._all_or_nothing():
-            self.parts.append(_equal(name, self.sum(value)))
+        self.parts.append(_equal(name, self.sum(value)))
 
+    @_all_or_nothing
     def lane_of(self, name: str, base: Expr, step: int, lanes: int) -> None:
         """``name`` is ``base`` + ``step`` times one of the numbers below ``lanes``."""
-        with self._all_or_nothing():
-            lane = self.helper()
-            self.parts += [Row({lane: 1}, 0), Row({lane: -1}, lanes - 1)]
-            self.parts.append(_equal(name, plus(self.sum(base), ({lane: 1}, 0), step)))
+        lane = self.helper()
+        self.parts += [Row({lane: 1}, 0), Row({lane: -1}, lanes - 1)]
+        self.parts.append(_equal(name, plus(self.sum(base), ({lane: 1}, 0), step)))
 
     def named(self, value: Expr) -> str:
         """A name of the value."""
@@ -151,18 +169,6 @@ class Formula:
         name = self.names.fresh()
         self.helpers.append(name)
         return name
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        counts = len(self.parts), len(self.helpers), len(self.used), len(self.values)
-        try:
-            yield
-        except NotAffine:
-            del self.parts[counts[0] :], self.helpers[counts[1] :]
-            for made, count in ((self.used, counts[2]), (self.values, counts[3])):
-                for name in list(made)[count:]:
-                    del made[name]
-            raise
 
     # ------------------------------------------------------------ values
 

@@ -6,7 +6,6 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ...arith.itermap import IterMap, detect_iter_map
@@ -15,7 +14,7 @@ from ...buffer import Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import MemoAmong
 from ...visit import nodes_of, substitute
-from .statements import Access, Loop, Statement
+from .statements import Access, Loop, Statement, deciding
 
 
 class Strided(NamedTuple):
@@ -155,6 +154,11 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
     return var in told and (a is b or _same_indices(s, a, t, b, told))
 
 
+def tells_apart(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
+    """Whether different iterations of the loop of ``var`` never have one element by ``a`` and by ``b``."""
+    return indices_differ(s, a, t, b, var) or index_tells_iteration(s, a, t, b, var)
+
+
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
@@ -168,13 +172,6 @@ def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
         return found or frozenset()
 
     return _TOLD_APART.found(access.buffer, deciding(s.unit, access), find)
-
-
-def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
-    """The objects that decide which elements an access touches in the iterations of its loops, in whichever order."""
-    loops = sorted((*unit.loops, *access.loops), key=lambda loop: id(loop[0]))
-    kinds = map(type, access.indices or ())
-    return (*kinds, None, *access.index_parts(), None, *chain(*loops), None, *chain(*unit.inner))
 
 
 _TOLD_APART: MemoAmong[frozenset[Var]] = MemoAmong()

@@ -19,11 +19,12 @@ from ...expr import (
     const,
 )
 from ...function import PrimFunc
+from ...node import MemoAmong
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
 from ...visit import nodes_of
 from ..contents import path_to
-from .statements import Access, Loop, Statement
+from .statements import Access, Loop, Statement, deciding
 
 
 def add_loops(formula: Formula, loops: Sequence[Loop]) -> None:
@@ -172,8 +173,15 @@ def _know_coords(formula: Formula, unit: Statement) -> None:
 
 
 def is_exact(unit: Statement, access: Access) -> bool:
-    """Whether the elements of ``access`` are exact: no index, bound or guard is data-dependent."""
-    return access.indices is not None and why_inexact(unit, access) is None
+    """Whether the elements of ``access`` are exact: no index, bound or guard is data-dependent. Found once for each access
+    in the same loops: steps keep most of them."""
+    if access.indices is None:
+        return False
+    told = (*deciding(unit, access), None, *unit.coords, *unit.values, None, *unit.guards, None, *access.guards)
+    return _EXACT.found(access.node, told, lambda: why_inexact(unit, access) is None)
+
+
+_EXACT: MemoAmong[bool] = MemoAmong()
 
 
 def why_inexact(unit: Statement, access: Access) -> NotAffine | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from ...buffer import Buffer, MatchBufferRegion
@@ -86,6 +87,13 @@ class Statement:
 
     def writes(self) -> list[Access]:
         return [a for a in self.accesses if a.write]
+
+
+def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
+    """The objects that decide which elements an access touches in the iterations of its loops, in whichever order."""
+    loops = sorted((*unit.loops, *access.loops), key=lambda loop: id(loop[0]))
+    kinds = map(type, access.indices or ())
+    return (*kinds, None, *access.index_parts(), None, *chain(*loops), None, *chain(*unit.inner))
 
 
 def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:

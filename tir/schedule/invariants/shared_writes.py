@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import compress, count
 
-from ...analysis.dependence.affine import AffineForms, index_tells_iteration, indices_differ
+from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
@@ -78,12 +79,15 @@ def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem 
 
 
 def _tells(stores: Stores, unit: Statement, access: Access, other: Access, thread: Var) -> bool:
-    """Whether different threads of a loop have different elements, shown without exact sets."""
+    """Whether different threads of a loop have different elements at once, shown without exact sets: then the loops around
+    all threads by which the elements differ are in the same iteration."""
     if not access.uses(moving(unit, thread)):
         return False
-    forms = AffineForms(unit, stores.written)
-    asked = (forms, access, forms, other, thread)
-    return indices_differ(*asked) or index_tells_iteration(*asked)
+    threads = {ref.var for ref in stores.threads_of(unit)}
+    apart = (v in threads and any(a.uses(moving(unit, v)) for a in (access, other)) for v, _, _ in unit.loops)
+    inside = unit.loops[next(compress(count(), apart)) :]
+    forms = AffineForms(replace(unit, loops=inside), stores.written)
+    return tells_apart(forms, access, forms, other, thread)
 
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:

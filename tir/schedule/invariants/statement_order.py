@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
 
-from ...analysis.dependence.affine import AffineForms, deciding, index_tells_iteration, indices_differ
+from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.order import shared_order
 from ...analysis.dependence.relations import (
     AccessRelation,
@@ -22,7 +22,7 @@ from ...analysis.dependence.relations import (
     same_element,
     without_swizzles,
 )
-from ...analysis.dependence.statements import Access, Statement
+from ...analysis.dependence.statements import Access, Statement, deciding
 from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of, is_shared
 from ...arith import Analyzer
@@ -86,13 +86,9 @@ def _threads_meet(stores: Stores, users: Sequence[Statement]) -> bool:
     for (n, s), (m, t) in combinations_with_replacement(enumerate(users), 2):
         threads = {v for v, _, _ in s.loops if v in stores.threads} & {v for v, _, _ in t.loops}
         pairs = [(a, b) for a in s.accesses for b in t.accesses if a.write or b.write]
-        if any(_meet(forms[n], a, forms[m], b, v) for a, b in pairs for v in threads):
+        if not all(tells_apart(forms[n], a, forms[m], b, v) for a, b in pairs for v in threads):
             return True
     return False
-
-
-def _meet(s: AffineForms, a: Access, t: AffineForms, b: Access, thread: Var) -> bool:
-    return not (indices_differ(s, a, t, b, thread) or index_tells_iteration(s, a, t, b, thread))
 
 
 def _is_filled_first(stores: Stores, users: Sequence[Statement]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...analysis.contents import marked
+from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
@@ -156,6 +157,9 @@ def _outermost(ref: LoopRef) -> LoopRef:
     return found
 
 
+Common = list[tuple[Var, Var]] | None  # pairs of loops
+
+
 class _Kernels:
     """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory."""
 
@@ -167,6 +171,7 @@ class _Kernels:
         self.units = without_swizzles(statements_of(func.body))
         self.reductions = reduction_iterators(index_of(func))
         self.combined = reduction_iterators(index_of(func), threads_can_share)
+        self.written = {a.buffer.data for u in self.units for a in u.writes()}
 
     def kernel(self, unit: Statement) -> LoopRef | None:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
@@ -198,7 +203,9 @@ class _Kernels:
         """The violations for the buffers ``own``, and for global memory except that of ``same``."""
         for buffer in own:
             users = self._users(buffer)
-            found = self._two_kernels(buffer, users) or self._asked(self._flows, buffer, users)
+            found = self._two_kernels(buffer, users)
+            if found is None and not self._reads_its_own(buffer, users):
+                found = self._asked(self._flows, buffer, users)
             if found is not None:
                 yield found
         if _blocks_may_meet(self.loops.values()):
@@ -288,35 +295,53 @@ class _Kernels:
         context.restrict(sides[0].before)  # now, before time is counted
         return sides, context
 
+    def _in_one_kernel(self, buffer: Buffer, users: list[Statement]) -> Iterator[tuple[int, int, Common]]:
+        """Of ``users``, by number: what may write and what may read ``buffer`` in one kernel, and their :meth:`_common`
+        loops, if threads that differ in them have copies of their own."""
+        for m, t in enumerate(users):
+            for n, s in enumerate(users):
+                if self.kernel(s) is None or self.kernel(s) is not self.kernel(t) or (s is t and self._across(s)):
+                    continue
+                common = self._common(s, t, buffer)
+                if common is None or common:
+                    yield n, m, common
+
+    def _reads_its_own(self, buffer: Buffer, users: list[Statement]) -> bool:
+        """Whether the elements alone tell that each thread (or block) reads only what it wrote itself: different threads
+        have different ones. Shown without exact sets."""
+        forms = [AffineForms(by_loops(u), self.written) for u in users]
+        return all(
+            common is not None and all(v is w and tells_apart(forms[n], a, forms[m], b, v) for v, w in common)
+            for n, m, common in self._in_one_kernel(buffer, users)
+            for b in users[m].accesses_of(buffer)
+            for a in users[n].accesses_of(buffer)
+            if a.write and not b.write
+        )
+
     def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
         """Whether each thread (or block) reads only what it wrote itself."""
-        axes = private_axes(buffer.scope)
-        for t in sides:
-            for s in sides:
-                if self.kernel(s.unit) is None or self.kernel(s.unit) is not self.kernel(t.unit):
-                    continue
-                for b in t.reads:
-                    for a in s.writes:
-                        apart = self._apart(s, t, axes, buffer)
-                        if apart is None or (s is t and self._across(s.unit)):
-                            continue
-                        depend = _ordered(same_element(a, b), s, t)
-                        bad = depend.subtract(apart)
-                        if bad.is_empty():
-                            continue
-                        bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
-                        if not bad.is_empty():
-                            whose = "block" if buffer.scope.startswith("shared") else "thread"
-                            if buffer.scope != "local" and whose == "thread":
-                                whose = "warp"
-                            return Problem(
-                                (buffer.name, "readers"),
-                                f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
-                                "that wrote it; each has its own",
-                                witness(bad, s, a, t, b, f", in another {whose}", ""),
-                                [s.unit.node, t.unit.node],
-                                self._advice(buffer, t.unit),
-                            )
+        for n, m, common in self._in_one_kernel(buffer, users):
+            s, t = sides[n], sides[m]
+            for b in t.reads:
+                for a in s.writes:
+                    apart = _nobody(s, t) if common is None else _related(s, t, common)
+                    depend = _ordered(same_element(a, b), s, t)
+                    bad = depend.subtract(apart)
+                    if bad.is_empty():
+                        continue
+                    bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
+                    if not bad.is_empty():
+                        whose = "block" if buffer.scope.startswith("shared") else "thread"
+                        if buffer.scope != "local" and whose == "thread":
+                            whose = "warp"
+                        return Problem(
+                            (buffer.name, "readers"),
+                            f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
+                            "that wrote it; each has its own",
+                            witness(bad, s, a, t, b, f", in another {whose}", ""),
+                            [s.unit.node, t.unit.node],
+                            self._advice(buffer, t.unit),
+                        )
         return None
 
     def _advice(self, buffer: Buffer, reader: Statement) -> str:
@@ -339,21 +364,21 @@ class _Kernels:
                     return bad
         return bad
 
-    def _apart(self, s: Any, t: Any, axes: tuple[str, ...], buffer: Buffer) -> Any:
-        """The pairs of instances of ``s``, which writes ``buffer``, and ``t``, which reads it, that run in the same
-        thread. None if all are: there is no violation."""
-        wrote, reads = self.threads(s.unit), self.threads(t.unit, buffer)
-        launching = set(self._launching(t.unit))
-        equal = [(v, v) for v in self._launching(s.unit) if v in launching]
-        for axis in axes:
+    def _common(self, s: Statement, t: Statement, buffer: Buffer) -> Common:
+        """The loops of ``s``, which writes ``buffer``, and of ``t``, which reads it, whose iterations are equal where both
+        run in the same thread; None if they never do."""
+        wrote, reads = self.threads(s), self.threads(t, buffer)
+        launching = set(self._launching(t))
+        equal = [(v, v) for v in self._launching(s) if v in launching]
+        for axis in private_axes(buffer.scope):
             v, w = wrote.get(axis), reads.get(axis)
             if v is not None and w is not None:
                 equal.append((v, w))
             elif (
                 v is not None and self.final and not is_const(self.loops[v].node.extent, 1)
             ):  # every thread reads what one wrote
-                return _nobody(s, t)
-        return _related(s, t, equal) if equal else None
+                return None
+        return equal
 
     def _launching(self, unit: Statement) -> list[Var]:
         """The loops that launch the kernel of ``unit`` once for each iteration, with new memory; of a complete schedule."""

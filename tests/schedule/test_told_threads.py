@@ -1,0 +1,53 @@
+"""Where elements tell the threads that use them, no exact sets are built, which would have the same answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu_examples import NAMES, load
+from tir.schedule.invariants import shared_writes, thread_memory
+
+TOLD = ("mma_gemm", "conv2d", "tensor_core_gemm")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sets_agree_that_threads_read_their_own(name, monkeypatch):
+    kernels, told = thread_memory._Kernels, []
+    plain = kernels._reads_its_own
+
+    def compared(self, buffer, users):
+        found = plain(self, buffer, users)
+        if found:
+            told.append(buffer)
+            assert self._asked(self._flows, buffer, users) is None
+        return found
+
+    monkeypatch.setattr(kernels, "_reads_its_own", compared)
+    load(name).small()
+    assert told or name not in TOLD
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
+    told = []
+    plain = shared_writes._tells
+
+    def compared(stores, unit, access, other, thread):
+        found = plain(stores, unit, access, other, thread)
+        if found:
+            told.append(access.buffer)
+            assert not shared_writes._at_once(stores, unit, access, other, thread)
+        return found
+
+    monkeypatch.setattr(shared_writes, "_tells", compared)
+    load(name).small()
+    assert told or name not in TOLD
+
+
+def test_a_kernel_of_fragments_needs_no_sets_for_its_threads(monkeypatch):
+    def asked(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(thread_memory._Kernels, "_asked", asked)
+    monkeypatch.setattr(shared_writes, "_met", asked)
+    load("mma_gemm").small()
