@@ -116,6 +116,40 @@ def test_what_a_tile_reads_in_its_loops_needs_no_sets():
     same(sch)
 
 
+STAGED = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8), "float32")
+    for i in range(8):
+        for j in range(8):
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [i, j])
+                B[v, w] = {made}
+        for j, k in T.grid(8, 2):
+            with T.block("C"):
+                v, w, r = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[v, w] = 0.0
+                C[v, w] += B[{read}]
+"""
+
+
+def test_a_copy_in_a_loop_around_both_needs_no_sets():
+    sch = schedule(STAGED.format(made="A[v, w] * 2.0", read="v, w"))
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        sch.compute_at("B", "C.j")
+    same(sch)
+
+
+@pytest.mark.parametrize(
+    "made, read", [("A[v, w] * 2.0", "T.max(v - r, 0), w"), ("T.if_then_else(v > 0, B[v, w], 0.0) + A[v, w]", "v, w")]
+)
+def test_values_of_other_iterations_are_not_plain(made, read):
+    """C reads what an earlier iteration made; B adds to what is there, as often as it runs."""
+    with tiers(only=[Tier.SIMPLE_BLOCK]):
+        refused(lambda: schedule(STAGED.format(made=made, read=read)).compute_at("B", "C.j"), "no tier of proof")
+
+
 PART = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):

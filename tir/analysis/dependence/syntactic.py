@@ -11,6 +11,7 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
+from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
@@ -20,32 +21,68 @@ from ..contents import MembersBy
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
-from ..structure import blocks_naming, has_load, named, order, statements, top_statement
+from ..structure import blocks_naming, has_load, loops_below, named, order, statements, top_statement
 from .domains import runs_whole_domain
 
 
-def producer_move_is_legal(block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef]) -> bool:
-    """Whether ``block`` may be computed just before its first consumer under ``loop``, for the region read there.
+def producer_move_is_legal(
+    block: BlockRef,
+    loop: LoopRef,
+    consumers: Sequence[BlockRef],
+    needed: Mapping[Buffer, tuple[Range, ...] | None],
+) -> bool:
+    """Whether ``block`` may be computed just before its first consumer under ``loop``, for the region ``needed`` there.
 
     Each element that it writes is a function of its indices and of inputs that nothing writes between the old and the
-    new position; all readers are under ``loop``.
+    new position; all readers are under ``loop``. If loops are around both positions, ``block`` computes in each of their
+    iterations what is read there: no value is left to a later one.
     """
     made = _sole_result(block)
     scope = block.scope
     if not is_const(block.node.predicate, 1):
         return False
-    if made is None or scope is None or loop.scope is not scope or not _is_alone(block, scope):
+    if made is None or scope is None or loop.scope is not scope:
+        return False
+    host = _host_of(block, loop, scope)
+    if not _is_alone(block, host) or not (
+        _runs_all(block) if host is scope else _fills(block, host, loop, needed[made])
+    ):
         return False
     if any(_touches(child, made) and child not in (block, *consumers) for child in blocks_naming(scope, made)):
         return False
     if any(made.data in _stored(c) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
-    here, there = order(scope, block), order(scope, consumers[0])
+    here, there = order(host, block), order(host, consumers[0])
     return (
         here < there
-        and _inputs_stay(block, made, scope, here, there)
+        and _inputs_stay(block, made, host, here, there)
         and all(_reads_elements(c, made) for c in consumers)
     )
+
+
+def _host_of(block: BlockRef, loop: LoopRef, scope: BlockRef) -> BlockRef | LoopRef:
+    """The innermost loop around both ``block`` and ``loop``, which may be ``loop``; ``scope`` if there is none."""
+    around = {*loop.loops(), loop}
+    return next((above for above in reversed(block.loops()) if above in around), scope)
+
+
+def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[Range, ...] | None) -> bool:
+    """Whether ``block`` writes, in each iteration of ``host``, all of the ``box`` that is read in any of ``loop``, each
+    element from others alone."""
+    iterators, (region,) = block.block.iter_vars, block.block.writes
+    inner = {ref.var: ref.range for ref in loops_below(block, host)}
+    if box is None or any(i.iter_type != "spatial" for i in iterators):
+        return False
+    if any(e.buffer.data is region.buffer.data for e in _reads(block)):
+        return False
+    if any(uses_var(e, inner) for r in inner.values() for e in (r.min, r.extent)):
+        return False
+    found = detect_iter_map(block.node.iter_values, inner, check="surjective")
+    if not isinstance(found, IterMap):
+        return False
+    taken: dict[Expr, Range] = {i.var: Range(x.base, x.extent) for i, x in zip(iterators, found.indices)}
+    filled = [taken[axis.min] for axis in region.region if axis.min in taken]
+    return len(filled) == len(box) and encloses(filled, box, loop.analyzer())
 
 
 def consumer_move_is_legal(
@@ -65,7 +102,9 @@ def consumer_move_is_legal(
     scope = block.scope
     if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
         return False
-    if not _is_alone(block, scope) or not _instances_apart(block.block) or not _reads_each(block, made):
+    if not (_is_alone(block, scope) and _runs_all(block)):
+        return False
+    if not _instances_apart(block.block) or not _reads_each(block, made):
         return False
     if any(_touches(child, made) and child not in (block, producer) for child in blocks_naming(scope, made)):
         return False
@@ -97,14 +136,14 @@ def _sole_result(block: BlockRef) -> Buffer | None:
     return region.buffer if region.buffer in scope.block.alloc_buffers else None
 
 
-def _is_alone(block: BlockRef, scope: BlockRef) -> bool:
-    """Whether ``block`` shares no loop, runs once for each value of its iterators, among blocks without opaque
-    effects."""
+def _is_alone(block: BlockRef, host: BlockRef | LoopRef) -> bool:
+    """Whether ``block`` shares no loop inside of ``host`` and has no predicate, among blocks without opaque effects."""
+    scope = block.scope
     return (
-        is_const(block.node.predicate, 1)
+        scope is not None
+        and is_const(block.node.predicate, 1)
         and scope.block.init is None
-        and _runs_all(block)
-        and scope.index.blocks_below(top_statement(block, scope)) == [block]
+        and host.index.blocks_below(top_statement(block, host)) == [block]
         and _only_blocks(scope.block.body)
     )
 
@@ -203,11 +242,11 @@ def _touches(block: BlockRef, buffer: Buffer) -> bool:
     return buffer.data in _stored(block) or any(a.buffer.data is buffer.data for a in _reads(block))
 
 
-def _inputs_stay(block: BlockRef, made: Buffer, scope: BlockRef, here: int, there: int) -> bool:
-    """Whether nothing from statement ``here`` to ``there`` writes what ``block`` reads, but ``made``."""
+def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: int, there: int) -> bool:
+    """Whether nothing from statement ``here`` to ``there`` of ``host`` writes what ``block`` reads, but ``made``."""
     read = {a.buffer.data for a in _reads(block)} - {made.data}
-    between = (s for s in statements(scope)[here : there + 1] if not read.isdisjoint(named(s)))
-    children = (child for s in between for child in scope.index.blocks_below(scope.index.place(s)))
+    between = (s for s in statements(host)[here : there + 1] if not read.isdisjoint(named(s)))
+    children = (child for s in between for child in host.index.blocks_below(host.index.place(s)))
     return not any(child is not block and not read.isdisjoint(_stored(child)) for child in children)
 
 

@@ -287,7 +287,8 @@ def _move_producer(
     first = min(position_under(loop, c) for c in consumers)
     # a later one computes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
-    move = partial(producer_move_is_legal, block, loop, consumers) if index in range(-2, first + 1) else None
+    before_all = index in range(-2, first + 1)
+    move = partial(producer_move_is_legal, block, loop, consumers, needed) if before_all else None
     place = (index, max(producers, default=-1) + 1, first, unsafe)
     return _move(state, block, loop, domains, preserve_unit_loops, *place, move=move)
 
