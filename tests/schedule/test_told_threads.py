@@ -30,16 +30,16 @@ def test_sets_agree_that_threads_read_their_own(name, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
     told = []
-    plain = shared_writes._tells
+    plain = shared_writes._told
 
-    def compared(stores, unit, access, other, thread):
-        found = plain(stores, unit, access, other, thread)
-        if found:
-            told.append(access.buffer)
+    def compared(stores, unit, access, other, threads):
+        found = plain(stores, unit, access, other, threads)
+        told.extend(found)
+        for thread in found:
             assert not shared_writes._at_once(stores, unit, access, other, thread)
         return found
 
-    monkeypatch.setattr(shared_writes, "_tells", compared)
+    monkeypatch.setattr(shared_writes, "_told", compared)
     load(name).small()
     assert told or name not in TOLD
 

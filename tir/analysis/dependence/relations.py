@@ -19,10 +19,10 @@ from ...expr import (
     const,
 )
 from ...function import PrimFunc
-from ...node import MemoAmong
+from ...node import Memo, MemoAmong
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BlockRealize, For
-from ...visit import nodes_of
+from ...visit import LEAVES, nodes_of
 from ..contents import path_to
 from .statements import Access, Loop, Statement, deciding
 
@@ -159,8 +159,20 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
 
 def has_bits(access: Access) -> bool:
     """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
-    parts = access.index_parts()
-    return any(isinstance(n, Call) and n.op.startswith("bitwise") for p in parts for n in nodes_of(p))
+    return any(map(_has_bits, access.index_parts()))
+
+
+def _has_bits(e: Expr) -> bool:
+    """Whether there are bitwise operations in an expression; found once for each."""
+    if type(e) in LEAVES:
+        return False
+    found = _WITH_BITS.get(e)
+    if found is None:
+        found = _WITH_BITS[e] = any(isinstance(n, Call) and n.op.startswith("bitwise") for n in nodes_of(e))
+    return found
+
+
+_WITH_BITS: Memo[bool] = Memo()
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:

@@ -6,9 +6,8 @@ shared memory in several threads, they have to write the same value, and no othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, count
 
 from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
@@ -54,8 +53,9 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
 
 def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted."""
-    suspects = [ref for ref in stores.threads_of(unit) if not _tells(stores, unit, access, access, ref.var)]
-    suspects = [ref for ref in suspects if stores.varies(unit, ref.node.thread)]
+    threads = stores.threads_of(unit)
+    told = _told(stores, unit, access, access, threads)
+    suspects = [ref for ref in threads if ref.var not in told and stores.varies(unit, ref.node.thread)]
     if any(access.uses(moving(unit, ref.var)) for ref in suspects) and not is_element(unit, access):
         return None  # it depends on data whether they do
     for thread in suspects:
@@ -68,26 +68,24 @@ def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem |
 def _read_meanwhile(stores: Stores, unit: Statement, access: Access) -> Problem | None:
     """The problem, if a thread reads in ``unit`` what another writes there; undecided is accepted."""
     reads = [a for a in unit.accesses_of(access.buffer) if not a.write]
-    for read in reads if is_exact(unit, access) else ():
-        for thread in stores.threads_of(unit):
-            if _tells(stores, unit, access, read, thread.var) or not is_exact(unit, read):
-                continue
-            lines = _at_once(stores, unit, access, read, thread.var)
+    threads = stores.threads_of(unit) if reads and is_exact(unit, access) else []
+    for read in reads:
+        told = _told(stores, unit, access, read, threads)
+        for thread in (ref for ref in threads if ref.var not in told):
+            lines = _at_once(stores, unit, access, read, thread.var) if is_exact(unit, read) else []
             if lines:
                 return _read_problem(access.buffer, thread, lines, unit)
     return None
 
 
-def _tells(stores: Stores, unit: Statement, access: Access, other: Access, thread: Var) -> bool:
-    """Whether different threads of a loop have different elements at once, shown without exact sets: then the loops around
-    all threads by which the elements differ are in the same iteration."""
-    if not access.uses(moving(unit, thread)):
-        return False
-    threads = {ref.var for ref in stores.threads_of(unit)}
-    apart = (v in threads and any(a.uses(moving(unit, v)) for a in (access, other)) for v, _, _ in unit.loops)
-    inside = unit.loops[next(compress(count(), apart)) :]
-    forms = AffineForms(replace(unit, loops=inside), stores.written)
-    return tells_apart(forms, access, forms, other, thread)
+def _told(stores: Stores, unit: Statement, access: Access, other: Access, threads: Sequence[LoopRef]) -> set[Var]:
+    """Those of the loops of ``threads`` whose different iterations have different elements at once, shown without exact sets:
+    then the loops around all threads by which the elements differ are in the same iteration."""
+    moved = {ref.var: moving(unit, ref.var) for ref in threads}
+    apart = {v for v, those in moved.items() if access.uses(those) or other.uses(those)}
+    first = next((n for n, loop in enumerate(unit.loops) if loop[0] in apart), 0)
+    forms = AffineForms(replace(unit, loops=unit.loops[first:]), stores.written)
+    return {v for v in apart if access.uses(moved[v]) and tells_apart(forms, access, forms, other, v)}
 
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ...analysis.contents import sub_statements
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.effects import READ
@@ -55,8 +56,7 @@ class Stores:
     @cached_property
     def _named(self) -> set[Var]:
         """Variables that have a value by a ``let``."""
-        index = index_of(self.func)
-        return {p.node.var for p in index.below(index.root) if isinstance(p.node, LetStmt)}
+        return set(_lets_in(self.func.body))
 
     def threads_of(self, unit: Statement) -> list[LoopRef]:
         """The loops of threads around a statement, except those across which it reduces."""
@@ -146,6 +146,18 @@ def stores_of(func: PrimFunc) -> Stores:
 
 
 _STORES: Memo[Stores] = Memo()
+
+
+def _lets_in(stmt: Any) -> frozenset[Var]:
+    """The variables of the ``let`` statements in a statement; found once for each."""
+    found = _LETS.get(stmt)
+    if found is None:
+        own = {stmt.var} if isinstance(stmt, LetStmt) else ()
+        found = _LETS[stmt] = frozenset(own).union(*map(_lets_in, sub_statements(stmt)))
+    return found
+
+
+_LETS: Memo[frozenset[Var]] = Memo()
 
 
 def _agreeing(side: StatementRelations) -> Relation:
