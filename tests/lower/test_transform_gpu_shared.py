@@ -465,6 +465,31 @@ def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32"), n: T.int
 """,
         id="thread_storage_sync-swizzled_halves_need_one",
     ),
+    pytest.param(
+        "thread_storage_sync",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "uint8"), B: T.Buffer((64,), "int32")):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([64], "int32", "shared")
+    S = T.decl_buffer((64,), "int32", data=s, scope="shared")
+    S[tx] = tx
+    B[tx] = S[T.Cast("int32", A[tx] & T.uint8(63))]
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "uint8"), B: T.Buffer((64,), "int32")):
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 64)
+    s = T.allocate([64], "int32", "shared")
+    S = T.decl_buffer((64,), "int32", data=s)
+    S[tx] = tx
+    T.tvm_storage_sync("shared", dtype="void")
+    B[tx] = S[T.Cast("int32", A[tx] & T.uint8(63))]
+""",
+        id="thread_storage_sync-bits_of_a_byte_as_a_place",
+    ),
 ]
 
 

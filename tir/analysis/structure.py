@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
     BufferLoad,
+    Call,
     Div,
     Expr,
     FloorDiv,
@@ -114,10 +115,13 @@ def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
     return found
 
 
-def may_fail(e: Expr, variables: Collection[Var]) -> bool:
-    """Whether ``e`` might read out of bounds or divide by zero for some value of ``variables``."""
+def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
+    """Whether ``e`` might read out of bounds, divide by zero or shift by more bits than there are, for some value of
+    ``variables``; without them, for whatever it uses."""
     loads = (n for n in walk(e) if isinstance(n, BufferLoad))
-    return any(uses_var(n, variables) for n in (*loads, *divisors([e])))
+    shifts = (n.args[1] for n in walk(e) if isinstance(n, Call) and n.op in ("shift_left", "shift_right"))
+    limited = (*loads, *divisors([e]), *shifts)
+    return any(not isinstance(n, IntImm) if variables is None else uses_var(n, variables) for n in limited)
 
 
 def divisors(expressions: Iterable[Expr]) -> Iterator[Expr]:

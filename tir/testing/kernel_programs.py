@@ -181,9 +181,11 @@ def main(A: T.Buffer(({n}, {m}), "float32"), idx: T.Buffer(({k},), "int32"), O: 
 
 def scatter(c: Choice) -> str:
     n, k = _two(c)
+    dtype, at = c.pick((("int32", "idx[vi]"), ("int32", "idx[vi]"), ("uint8", 'T.Cast("int32", idx[vi] & T.uint8(3))')))
+    place = f"{at} % {n}"
     return f"""
 @T.prim_func
-def main(A: T.Buffer(({k},), "int32"), idx: T.Buffer(({k},), "int32"), O: T.Buffer(({n},), "int32")):
+def main(A: T.Buffer(({k},), "int32"), idx: T.Buffer(({k},), "{dtype}"), O: T.Buffer(({n},), "int32")):
     for i in range({n}):
         with T.block("zero"):
             vi = T.axis.spatial({n}, i)
@@ -193,7 +195,7 @@ def main(A: T.Buffer(({k},), "int32"), idx: T.Buffer(({k},), "int32"), O: T.Buff
             vi = T.axis.{c.pick(("spatial", "reduce", "opaque"))}({k}, i)
             T.reads(A[vi], idx[vi], O[0:{n}])
             T.writes(O[0:{n}])
-            O[idx[vi] % {n}] = {c.pick((f"O[idx[vi] % {n}] + A[vi]", "A[vi]", f"A[vi] - O[idx[vi] % {n}]"))}
+            O[{place}] = {c.pick((f"O[{place}] + A[vi]", "A[vi]", f"A[vi] - O[{place}]"))}
     for i in range({n}):
         with T.block("next"):
             vi = T.axis.spatial({n}, i)

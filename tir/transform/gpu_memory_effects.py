@@ -187,10 +187,12 @@ def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
         limits = [bounds.bound(x) for x in item.args]
         if any(low is None or low < 0 or high is None for low, high in limits):
             return None
-        bits = max(high.bit_length() for _, high in limits if high is not None)
+        most = (1 << max(high.bit_length() for _, high in limits if high is not None)) - 1
         value = Var("bits", item.dtype)
-        bounds.bind(value, Range(const(0, item.dtype), const(1 << bits, item.dtype)))
-        formula.within(value, const(0, item.dtype), const(1 << bits, item.dtype))
+        formula.know(value, 0, most)
+        for limit in (value >= 0, value <= most):
+            bounds.assume(limit)
+            formula.require(limit)
         return value
 
     return rewrite(e, change)

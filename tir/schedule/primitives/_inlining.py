@@ -9,7 +9,7 @@ from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import has_load, may_fail
+from ...analysis.structure import may_fail
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...arith.linear import linear
@@ -70,7 +70,7 @@ def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef,
     conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
     loops = [s for s in shells if isinstance(s, For)]
     guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
-    fails = any(has_load(e) or may_fail(e, free_vars(e)) for e in guarded)
+    fails = any(map(may_fail, guarded))
     if not shells or fails or any(may_change(c, block.block) for c in conditions):
         return state, block, block.node
     inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))

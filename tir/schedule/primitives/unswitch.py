@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, has_load, vars_in
+from ...analysis.structure import constant, has_load, may_fail, vars_in
 from ...arith.pointwise import compile_expr
 from ...errors import ScheduleError, require
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts
+from ...expr import Expr, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, nodes_of, rewrite, walk
@@ -117,7 +117,7 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         taken: list[Expr] = []
         for position, part in enumerate(_parts(stmt)):
             why = _varies(part, inner, written)
-            if not why and _may_fail(part) and (not surely or position != len(taken)):
+            if not why and may_fail(part) and (not surely or position != len(taken)):
                 why = "could fail where the loop does not ask it"
             if why:
                 reasons.append(f"`{short_text(part)}` {why}")
@@ -193,13 +193,6 @@ def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
     if stored:
         return f"reads {stored[0]}, which the loop writes"
     return ""
-
-
-def _may_fail(condition: Expr) -> bool:
-    """Whether evaluating it has a precondition: an index in range, a divisor that is not zero."""
-    return has_load(condition) or any(
-        isinstance(e, (FloorDiv, FloorMod)) and not isinstance(e.b, IntImm) for e in walk(condition)
-    )
 
 
 def _alone(loop: For, block: BlockRealize) -> bool:
