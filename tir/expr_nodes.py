@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .dtype import BOOL, HANDLE, INT32, DType  # noqa: F401 (BOOL: a computed field)
-from .node import EMPTY, Node, node
+from .node import EMPTY, Node, node, set_field
 
 
 class Expr(Node):
@@ -267,14 +267,27 @@ class Not(Expr):
 class Select(Expr):
     """The one or the other value, as ``condition`` says; both are evaluated (``T.if_then_else`` evaluates one).
 
+    A number of Python takes the type of the other value. Raises ``TypeError`` for values of types that do not mix.
+
     >>> from tir import Select, Var
     >>> Select(Var("i") < 4, Var("x", "float32"), Var("y", "float32"))
     T.Select(i < 4, x, y)
+    >>> Select(Var("i") < 4, Var("x", "float16"), 0).false_value.dtype
+    'float16'
     """
 
     condition: Expr
     true_value: Expr
     false_value: Expr
+
+    def __post_init__(self) -> None:
+        if not any(isinstance(v, (int, float)) for v in (self.condition, self.true_value, self.false_value)):
+            return
+        from .expr import as_bool, matched
+
+        true_value, false_value = matched(self.true_value, self.false_value, Select)
+        for name, value in zip(self.fields, (as_bool(self.condition), true_value, false_value)):
+            set_field(self, name, value)
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

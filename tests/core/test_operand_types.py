@@ -97,3 +97,11 @@ def test_nodes_made_by_hand_take_the_name_of_a_type():
 def test_div_is_division_as_in_c(a, b, quotient):
     x, y = tir.Var("x"), tir.Var("y")
     assert evaluate(tir.div(x, y), {x: a, y: b}) == quotient
+
+
+def test_select_takes_numbers_of_python():
+    x, y = tir.Var("x", "int8"), tir.Var("y", "float16")
+    assert repr(tir.Select(x > 0, x, -1)) == "T.Select(x > 0, x, T.int8(-1))"
+    assert [e.dtype for e in tir.Select(True, 0, y).children()] == ["bool", "float16", "float16"]
+    with pytest.raises(TypeError, match="`Select` mixes int8 with the float 0.5"):
+        tir.Select(x > 0, x, 0.5)

@@ -539,14 +539,43 @@ def test_a_reduction_whose_domain_depends_on_a_dimension_has_an_axis_of_its_own_
     np.testing.assert_array_equal(out, np.tril(a).sum(1))
 
 
-def test_the_state_of_a_scan_is_not_copied():
+def test_a_copy_of_the_row_that_steps_of_a_scan_read():
+    T, n = 5, 8
+    W, X = te.placeholder((n, n), name="W"), te.placeholder((T, n), name="X")
+    state = te.placeholder((T, n), name="state")
+    k = te.reduce_axis((0, n), "k")
+    first = te.compute((1, n), lambda t, i: X[0, i], name="first")
+    product = te.compute((T, n), lambda t, i: te.sum(state[t - 1, k] * W[i, k], axis=k), name="product")
+    step = te.compute((T, n), lambda t, i: product[t, i] + state[t - 1, i] + X[t, i], name="step")
+    result = te.scan(first, step, state, inputs=[W, X], name="result")
+    s = te.create_schedule(result.op)
+    row = s.cache_read(state, "local", [product, step])
+    assert_same_as_unscheduled(s, [W, X, result])
+    s = te.create_schedule(result.op)
+    row = s.cache_read(state, "local", product)
+    i = s[product].op.axis[1]
+    outer, inner = s[product].split(i, factor=4)
+    s[row].compute_at(s[product], outer)
+    assert_same_as_unscheduled(s, [W, X, result])
+
+
+def test_a_copy_of_the_state_of_a_scan_has_one_row_for_each_step():
+    state = te.placeholder((9,), "int32", name="state")
+    first = te.compute((2,), lambda t: te.const(1), name="first")
+    step = te.compute((9,), lambda t: state[t - 1] + state[t - 2], name="step")
+    s = te.create_schedule(te.scan(first, step, state, name="fibonacci").op)
+    assert "several rows of the state `state`, 1, 2 before their own" in refused(
+        lambda: s.cache_read(state, "local", [step])
+    )
+
+
+def test_what_steps_of_a_scan_read_besides_its_state_is_copied():
     X = te.placeholder((4, 3), name="X")
     state = te.placeholder((4, 3), name="state")
     first = te.compute((1, 3), lambda t, i: X[0, i], name="first")
     step = te.compute((4, 3), lambda t, i: state[t - 1, i] + X[t, i], name="step")
     S = te.scan(first, step, state, name="S")
     s = te.create_schedule(S.op)
-    assert "`state` is the state of scan `S`" in refused(lambda: s.cache_read(state, "local", [step]))
     s.cache_read(X, "local", [step])
     assert_same_as_unscheduled(s, [X, S])
 

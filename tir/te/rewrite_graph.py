@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arith import simplify
 from ..buffer import Range
 from ..expr import TRUE, Expr, Reduce, Var, all_of, const, is_const
-from ..visit import substitute, uses_var
+from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp
 from .split_reductions import reduction_groups
-from .tensor import Axis, Tensor, TensorLoad
+from .tensor import Axis, Tensor, TensorLoad, loads_in
 
 
 def fresh_axes(axes: Iterable[Axis], suffix: str = "") -> tuple[tuple[Axis, ...], dict[Var, Expr]]:
@@ -33,6 +34,32 @@ def copy_of(tensor: Tensor, name: str) -> ComputeOp:
         for n, extent in enumerate(tensor.shape)
     )
     return ComputeOp(name, axes, (TensorLoad(tensor, tuple(a.var for a in axes)),))
+
+
+def ages_of_rows(step: ComputeOp, state: Tensor) -> list[Expr]:
+    """How many rows before its own are those that a step of a scan reads of ``state``."""
+    time = step.axes[0].var
+    return [simplify(time - load.indices[0]) for e in step.body for load in loads_in(e) if load.tensor is state]
+
+
+def copy_of_rows(state: Tensor, name: str, age: Expr) -> ComputeOp:
+    """The operation whose row ``t`` is row ``t - age`` of ``state``."""
+    copy = copy_of(state, name)
+    time, *others = (a.var for a in copy.axes)
+    return ComputeOp(name, copy.axes, (TensorLoad(state, (time - age, *others)),))
+
+
+def reading_own_row(step: ComputeOp, state: Tensor, copy: Tensor) -> ComputeOp:
+    """A step of a scan that reads its own row of ``copy`` in the place of a row of ``state``."""
+    time = step.axes[0].var
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, TensorLoad) and item.tensor is state:
+            return TensorLoad(copy, (time, *item.indices[1:]))
+        return None
+
+    body = tuple(rewrite(e, visit) for e in step.body)
+    return ComputeOp(step.name, step.axes, body, tag=step.tag, attrs=step.attrs, place=step.place)
 
 
 def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
 from ..buffer import Range
+from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
 from ..names import unique_name
@@ -21,7 +22,15 @@ from .group import Group, operations_between
 from .places import error, user_place
 from .recurrence import ScanOp
 from .replay import Replay
-from .rewrite_graph import ReductionLoops, copy_of, factored, written_through
+from .rewrite_graph import (
+    ReductionLoops,
+    ages_of_rows,
+    copy_of,
+    copy_of_rows,
+    factored,
+    reading_own_row,
+    written_through,
+)
 from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
 from .to_primfunc import identifier, operations_of
@@ -86,7 +95,8 @@ class Schedule:
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """Let ``readers``, tensors or operations, read a copy of ``tensor`` in the memory ``scope``. Returns the copy.
 
-        Raises ``ScheduleError`` for a reader that does not read it, and for the state of a scan.
+        Row ``t`` of the copy of a scan's state is the row that step ``t`` reads. Raises ``ScheduleError`` for a reader that
+        does not read ``tensor``, and where the steps read several rows of a state.
         """
         call = self._call("cache_read", tensor, scope, readers)
         _require_scope(call, scope)
@@ -98,22 +108,35 @@ class Schedule:
                 "nothing is to read the copy",
                 f"s.cache_read({tensor.name}, {scope!r}, [C]) for a C that reads it",
             )
-        scan = next((s.name for s in self.stages if isinstance(s.op, ScanOp) and source in s.op.states), None)
-        if scan is not None:
-            raise refusal(
-                call,
-                f"`{tensor.name}` is the state of scan `{scan}`: a copy of the row that a step makes would be taken before "
-                "the step",
-                f"a copy of what else the steps read, or of the result `{scan}`",
-            )
         for stage in stages:
             if source not in stage.op.input_tensors:
                 reads = ", ".join(t.name for t in stage.op.input_tensors)
                 raise refusal(call, f"`{stage.name}` does not read `{tensor.name}`; it reads {reads or 'nothing'}")
-        copy = copy_of(source, self._name(f"{tensor.name}_{scope}"))
+        name = self._name(f"{tensor.name}_{scope}")
+        if any(isinstance(s.op, ScanOp) and source in s.op.states for s in self.stages):
+            return self._copy_of_state(source, name, scope, stages, call)
+        copy = copy_of(source, name)
         chosen = {stage.op for stage in stages}
         self._add(copy, scope, call)
         self._rewrite({}, lambda op: {source: copy.output(0)} if op in chosen else {})
+        return copy.output(0)
+
+    def _copy_of_state(self, state: Tensor, name: str, scope: str, steps: Sequence[Stage], call: Call) -> Tensor:
+        """A step of the scan before ``steps``, which copies the row that they read."""
+        ops = [self._computation(stage, call) for stage in steps]
+        ages = [age for op in ops for age in ages_of_rows(op, state)]
+        if not all(structural_equal(age, ages[0]) for age in ages):
+            rows = ", ".join(dict.fromkeys(map(repr, ages)))
+            raise refusal(
+                call,
+                f"the steps read several rows of the state `{state.name}`, {rows} before their own, and a copy has one for each "
+                "step",
+                "a copy of what else the steps read, or of the result",
+            )
+        copy = copy_of_rows(state, name, ages[0])
+        self._add(copy, scope, call)
+        for stage, op in zip(steps, ops):
+            self._change(stage, reading_own_row(op, state, copy.output(0)))
         return copy.output(0)
 
     def cache_write(self, tensor: Any, scope: str) -> Any:
