@@ -157,6 +157,8 @@ def _number_like(value: Any, other: Expr, what: Any) -> Expr:
         if hasattr(value, "var") and isinstance(value.var, Var):
             return matched(value.var, other, what)[0]
         value = value.item() if hasattr(value, "item") else value
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{_title(what)} takes expressions and numbers, not {value!r}")
     if isinstance(value, float) and dtype.is_int:
         raise TypeError(f"{_title(what)} mixes {dtype} with the float {value!r}; cast one side explicitly")
     if isinstance(value, int) and dtype.is_bool and not isinstance(value, bool):

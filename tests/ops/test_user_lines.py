@@ -134,3 +134,10 @@ def test_dense_with_a_bias_and_a_batch_of_matrices():
     p_np, q_np = draw(2, 3, 4), draw(2, 5, 4) + 1
     result = run(func, p_np, q_np, np.zeros((2, 3, 5), "float32"))
     np.testing.assert_allclose(result, np.einsum("bmk,bnk->bmn", p_np, q_np), rtol=1e-5, atol=1e-5)
+
+
+def test_an_array_among_operands_is_shown_by_its_shape():
+    with pytest.raises(tir.TirError) as refused:
+        topi.add(te.placeholder((8, 16), name="x"), np.zeros((8, 16), "float32"))
+    assert "add(x=(8, 16) float32, y=ndarray (8, 16) float32)" in str(refused.value)
+    assert "not ndarray (8, 16) float32" in str(refused.value) and "0." not in str(refused.value)

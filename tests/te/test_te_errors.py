@@ -98,6 +98,7 @@ CASES = {
     ),
     "combiner of one value": (lambda: te.comm_reducer(lambda x: x, lambda t: te.const(0, t)), "takes two"),
     "two small floats": (lambda: compute(lambda i: H[i] * G[i]), "bfloat16 and float16"),
+    "text among operands": (lambda: compute(lambda i: N[i] + "1"), "`+` takes expressions and numbers, not '1'"),
     "division of integers": (lambda: compute(lambda i: N[i] / 2), "ambiguous"),
     "float with integers": (lambda: compute(lambda i: N[i] + 0.5), "mixes int32"),
     "division by zero": (lambda: compute(lambda i: N[i] // 0), "zero"),

@@ -214,3 +214,11 @@ def test_a_kernel_is_timed_and_shows_the_source_of_its_device():
     s[B].bind(B.op.axis[0], te.thread_axis("threadIdx.x"))
     dev_module = tvm.build(s, [A, B], "cuda", name="fadd").imported_modules[0]
     assert "expf" in dev_module.get_source()
+
+
+def test_a_function_is_lowered_in_simple_mode_as_its_schedule_is():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    by_stages = tvm.lower(te.create_schedule(B.op), [A, B], simple_mode=True)
+    tvm.ir.assert_structural_equal(tvm.lower(te.create_prim_func([A, B]), simple_mode=True), by_stages)
+    assert "T.block" not in by_stages.script()

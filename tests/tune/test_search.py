@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 import tir
+from tir import te
 from tir.script import parse
 from tir.tune.drawing import neighbouring_decisions, numbers
 from tir.tune.learner import Forest, Nearest
@@ -373,3 +374,12 @@ def test_neighbours_change_one_decision_by_one_step():
     for decisions in neighbouring_decisions(sch.trace):
         changed = [a for a, b in zip(decisions, now) if a != b]
         assert len(changed) == 1 and math.prod(numbers(changed)) == 64
+
+
+def test_a_size_that_no_function_has():
+    n = te.var("n")
+    X = te.placeholder((n,), name="X")
+    func = te.create_prim_func([X, te.compute((n,), lambda i: X[i] + 1.0, name="Y")])
+    for call in (tir.tune, tir.tune.apply_best):
+        with pytest.raises(tir.TirError, match="there is no symbolic size `m`\\nlegal: of main: n"):
+            call(func, sizes={"n": 4, "m": 3})

@@ -13,6 +13,7 @@ from ..te import Tensor
 from ..te.places import error
 from ..te.tensor import value_of
 from .promotion import kind_of, result_type, weak_type
+from .registry import described
 from .shapes import Shape, broadcast, read_index
 
 Operand = Tensor | Expr | int | float | bool  # numbers take the type of the tensors
@@ -43,7 +44,7 @@ def values_of(operand: Any) -> Values:
         made = None
     if made is None:
         raise error(
-            f"an operand is a tensor or a number, not {operand!r}",
+            f"an operand is a tensor or a number, not {described(operand)}",
             "te.placeholder(shape, dtype), and the array when it runs",
         )
     return Values((), made.dtype, lambda _: made)

@@ -294,12 +294,15 @@ def _call_text(name: str, signature: inspect.Signature, args: Sequence[Any], kwa
 
 
 def _value_text(name: str, value: Any) -> str:
-    return f"{name}={_described(value)}" if name else _described(value)
+    return f"{name}={described(value)}" if name else described(value)
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """An argument of an operator as errors show it: of tensors and arrays their shapes and types."""
     if isinstance(value, Tensor):
         return f"{value.shape} {value.dtype}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__name__} {tuple(value.shape)} {value.dtype}"
     if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
-        return f"[{', '.join(map(_described, value))}]"
+        return f"[{', '.join(map(described, value))}]"
     return repr(value)

@@ -262,15 +262,13 @@ class Schedule:
     ) -> Any:
         """What ``tir.lower(s, args)`` gives: the module, lowered for ``target``.
 
-        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. With ``simple_mode``
-        only as far as a person reads it: loops without blocks, and flat memory. ``options`` are those of ``tir.lower``.
+        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. ``simple_mode`` and
+        ``options`` are those of ``tir.lower``.
         """
         from ..transform.pipeline import lower
 
-        if simple_mode:
-            options.setdefault("upto", "simplify")
         module = self.to_schedule(args, name).mod
-        return lower(module, target=target or _usual_target(module), **options)
+        return lower(module, target=target or _usual_target(module), simple_mode=simple_mode, **options)
 
     def build(self, args: Any, target: Any = None, target_host: Any = None, name: str = "main") -> Any:
         """What ``tir.build(s, args, target, name=…)`` gives: a module with the function ``name``."""

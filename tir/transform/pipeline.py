@@ -194,6 +194,7 @@ def lower(
     target: Any = ...,
     passes: Iterable[Any] | None = ...,
     insert: Mapping[str, Any] | None = ...,
+    simple_mode: bool = ...,
 ) -> IRModule: ...
 @overload
 def lower(
@@ -206,10 +207,12 @@ def lower(
     target: Any = None,
     passes: Iterable[Any] | None = None,
     insert: Mapping[str, Any] | None = None,
+    simple_mode: bool = False,
 ) -> IRModule:
     """The program lowered for ``target`` (default: this machine's CPU), each stage still a program that prints.
 
-    ``upto`` names the last pass to run; ``passes`` replaces the pipeline; ``insert`` adds passes of your own, as in
+    ``upto`` names the last pass to run (with ``simple_mode``, unless it is given, the last one whose result a person reads:
+    loops without blocks, and flat memory); ``passes`` replaces the pipeline; ``insert`` adds passes of your own, as in
     ``{"after:flatten_buffer": my_pass}`` (a pass takes and returns an IRModule). With ``TIR_DUMP=dir`` every stage is
     written there. Raises ``BuildError`` for a program that cannot be lowered, ``ValueError`` for an unknown pass name.
 
@@ -229,7 +232,8 @@ def lower(
         B[i] = A[i] * 2.0
     """
     mod = with_inferred_clauses(IRModule.of(func_or_mod))
-    steps = _until(inserted(passes_for(target) if passes is None else passes, insert or {}), upto)
+    last = upto or ("simplify" if simple_mode else None)
+    steps = _until(inserted(passes_for(target) if passes is None else passes, insert or {}), last)
     knobs = config.current()
     stages = _Stages(knobs)
     stages.show("input", mod)

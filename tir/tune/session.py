@@ -73,7 +73,8 @@ def tune(
     of ``db`` (``result.run``; ``python -m tir.tune show`` lists them), the search is the same as in that run, with its seed and
     the times that were measured then. What it did not come to, as it was killed, is measured.
 
-    Raises ``TirError`` if no trial gave a result, with the first failure; and for a ``replay`` that ``db`` does not have.
+    Raises ``TirError`` if no trial gave a result, with the first failure; for a ``replay`` that ``db`` does not have; and for
+    ``sizes`` that no function has.
 
     >>> import tir
     >>> from tir.library import elementwise
@@ -86,6 +87,7 @@ def tune(
         raise TirError(f"trials={trials}, seconds={seconds}: nothing could be measured; both are positive")
     if cold and where.kind != "llvm":
         raise TirError(f"cold=True empties the caches of a CPU before each call; the target is {where.kind}")
+    _require_sizes(module, sizes or {})
     owned = runner is None
     chosen = runner if runner is not None else runner_for(where)
     now = clock or time.monotonic
@@ -119,6 +121,23 @@ def tune(
             if one.search.best is None:
                 raise no_result([t.search for t in tuned])
     return result
+
+
+def _require_sizes(module: IRModule, sizes: Mapping[str, int]) -> None:
+    """Raise ``TirError`` for a name among ``sizes`` that is no symbolic size or scalar of a function."""
+    if not sizes:
+        return
+    from ..testing.refusal_audit import symbolic_sizes
+
+    functions = list(module.functions.values())
+    scalars = [p.name for f in functions for p in f.params if p not in f.buffer_map]
+    known = dict.fromkeys([*(name for f in functions for name in symbolic_sizes(f)), *scalars])
+    for name in sizes:
+        if name not in known:
+            have = ", ".join(known) or "none"
+            raise TirError(
+                f"sizes={dict(sizes)!r}: there is no symbolic size `{name}`\nlegal: of {', '.join(module)}: {have}"
+            )
 
 
 def tune_source(
@@ -370,6 +389,7 @@ def apply_best(
     1
     """
     module, where = IRModule.of(mod), Target.of(target)
+    _require_sizes(module, sizes or {})
     key = machine_key(where, thread_count(where), cold)
     sch = Schedule(module, seed=0, target=where, error_render_level="none")
     with _records(db) as records:
