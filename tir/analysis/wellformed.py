@@ -126,7 +126,8 @@ class _Checker:
             self.buffer_parts(buffer, func)
         if type(func.body) is BlockRealize:
             self.part = NoSummary()
-            self.realize(func.body)
+            self.bindings(func.body)
+            self.block(func.body.block, func.body)
         else:
             self.visit(func.body)
 
@@ -242,16 +243,16 @@ class _Checker:
         else:
             self.leaf(s)
 
-    def known_part(self, s: Any) -> None:
-        """Visit a block, a sequence, or a nest of loops in one: if it is known to be well-formed, only check that it fits
-        here."""
+    def known_part(self, s: Any, realize: BlockRealize | None = None) -> None:
+        """Visit a block or its ``realize``, a sequence, or a nest of loops in one: if it is known to be well-formed, only
+        check that it fits here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
             self.accept(known)
             return
         outer, problems = self.part, len(self.problems)
         self.part = made = Summary(self.depth)
-        _VISIT[type(s)](self, s)
+        _VISIT[type(s)](self, s) if realize is None else self.block(s, realize)
         made.close()
         if made.plain and len(self.problems) == problems:
             _SUMMARIES[s] = made
@@ -437,6 +438,10 @@ class _Checker:
         self.gone.add(s.buffer)
 
     def realize(self, s: BlockRealize) -> None:
+        self.bindings(s)
+        self.known_part(s.block, s)
+
+    def bindings(self, s: BlockRealize) -> None:
         block = s.block
         if len(s.iter_values) != len(block.iter_vars):
             self.say(s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings")
@@ -455,7 +460,6 @@ class _Checker:
                 self.say(
                     s, f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
                 )
-        self.block(block, s)
 
     def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
         if not buffers:

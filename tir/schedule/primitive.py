@@ -199,7 +199,8 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         assert step.apply is not None
         outcome = step.apply(working, plan)
     new, result = outcome if isinstance(outcome, tuple) else (outcome, None)
-    new = new.note_losses(working)
+    if Keeps.FORM not in step.kept_by(plan):
+        new = new.note_losses(working)
     return _leave(new, state, working), result, plan
 
 
