@@ -292,7 +292,8 @@ class Analyzer:
 
     def simplify(self, e: Any) -> Expr:
         """An equal expression in canonical form; the same object when it already is."""
-        return Simplifier(self).visit(e if isinstance(e, Expr) else as_expr(e))
+        asked = as_expr(e)
+        return asked if type(asked) is IntImm else Simplifier(self).visit(asked)
 
     def can_prove(self, condition: Any) -> bool:
         """Whether ``condition`` is proved under the assumptions; not if it has effects, which may change what it gives."""
@@ -302,6 +303,8 @@ class Analyzer:
     def can_prove_equal(self, a: Any, b: Any) -> bool:
         """Whether ``a`` and ``b`` are proved to be equal; not if one has effects: two calls may give two values."""
         x, y = as_expr(a), as_expr(b)
+        if type(x) is IntImm and type(y) is IntImm and x.dtype is y.dtype:
+            return x.value == y.value
         if not (is_pure(x) and is_pure(y)):
             return False
         if key(x) == key(y):

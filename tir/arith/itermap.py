@@ -8,7 +8,7 @@ divided.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..buffer import Range
@@ -152,7 +152,7 @@ class _Parser:
                 if other is not moving[0]:
                     scale = self.mul(scale, other)
             split, offset = self.atom(moving[0])
-            splits.append(replace(split, scale=self.mul(split.scale, scale)))
+            splits.append(Split(split.source, split.lower, split.extent, self.mul(split.scale, scale)))
             base.add(linear(self.mul(offset, scale)))
         return splits, base.build(e.dtype)
 
@@ -168,9 +168,9 @@ class _Parser:
             zero = const(0, e.dtype)
             if isinstance(e, FloorMod):
                 self.quotient(e, whole, factor)
-                return replace(whole, extent=factor), zero
+                return Split(whole.source, whole.lower, factor, whole.scale), zero
             rest = self.quotient(e, whole, factor)
-            return replace(whole, lower=self.mul(whole.lower, factor), extent=rest), zero
+            return Split(whole.source, self.mul(whole.lower, factor), rest, whole.scale), zero
         raise _NotAffine(lambda: f"`{e!r}` is not a sum of quotients and remainders of loop variables")
 
     def quotient(self, e: Expr, whole: Split, factor: Expr) -> Expr:

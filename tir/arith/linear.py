@@ -301,11 +301,20 @@ def product_key(factors: tuple[Expr, ...]) -> Hashable:
 def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: bool = True) -> Linear:
     """The linear form of an integer expression. ``visit`` simplifies each atom first.
 
-    Products of two sums are multiplied out when ``distribute``; else they are atoms.
+    Products of two sums are multiplied out when ``distribute``; else they are atoms. The caller may change the form.
     """
+    if type(e) in _COMPOUND and visit is None and distribute:
+        known = _FORMS.get(e)
+        if known is None:
+            known = _FORMS[e] = Linear()
+            _collect(e, 1, None, True, known)
+        return known.copy()
     out = Linear()
     _collect(e, 1, visit, distribute, out)
     return out
+
+
+_FORMS: Memo[Linear] = Memo()
 
 
 def uncast(e: Expr) -> Expr:
@@ -342,7 +351,8 @@ def _collect(e: Expr, scale: int, visit: Callable[[Expr], Expr] | None, distribu
 
 
 _SUMS: dict[type, int] = {Add: 1, Sub: -1}
-_COLLECTED = frozenset((Add, Sub, Mul, IntImm))
+_COMPOUND = frozenset((Add, Sub, Mul))
+_COLLECTED = _COMPOUND | {IntImm}
 
 
 def _collect_product(e: Any, scale: int, visit: Callable[[Expr], Expr] | None, distribute: bool, out: Linear) -> None:
