@@ -225,8 +225,8 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
     flags = vector("i1", lanes)
     if access.step == 1 and mask is None:
         size = whole.lanes * memory_bytes(dtype.element)
-        least = g.streamed.get(buffer.data.name, size + 1)
-        if least <= size and size in (16, 32, 64):
+        least = g.streamed.get(buffer.data.name)
+        if least is not None and least <= size and size in (16, 32, 64):
             _stream(g, type_, text, access.pointer(), (size, least), align)
         else:
             g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
@@ -273,5 +273,4 @@ def _stream(g: Generator, type_: str, text: str, pointer: str, pieces: tuple[int
         out.jump(end)
         out.start(other)
     out.emit(f"store {type_} {text}, ptr {pointer}, align {align}")
-    out.jump(end)
     out.start(end)

@@ -15,11 +15,12 @@ from codegen.llvm.scalar_replacement import promote_accumulators
 from codegen.runtime.packed import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
-from tir.expr import EQ, BufferLoad, Call, IntImm, Ramp, Var
+from tir.expr import EQ, BufferLoad, Call, FloorDiv, FloorMod, IntImm, Let, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
 from tir.stmt import BufferStore, For, IfThenElse
+from tir.visit import rewrite
 
 
 def test_more_memory_than_any_machine_addresses_is_refused():
@@ -283,3 +284,57 @@ def test_a_fixed_point_product_of_a_vector_and_scalars():
     data, found = np.arange(-4, 4, dtype="int32") * 98765432, np.zeros(8, "int32")
     compile_lowered(IRModule.of(func))(data, found)
     assert found.tolist() == [(int(a) * 1395864320 + (1 << 33)) >> 34 for a in data]
+
+
+@pytest.mark.parametrize("offset", [0, 8, 4, 1])  # of the array in elements: to 64, 32, 16 and 4 bytes
+@pytest.mark.parametrize("pragma", ["pragma_nontemporal", "pragma_nontemporal_lines"])
+@pytest.mark.parametrize("lanes", [2, 3, 4, 8, 16, 32])
+def test_stores_around_the_cache_are_as_wide_as_the_vector_or_of_16_bytes(lanes, pragma, offset):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((96,), "int32"), B: T.Buffer((96,), "int32"), C: T.Buffer((96,), "int32")):
+    with T.attr(0, "{pragma}", "B"):
+        for i in range({96 // lanes}):
+            B[i * {lanes}:i * {lanes} + {lanes}] = A[i * {lanes}:i * {lanes} + {lanes}]
+    C[0:4] = A[0:4]
+""")
+    module = tir.build(func)
+    size = lanes * 4
+    text = module.source("llvm")
+    widths = {size, 16} if pragma == "pragma_nontemporal" else {size} & {64}
+    stores = re.findall(r"store <(\d+) x (i32|i64)> .*!nontemporal", text)
+    found = [int(n) * (4 if kind == "i32" else 8) for n, kind in stores]
+    assert list(dict.fromkeys(found)) == (sorted(widths, reverse=True) if size in (16, 32, 64) else [])
+    ends = re.findall(r"!nontemporal.*\n(?!.* = getelementptr|.* = shufflevector)(.*)\n", text)
+    assert len(ends) == len(set(found)) and all("br label %stored" in end for end in ends)
+    assert text.index("fence seq_cst") < text.rindex("store <4 x i32>")
+    memory = np.full(96 + 64, -1, "int32")
+    start = -(memory.ctypes.data // 4) % 16 + offset
+    a, b, c = np.arange(96, dtype="int32"), memory[start : start + 96], np.zeros(96, "int32")
+    module(a, b, c)
+    np.testing.assert_array_equal(b, a)
+    assert (memory[:start] == -1).all() and (memory[start + 96 :] == -1).all()
+
+
+@pytest.mark.parametrize(("value", "by"), [("A[i] - 8", 3), ("T.max(A[i], 0)", 3), ("A[i] - 8", -3)])
+def test_what_an_expression_names_may_be_negative(value, by):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+    for i in range(16):
+        B[i] = {value}
+        C[i] = {value}
+""")
+
+    def named(store):
+        x = Var("x", "int32")
+        divided = (FloorDiv if store.buffer.name == "B" else FloorMod)(x, IntImm(by))
+        return store.replace(value=Let(x, store.value, divided))
+
+    func = func.with_body(rewrite(func.body, lambda n: named(n) if isinstance(n, BufferStore) else None))
+    a, quotients, rests = (np.arange(16, dtype="int32") for _ in range(3))
+    tir.build(func)(a, quotients, rests)
+    values = a - 8 if "-" in value else np.maximum(a, 0)
+    assert ("udiv" in tir.build(func).source("llvm")) == ("max" in value)
+    np.testing.assert_array_equal(quotients, values // by)
+    np.testing.assert_array_equal(rests, values % by)
