@@ -301,3 +301,13 @@ def test_the_same_accesses_after_another_statement_are_not_left_alone():
     before, after = (func.with_body(seq(stmts)) for stmts in ((first, second, last), (second, made, last)))
     same = Delta(before, after).unchanged_buffers
     assert [b.name for b in buffers_in(func.body) if b.data in same] == ["C", "D"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names"), [(None, "ijijij"), (("parallel",), "i"), (("serial", "unrolled"), "jijij")]
+)
+def test_every_loop_of_a_first_program_is_new(kinds, names):
+    sch = schedule(CHAIN)
+    sch.parallel(sch.get_loops("B")[0])
+    sch.unroll(sch.get_loops("D")[1])
+    assert "".join(ref.name for ref in Delta(None, sch.func).changed_loops(kinds)) == names

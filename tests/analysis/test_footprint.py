@@ -113,6 +113,8 @@ def test_views_of_it():
     picture = ET.fromstring(found.svg())
     words = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert any("bottleneck" in (w or "") for w in words) and any("L1" in (w or "") for w in words)
+    boxes = [[float(r.attrib[k]) for k in ("y", "height")] for r in picture.iter("{http://www.w3.org/2000/svg}rect")]
+    assert all(y + height < below for (y, height), (below, _) in zip(boxes, boxes[1:]))
 
 
 def test_sizes_must_be_known():

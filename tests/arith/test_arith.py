@@ -610,3 +610,31 @@ def test_remainders_follow_from_a_known_one(value, known):
 )
 def test_division_by_what_is_not_positive(e, simple):
     assert repr(simplify(e)) == simple
+
+
+@pytest.mark.parametrize(
+    ("index", "extent", "box"),
+    [
+        (Ramp(I * 8, as_expr(2), 4), 1, (0, 31)),
+        (Ramp(I * 8 + 9, as_expr(-3), 4), 1, (0, 34)),
+        (Ramp(I, as_expr(0), 4), 1, (0, 4)),
+        (Ramp(N + I, as_expr(1), 4), 1, (N, 7)),
+        (Ramp(I * N, as_expr(1), 4), 1, None),
+        (Ramp(I, N, 4), 1, None),
+        (Broadcast(I, 4), 1, None),
+        (cast("float32", I), 1, None),
+        (N, K, (N, K)),
+        (I, J, (0, 6)),
+        (I, N, (0, N + 3)),
+        (I * N, N, None),
+        (I, I + 1, (0, 7)),
+    ],
+)
+def test_the_hull_of_an_index_in_four_iterations(index, extent, box):
+    found = relax([Range(index, as_expr(extent))], {I: rng(0, 4), J: rng(0, 4)})
+    if box is None:
+        assert found is None
+    else:
+        assert found is not None
+        for e, wanted in zip((found[0].min, found[0].extent), box):
+            assert Analyzer().can_prove_equal(e, as_expr(wanted)), (found, box)

@@ -15,6 +15,7 @@ from codegen.cuda.generator import RULES
 from codegen.cuda.kernel import emit_kernel, source_of
 from codegen.cuda.prelude import _parts, part_names, prelude
 from codegen.cuda.report import Report, check_limits
+from codegen.cuda.types import int_constant
 from tests.gpu_examples import NAMES, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
@@ -441,3 +442,110 @@ def test_static_and_dynamic_shared_memory_limit_the_blocks_together(static):
     binary = SimpleNamespace(arch="sm_80", seconds=0.0, resources=[used])
     (row,) = Report.of(SimpleNamespace(binary=binary, texts={"k": text}))
     assert (row.blocks, row.limited, row.occupancy) == (2, "shared memory", 2 * 128 / 2048)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "text"),
+    [
+        ("int32", 5, "5"),
+        ("int32", -5, "(-5)"),
+        ("int32", 2**31 - 1, "2147483647"),
+        ("int32", -(2**31), "(-2147483647 - 1)"),
+        ("int64", 0, "0ll"),
+        ("int64", -(2**31), "(-2147483648ll)"),
+        ("int64", 2**63 - 1, "9223372036854775807ll"),
+        ("int64", 1 - 2**63, "(-9223372036854775807ll)"),
+        ("int64", -(2**63), "(-9223372036854775807ll - 1)"),
+        ("uint64", 2**64 - 1, "18446744073709551615ull"),
+        ("uint32", 2**31 - 1, "2147483647u"),
+        ("uint32", 2**31, "0x80000000u"),
+        ("uint8", 200, "(unsigned char)200"),
+        ("int8", 0, "(signed char)0"),
+        ("int8", -100, "(signed char)(-100)"),
+        ("bool", 1, "true"),
+        ("bool", 0, "false"),
+    ],
+)
+def test_constants_of_integers_are_in_range_of_their_type(dtype, value, text):
+    assert int_constant(value, tir.DType(dtype)) == text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"), [("int32", "abs(A["), ("int64", "llabs(A["), ("int8", "abs(A["), ("uint32", "= A[")]
+)
+def test_absolute_values_of_integers(dtype, text):
+    func = """
+def f(A: T.Buffer((64,), "{0}"), B: T.Buffer((64,), "{0}")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = T.{1}(A[tx])
+"""
+    made = parse(func.format(dtype, "abs"))
+    source = source_of([emit_kernel(made, made.name)])
+    assert text in source and ("abs(A[" in source) == (dtype != "uint32")
+
+
+def test_a_function_of_floats_is_refused_integers():
+    func = parse("""
+def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx] = A[tx]
+""")
+    at = (func.body.node.var,)
+    load = expr.BufferLoad(func.buffer_map[func.params[0]], at)
+    store = stmt.BufferStore(func.buffer_map[func.params[1]], expr.Call("exp", (load,), load.dtype), at)
+    with pytest.raises(BuildError, match="exp takes floats, not int32"):
+        emit_kernel(func.with_body(func.body.replace(body=store)), "f")
+
+
+def test_a_negated_vector_has_its_operator():
+    func = parse("""
+def f(A: T.Buffer((256,), "bool"), B: T.Buffer((256,), "bool")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    B[tx * 4:tx * 4 + 4] = T.Not(A[tx * 4:tx * 4 + 4])
+""")
+    assert "operator!(" in source_of([emit_kernel(func, func.name)])
+
+
+WARP = """
+def f(B: T.Buffer((4096,), "float32"), n: T.int32):
+    tx = T.launch_thread("threadIdx.x", {threads})
+    memory = T.allocate([{size}], "float32", "warp")
+    W = T.decl_buffer(({size},), "float32", data=memory, scope="warp")
+    for i in range({loop}):
+        W[{write}] = B[tx]
+        B[tx + i * 64] = W[{read}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "each", "options"),
+    [
+        ("tx", "tx", 1, {}),
+        ("tx * 2", "tx * 2 + 1", 2, {"size": 64}),
+        ("tx * 2", "tx * 2 + 64", 2, {"size": 128}),
+        ("tx * 2 + 1", "tx * 2 + 2", 0, {"size": 96}),  # of the next lane
+        ("tx * 2", "tx * 2", 0, {"size": 96}),  # not as many for each lane
+        ("tx * 2", "tx", 0, {"size": 64}),
+        ("tx", "tx * 2", 0, {"size": 64}),
+        ("tx", "31 - tx", 0, {}),
+        ("31 - tx", "tx", 0, {}),
+        ("tx", "(tx + 1) % 32", 0, {}),
+        ("0", "0", 0, {}),
+        ("tx", "n", 0, {}),
+        ("tx + n", "tx", 0, {"size": 64}),
+        ("tx + n * 32", "tx", 1, {"size": 64}),
+        ("i * 32 + tx", "i * 32 + tx", 1, {"size": 128, "loop": 4}),
+        ("tx * 4 + i", "tx * 4", 4, {"size": 128, "loop": 4}),
+        ("tx * 4", "tx * 4 + i", 0, {"size": 160, "loop": 5}),
+        ("tx % 32", "tx % 32", 1, {"threads": 64}),
+        ("tx % 32 * 2", "tx % 32 * 2 + 1", 2, {"threads": 64, "size": 64}),
+        ("tx % 16", "tx % 16", 0, {"threads": 64}),
+        ("tx", "tx", 0, {"threads": 64, "size": 64}),
+    ],
+)
+def test_warp_memory_is_in_registers_where_each_lane_has_its_own(write, read, each, options):
+    parts = {"threads": 32, "size": 32, "loop": 1} | options
+    func = parse(WARP.format(write=write, read=read, **parts))
+    source = source_of([emit_kernel(func, func.name)])
+    told = f"float memory[{each and parts['size'] // 32}];  // of the warp's {parts['size']}"
+    assert (told in source) == (each > 0) and ("of the warp's" in source) == (each > 0), source

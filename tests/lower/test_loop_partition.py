@@ -29,6 +29,12 @@ BODIES = {
     "an if of an equality": ("if i == 7:\n            B[i] = A[0]\n        else:\n            B[i] = A[i]", 2),
     "an else": ("if i < 9:\n            B[i] = A[0]\n        else:\n            B[i] = A[i]", 2),
     "in an inner loop": ("for j in range(2):\n            B[i + j * 20] = T.Select(i + j < 9, A[i], j)", 2),
+    "one turned round": ("B[i] = T.Select(9 > i, 1, 2)", 2),
+    "one that starts": ("B[i] = T.Select(i > 8, 1, 2)", 2),
+    "one that is equal at last": ("B[i] = T.Select(i <= 8, 1, 2)", 2),
+    "a multiple": ("B[i] = T.Select(i * 3 < 20, 1, 2)", 2),
+    "a multiple that starts": ("B[i] = T.Select(20 < i * 3, 1, 2)", 2),
+    "a multiple of the other sign": ("B[i] = T.Select(k * 0 - i * 4 + 33 > 0, 1, 2)", 2),
     "in a value": ("x: T.int32 = T.Select(i < 9, 1, k)\n        B[i] = A[i] * x", 2),
 }
 
@@ -80,3 +86,36 @@ def f(A: T.Buffer((20,), "int32")):
     a = np.full(20, 9, "int32")
     tir.interp.run(done, a)
     assert a.tolist() == [0, 1, 2, 3, 4, *[9] * 15]
+
+
+@pytest.mark.parametrize(
+    ("condition", "loops", "inner"),
+    [
+        ("i < k", 2, ""),
+        ("k > i", 2, ""),
+        ("i <= k", 2, ""),
+        ("i * 3 < k", 2, ""),
+        ("i > k", 1, ""),
+        ("i * 2 > k", 1, ""),
+        ("k * i > 9", 1, ""),
+        ("T.cast(i, 'float32') < T.float32(9.5)", 1, ""),
+        ("i + j < k", 2, "for j in range(2):"),
+        ("i + j < k", 2, "for j in range(1, 2):"),
+        ("i - j < k", 2, "for j in range(2):"),
+        ("i + j < k", 1, "for j in range(A[3]):"),
+    ],
+)
+def test_a_loop_is_cut_where_an_index_stops_to_be_below_a_symbol(condition, loops, inner):
+    body = f"B[i] = B[i] * 3 + T.Select({condition}, 1, 2)"
+    func = parse(LOOP.format(hint=HINT, body=f"{inner}\n            {body}" if inner else body))
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    kept = [n for n in walk(made["main"].body) if isinstance(n, For) and n.loop_var.name == "i"]
+    assert len(kept) == loops, made
+    # up to where the first part is asked, nothing is left to ask
+    assert not [n for n in walk(kept[0]) if isinstance(n, Select)] or loops == 1, made
+    for k in (-1, 0, 2, 3, 7, 19, 20, 60):
+        a = np.full(40, 2, "int32")
+        found, wanted = np.zeros(40, "int32"), np.zeros(40, "int32")
+        tir.interp.run(func, a, wanted, k)
+        tir.interp.run(made["main"], a, found, k)
+        np.testing.assert_array_equal(found, wanted)

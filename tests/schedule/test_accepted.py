@@ -275,6 +275,26 @@ def test_output_blocks_inside_blocks():
     assert [b.name for b in sch.get_output_blocks("root")] == ["Z_o", "Z"]
 
 
+@pytest.mark.parametrize(("viewed", "blocks"), [("Y", ["Z"]), ("Z", ["fill", "Z"])])
+def test_a_view_of_memory_allocated_there_is_no_output(viewed, blocks):
+    sch = schedule(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), Z: T.Buffer((8,), "float32")):
+    Y = T.alloc_buffer((8,), "float32")
+    with T.block("outer"):
+        W = T.match_buffer({viewed}[0:8], (8,))
+        for i in range(8):
+            with T.block("fill"):
+                v = T.axis.spatial(8, i)
+                W[v] = A[v]
+    for i in range(8):
+        with T.block("Z"):
+            v = T.axis.spatial(8, i)
+            Z[v] = Z[v] + Y[v]
+""")
+    assert [b.name for b in sch.get_output_blocks("root") if b.name != "outer"] == blocks
+
+
 PRODUCT = """
 @T.prim_func
 def main(a: T.handle, c: T.handle):
