@@ -87,9 +87,11 @@ class PrimFunc(Printable):
 class LowersItself(Protocol):
     """A program that knows how it is lowered and built from arguments, as a schedule of stages does."""
 
-    def lower(self, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any) -> Any: ...
+    def lower(
+        self, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., binds: Any = ..., **options: Any
+    ) -> Any: ...
 
-    def build(self, args: Any, target: Any = ..., target_host: Any = ..., name: str = ...) -> Any: ...
+    def build(self, args: Any, target: Any = ..., target_host: Any = ..., name: str = ..., binds: Any = ...) -> Any: ...
 
 
 def answered_by_program(function: Callable[..., Any]) -> Any:

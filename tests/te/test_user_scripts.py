@@ -222,3 +222,31 @@ def test_a_function_is_lowered_in_simple_mode_as_its_schedule_is():
     by_stages = tvm.lower(te.create_schedule(B.op), [A, B], simple_mode=True)
     tvm.ir.assert_structural_equal(tvm.lower(te.create_prim_func([A, B]), simple_mode=True), by_stages)
     assert "T.block" not in by_stages.script()
+
+
+@pytest.mark.parametrize("in_args", [False, True])
+def test_an_argument_in_a_buffer_with_strides(in_args):
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((n, m), lambda i, j: A[i, j] + 1.0, name="B")
+    strided = tvm.tir.decl_buffer(A.shape, A.dtype, name="wide", strides=[te.var("stride"), 1])
+    s = te.create_schedule(B.op)
+    s[B].parallel(B.op.axis[0])
+    args = [strided if in_args else A, B]
+    assert "wide" in tvm.lower(s, args, simple_mode=True, binds={A: strided}).script()
+    wide, b = np.arange(24, dtype="float32").reshape(4, 6), np.zeros((4, 3), "float32")
+    tvm.build(s, args, "llvm", binds={A: strided}, name="add")(wide[:, 1:4], b)
+    np.testing.assert_array_equal(b, wide[:, 1:4] + 1)
+
+
+def test_a_buffer_that_is_not_as_its_tensor():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    for shape, dtype, what in (
+        ((8,), "int32", "int32 of 1 dim"),
+        ((4,), "float32", "shape"),
+        ((8, 1), "float32", "of 2"),
+    ):
+        with pytest.raises(tvm.TVMError, match=f"bound to `A`.*{what}"):
+            tvm.lower(s, [A, B], binds={A: tvm.tir.decl_buffer(shape, dtype)})

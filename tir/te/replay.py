@@ -9,7 +9,7 @@ The steps of the last replay are kept: those that two replays begin with are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.annotations import DOUBLE_BUFFER
 from ..analysis.index import index_of
 from ..arith import Analyzer
+from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import NE, IntImm, Var
 from ..visit import free_vars
@@ -79,9 +80,9 @@ class Replay:
         self._taken: list[tuple[Step, BlockSchedule]] = []
         self._loops: dict[Loop, Any] = {}
 
-    def schedule(self, args: list[Any], name: str) -> BlockSchedule:
-        """The schedule of the function of ``args``, the caller's to change."""
-        graph, sch = self._begin(args, name)
+    def schedule(self, args: list[Any], name: str, binds: Mapping[Tensor, Buffer]) -> BlockSchedule:
+        """The schedule of the function of ``args``, in the buffers of ``binds``; the caller's to change."""
+        graph, sch = self._begin(args, name, binds)
         steps = list(Plan(self.recorded, graph).steps())
         same = 0
         while same < min(len(steps), len(self._taken)) and steps[same].is_same(self._taken[same][0]):
@@ -94,13 +95,13 @@ class Replay:
             self._taken.append((step, sch))
         return sch.copy()
 
-    def _begin(self, args: list[Any], name: str) -> tuple[LoweredGraph, BlockSchedule]:
+    def _begin(self, args: list[Any], name: str, binds: Mapping[Tensor, Buffer]) -> tuple[LoweredGraph, BlockSchedule]:
         """The graph as a function, and its schedule before any step."""
         from ..schedule import Schedule as BlockSchedule
 
-        base = (name, *args, *(s.op for s in self.recorded.stages))
+        base = (name, *args, *binds, *binds.values(), *(s.op for s in self.recorded.stages))
         if self._graph is None or self._start is None or not _are_same(base, self._base):
-            self._graph = lower_graph(args, name)
+            self._graph = lower_graph(args, name, binds)
             self._start = BlockSchedule(self._graph.func)
             self._base, self._taken, self._loops = base, [], {}
         return self._graph, self._start

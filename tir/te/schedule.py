@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
-from ..buffer import Range
+from ..buffer import Buffer, Range
 from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule
@@ -241,10 +241,13 @@ class Schedule:
 
     # ------------------------------------------------------------ the program
 
-    def to_schedule(self, args: Any = None, name: str = "main") -> BlockSchedule:
+    def to_schedule(
+        self, args: Any = None, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None
+    ) -> BlockSchedule:
         """The block schedule that this schedule is: a new :class:`tir.Schedule`, whose trace has every step.
 
-        ``args`` are the arguments of the function (default: the inputs, then the outputs). Raises ``ScheduleError``, with
+        ``args`` are the arguments of the function (default: the inputs, then the outputs). ``binds`` has buffers for tensors
+        among them, with strides, an offset or an alignment; a buffer in ``args`` stands for its tensor. Raises ``ScheduleError``, with
         the user's line, for a step that is not legal.
 
         >>> from tir import te
@@ -255,26 +258,43 @@ class Schedule:
         >>> [loop.name for loop in s.to_schedule().get_loops("B")]
         ['i_outer', 'i_inner']
         """
-        return self._replay.schedule(self.arguments(args), name)
+        declared = {self._now(t): buffer for t, buffer in (binds or {}).items()}
+        stands_for = {buffer: t for t, buffer in declared.items()}
+        arguments = [stands_for.get(a, a) if isinstance(a, Buffer) else a for a in self.arguments(args)]
+        return self._replay.schedule(arguments, name, declared)
 
     def lower(
-        self, args: Any, name: str = "main", simple_mode: bool = False, target: Any = None, **options: Any
+        self,
+        args: Any,
+        name: str = "main",
+        simple_mode: bool = False,
+        target: Any = None,
+        binds: Mapping[Tensor, Buffer] | None = None,
+        **options: Any,
     ) -> Any:
         """What ``tir.lower(s, args)`` gives: the module, lowered for ``target``.
 
-        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. ``simple_mode`` and
-        ``options`` are those of ``tir.lower``.
+        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. ``binds`` are those of
+        :meth:`to_schedule`, ``simple_mode`` and ``options`` those of ``tir.lower``.
         """
         from ..transform.pipeline import lower
 
-        module = self.to_schedule(args, name).mod
+        module = self.to_schedule(args, name, binds).mod
         return lower(module, target=target or _usual_target(module), simple_mode=simple_mode, **options)
 
-    def build(self, args: Any, target: Any = None, target_host: Any = None, name: str = "main") -> Any:
-        """What ``tir.build(s, args, target, name=…)`` gives: a module with the function ``name``."""
+    def build(
+        self,
+        args: Any,
+        target: Any = None,
+        target_host: Any = None,
+        name: str = "main",
+        binds: Mapping[Tensor, Buffer] | None = None,
+    ) -> Any:
+        """What ``tir.build(s, args, target, name=…)`` gives: a module with the function ``name``. ``binds`` are those of
+        :meth:`to_schedule`."""
         from codegen.build import build
 
-        module = self.to_schedule(args, name).mod
+        module = self.to_schedule(args, name, binds).mod
         return build(IRModule.from_expr(module["main"]), target or _usual_target(module))
 
     def arguments(self, args: Any = None) -> list[Any]:

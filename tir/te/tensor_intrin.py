@@ -19,7 +19,7 @@ from ..visit import substitute
 from .computation import ComputeOp
 from .places import error, users_errors
 from .tensor import Tensor
-from .to_primfunc import Lowering, identifier, reset_and_update, statement_of
+from .to_primfunc import Lowering, bound_buffer, identifier, reset_and_update, statement_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,14 +164,9 @@ def decl_tensor_intrin(
 
 
 def _declared(tensor: Tensor, binds: Mapping[Tensor, Buffer], options: Mapping[str, Any] | None) -> Buffer:
-    found = binds.get(tensor)
+    found = bound_buffer(tensor, binds)
     if found is None:
         return decl_buffer(tensor.shape, tensor.dtype, identifier(tensor.name), **(options or {"offset_factor": 1}))
-    if found.dtype is not tensor.dtype or found.ndim != tensor.ndim:
-        raise error(
-            f"the buffer bound to `{tensor.name}` is {found.dtype} of {found.ndim} dimensions; the tensor is "
-            f"{tensor.dtype} of {tensor.ndim}"
-        )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..analysis.block_regions import block_access_region
 from ..arith import Analyzer, simplify, simplify_stmt
 from ..buffer import Buffer, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..dtype import HANDLE, VOID
+from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
 from ..names import unique_name
@@ -66,13 +67,13 @@ def create_prim_func(args: Any, name: str = "main") -> PrimFunc:
 
 
 @with_recursion_limit
-def lower_graph(args: Any, name: str = "main") -> LoweredGraph:
-    """As :func:`create_prim_func`, with what became of the graph."""
+def lower_graph(args: Any, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None) -> LoweredGraph:
+    """As :func:`create_prim_func`, with what became of the graph; tensors that ``binds`` has are in its buffers."""
     arguments = _arguments(args)
     operations = operations_of([a for a in arguments if isinstance(a, Tensor)])
     _check_inputs(arguments, operations)
     _check_scalars(arguments, operations)
-    lowering = Lowering(arguments, operations)
+    lowering = Lowering(arguments, operations, binds)
     params: list[Var] = []
     buffer_map: dict[Var, Buffer] = {}
     for argument in arguments:
@@ -88,6 +89,17 @@ def lower_graph(args: Any, name: str = "main") -> LoweredGraph:
     attrs = frozendict({"global_symbol": name, "tir.noalias": True})
     func = PrimFunc(tuple(params), root_block(body, local), VOID, frozendict(buffer_map), attrs)
     return LoweredGraph(func, lowering.buffers, lowering.blocks)
+
+
+def bound_buffer(tensor: Tensor, binds: Mapping[Tensor, Buffer]) -> Buffer | None:
+    """The buffer that ``binds`` has for a tensor. Raises ``TensorExpressionError`` for one of another type or dimension."""
+    found = binds.get(tensor)
+    if found is not None and (found.dtype is not tensor.dtype or found.ndim != tensor.ndim):
+        raise error(
+            f"the buffer bound to `{tensor.name}` is {found.dtype} of {found.ndim} dimensions; the tensor is "
+            f"{tensor.dtype} of {tensor.ndim}"
+        )
+    return found
 
 
 # ---------------------------------------------------------------- arguments
@@ -174,7 +186,13 @@ class Lowering:
     a step of a scan stands in.
     """
 
-    def __init__(self, arguments: Sequence[Any], operations: Sequence[Operation]):
+    def __init__(
+        self,
+        arguments: Sequence[Any],
+        operations: Sequence[Operation],
+        binds: Mapping[Tensor, Buffer] | None = None,
+    ):
+        self._binds = binds or {}
         self.blocks: dict[Operation, list[str]] = {}
         self.memory: list[Buffer] = []  # of operations' own
         self.time: dict[Operation, tuple[Var, Range]] = {}
@@ -190,9 +208,16 @@ class Lowering:
         self.buffers.update((t, self.buffers[state]) for t, state in stored_in.items())
 
     def _buffer(self, tensor: Tensor) -> Buffer:
-        name = unique_name(identifier(tensor.name), self._names)
+        declared = bound_buffer(tensor, self._binds)
+        name = unique_name(identifier(tensor.name) if declared is None else declared.name, self._names)
         self._names.add(name)
-        return decl_buffer(tensor.shape, tensor.dtype, name)
+        if declared is None:
+            return decl_buffer(tensor.shape, tensor.dtype, name)
+        if not all(structural_equal(simplify(a), simplify(b)) for a, b in zip(declared.shape, tensor.shape)):
+            raise error(
+                f"the buffer bound to `{tensor.name}` has shape {declared.shape}; the tensor has {tensor.shape}"
+            )
+        return declared.replace(name=name)
 
     def _states(self, arguments: Sequence[Tensor], operations: Sequence[Operation]) -> dict[Tensor, Tensor]:
         """The results of scans in whose memory other tensors are kept: states, updates, and inits read by nobody else."""

@@ -198,7 +198,13 @@ def lower(
 ) -> IRModule: ...
 @overload
 def lower(
-    func_or_mod: LowersItself, args: Any, name: str = ..., simple_mode: bool = ..., target: Any = ..., **options: Any
+    func_or_mod: LowersItself,
+    args: Any,
+    name: str = ...,
+    simple_mode: bool = ...,
+    target: Any = ...,
+    binds: Any = ...,
+    **options: Any,
 ) -> IRModule: ...
 @answered_by_program
 def lower(
