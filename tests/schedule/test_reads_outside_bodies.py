@@ -90,6 +90,13 @@ PLACES = {
                 vi = T.axis.spatial(4, i)
                 {store}
 """,
+    "value of a let": """
+        vx: T.int32 = A[{at}]
+        for k in range(1):
+            with T.block("D"):
+                vi = T.axis.spatial(4, i)
+                {store_x}
+""",
     "body": """
         with T.block("D"):
             vi = T.axis.spatial(4, i)

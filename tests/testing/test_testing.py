@@ -87,6 +87,15 @@ def test_roundtrip_of_a_module():
     assert_roundtrip(tir.IRModule.of(ADD))
 
 
+def test_a_fault_inside_a_step_is_no_refusal(monkeypatch):
+    def fails(*args, **named):
+        raise tir.errors.InternalError("a fault inside split")
+
+    monkeypatch.setattr(tir.Schedule, "split", fails)
+    with pytest.raises(AssertionError, match="a fault inside split"):
+        random_schedule(random_program(1), 1, 1, ["split"])
+
+
 def test_attempts_are_refused_with_a_reason():
     attempts = [a for seed in range(30) for a in random_schedule(random_program(seed), seed)[1]]
     refusals = [a.refusal for a in attempts if not a.accepted]

@@ -40,10 +40,11 @@ LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A violation of a rule at ``node``."""
+    """A violation of a rule at ``node``; ``undefined`` is the variable that is used there and nowhere defined around it."""
 
     node: Any
     message: str
+    undefined: Var | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -105,8 +106,8 @@ class _Checker:
         self.part = Summary()
         self.depth = 0  # of blocks with iterators
 
-    def say(self, node: Any, message: str) -> None:
-        self.problems.append(Problem(node, message))
+    def say(self, node: Any, message: str, undefined: Var | None = None) -> None:
+        self.problems.append(Problem(node, message, undefined))
 
     def function(self, func: PrimFunc) -> None:
         for param in func.params:
@@ -197,7 +198,7 @@ class _Checker:
         if var in self.gone:
             self.say(node, f"`{var.name}` is used outside its allocation")
         else:
-            self.say(node, f"variable `{var.name}` is not defined here")
+            self.say(node, f"variable `{var.name}` is not defined here", var)
 
     def access(self, buffer: Buffer, indices: Any, node: Any) -> None:
         self.buffer_use(buffer, node)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
-from ..errors import ScheduleError
+from ..errors import InternalError, ScheduleError
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..stmt import Block, For, Stmt
@@ -458,8 +458,8 @@ def random_schedule(
     """A schedule of ``func``, or of what that schedules so far, after trying ``steps`` random primitives, and the attempts in order.
 
     ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
-    ``ScheduleError``; any other exception is a bug of the primitive, and propagates. ``on_refusal`` is called with the
-    current schedule at each refusal.
+    ``ScheduleError``; a fault inside of a primitive (``InternalError``) or any other exception is a bug of it, and is
+    raised. ``on_refusal`` is called with the current schedule at each refusal.
 
     >>> import tir
     >>> from tir.testing import random_schedule
@@ -510,6 +510,8 @@ class Walk:
         before = self.sch.mod
         try:
             result = getattr(self.sch, name)(*args, **kwargs)
+        except InternalError as fault:
+            raise AssertionError(f"{Attempt(name, args, kwargs)} failed: {fault}\n{self.sch.mod.script()}") from fault
         except ScheduleError as refusal:
             self.attempts.append(Attempt(name, args, kwargs, refusal))
             if self.sch.mod is not before:

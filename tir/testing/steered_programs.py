@@ -8,7 +8,7 @@ from .decisions import Choice
 
 PLACES = (
     *("predicate", "guarded", "division", "around", "inside", "extent", "start", "binding", "view"),
-    *("if", "else", "let"),
+    *("if", "else", "let", "value"),
 )
 
 
@@ -99,7 +99,9 @@ def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
         "if": f"if {read} > 0:",
         "else": f"if {read} > 0:\n            T.evaluate(0)\n        else:",
         "let": f"x: T.int32 = {read}\n        if x > 0:",
+        "value": f"x: T.int32 = {read}\n        for k in range(1):",
     }[place]
+    store = f"{store} + x" if place == "value" else store
     return f"""
         {head}
             with T.block("{name}"):

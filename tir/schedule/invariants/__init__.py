@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import extension
 from ...analysis import wellformed
+from ...analysis.structure import first_line
 from ...errors import InternalError, ScheduleError
 from ...function import PrimFunc
 
@@ -139,6 +140,11 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
 def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program keeps the rules of :func:`tir.analysis.wellformed.check`. The other invariants take it to."""
     for problem in wellformed.check(after):
+        let = None if problem.undefined is None else delta.let_before(problem.undefined)
+        if let is not None:
+            rule = f"`{problem.undefined}` would be used outside of `{first_line(let)}`, which defines it"
+            yield Problem(problem.message, rule)
+            continue
         yield Problem(
             problem.message,
             f"a fault inside {delta.primitive}: it would give a malformed program ({problem}); the schedule is unchanged. "

@@ -18,7 +18,8 @@ from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...node import Memo
 from ...recursion import with_recursion_limit
-from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, SeqStmt
+from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
+from ...visit import nodes_of
 from . import Keeps
 
 if TYPE_CHECKING:
@@ -235,6 +236,11 @@ class Delta:
         """The change from the empty program to the program before the step."""
         assert self.before is not None
         return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
+
+    def let_before(self, var: Var) -> LetStmt | None:
+        """The statement that gave ``var`` its value before the step."""
+        nodes = () if self.before is None else nodes_of(self.before.body)
+        return next((n for n in nodes if type(n) is LetStmt and n.var is var), None)
 
     def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
         """Loops of ``after``, of these kinds, that are new or changed."""

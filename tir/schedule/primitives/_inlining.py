@@ -121,6 +121,16 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
     return kept
 
 
+def require_no_views(block: BlockRef) -> None:
+    """Require that ``block`` has no view, which a store that moves into another block would leave behind."""
+    require(
+        not block.block.match_buffers,
+        "block {0} has views of buffers, and what it computes cannot be told without them",
+        block,
+        nodes=[block.node],
+    )
+
+
 def require_spatial(block: BlockRef) -> None:
     reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_const(i.dom.extent, 1)]
     require(

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.index_types import same_size, with_narrow_indices
 from ...analysis.reduction_init import InitRuns
-from ...analysis.structure import entered, refresh
+from ...analysis.structure import entered, refresh, vars_in
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...arith.linear import is_index
@@ -137,19 +137,21 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     inner_values: list[Expr] = []
     inside: dict[Var, Expr] = {}
     analyzer = Analyzer()
+    around = Analyzer({ref.var: ref.node.domain for ref in block.loops() if ref not in inner})
     for iterator, (o_value, o_extent), (i_value, i_extent) in zip(
         block.block.iter_vars, division.outer, division.inner
     ):
         dtype = iterator.var.dtype
         whole: Expr = const(0, dtype)
         o_domain, i_domain = _domains(iterator, o_extent, i_extent)
-        if keep_units or not is_const(o_extent, 1):
+        o_only = None if keep_units or not is_const(o_extent, 1) else around.simplify(o_value)
+        if o_only is None or vars_in(o_only):
             o_var = Var(f"{iterator.var.name}_o", dtype)
             outer_iters.append(IterVar(o_domain, o_var, iterator.iter_type))
             outer_values.append(o_value)
             whole = o_var * i_extent
-        elif not is_const(o_value, 0):
-            whole = o_value * i_extent
+        elif not is_const(o_only, 0):
+            whole = o_only * i_extent
         if inner and (not is_const(i_extent, 1) or not is_const(i_value, 0)):
             i_var = Var(f"{iterator.var.name}_i", dtype)
             inner_iters.append(IterVar(i_domain, i_var, iterator.iter_type))

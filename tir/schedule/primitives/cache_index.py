@@ -13,7 +13,7 @@ from ...errors import require
 from ...expr import BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
 from ...op import effect_of
 from ...stmt import Block, BufferStore, For, LetStmt, Stmt
-from ...visit import nodes_of, rewrite, substitute, walk
+from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -56,10 +56,11 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     """
     require(cse_thresh >= 0, "cse_thresh is a number of occurrences, not {0}", cse_thresh, legal="0 or more")
     scope = scope_of(state, block)
-    domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}
+    around = _bound_inside(scope.block)
+    domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None and not uses_var(i.dom, around)}
     body: Any = block.block.body
     init: Any = block.block.init
-    inner = _bound_inside(block.block)
+    inner = around - set(domains)
     computed: list[Stmt] = []
     buffers: list[Buffer] = []
     names: list[str] = []

@@ -19,7 +19,7 @@ from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, blocks_with_init, scope_of
-from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_spatial, solve_iters
+from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_no_views, require_spatial, solve_iters
 
 
 def _check_fuse_reduction_epilogue(
@@ -87,6 +87,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     require(used, "block {0} does not read the result of block {1}", epilogue, reduction, nodes=[epilogue.node])
     buffer = used[0]
     require_spatial(epilogue)
+    require_no_views(epilogue)
     body = epilogue.block.body
     require(isinstance(body, BufferStore), "block {0} is more than one store", epilogue, nodes=[epilogue.node])
     assert isinstance(body, BufferStore)

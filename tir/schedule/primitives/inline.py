@@ -31,6 +31,7 @@ from ._inlining import (
     domain_guards,
     known,
     reads_element,
+    require_no_views,
     require_spatial,
     solve_iters,
     with_own_conditions,
@@ -70,6 +71,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     if not consumers:
         _require_unused(scope, block, store)
         return InlinePlan(scope, ((block.node, None),), buffer)
+    require_no_views(block)
     _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[Stmt, Stmt | None]] = [(block.node, None)]
     for consumer in consumers:
@@ -138,6 +140,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
         ", ".join(u.name for u in users if u is not block),
     )
     require_spatial(block)
+    require_no_views(block)
     body = block.block.body
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     loads = [a for a in accesses(body) if isinstance(a, BufferLoad) and a.buffer is buffer]

@@ -149,6 +149,9 @@ def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tup
 
 
 def divisors(value: int) -> list[int]:
+    """The positive divisors; of 0, which all divide, the least."""
+    if value == 0:
+        return [1]
     small = [d for d in range(1, int(value**0.5) + 1) if value % d == 0]
     return sorted({*small, *(value // d for d in small)})
 
