@@ -638,3 +638,8 @@ def test_the_hull_of_an_index_in_four_iterations(index, extent, box):
         assert found is not None
         for e, wanted in zip((found[0].min, found[0].extent), box):
             assert Analyzer().can_prove_equal(e, as_expr(wanted)), (found, box)
+
+
+@pytest.mark.parametrize("e", [I, I + 3, I * 2 - J, I // 3])
+def test_what_is_exclusive_with_itself_is_zero(e):
+    assert repr(simplify(call("bitwise_xor", e, e))) == "0"

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import tir
 from tir.transform.shared_memory_table import PlannedBuffer, SharedMemoryPlan
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,3 +60,12 @@ def test_bytes_of_a_kernel_are_up_to_the_last_of_its_scope():
     assert [plan.total(), plan.total(0, "shared"), plan.total(0, "shared.dyn")] == [512, 512, 256]
     assert [plan.total(1), plan.total(1, "shared"), plan.total(2)] == [1016, 64, 0]
     assert "kernel 1, shared.dyn: 1016 B (16 B without reuse)" in plan.svg()
+
+
+@pytest.mark.parametrize("target", [None, "llvm", "cuda"])
+def test_a_schedule_has_the_plan_of_a_gpu_whatever_its_target(target):
+    sch = tir.Schedule(tir.library.elementwise.transpose(8, 16), target=target)
+    copy = sch.cache_read("out", "A", "shared")
+    sch.bind("out.i", "blockIdx.x")
+    sch.compute_at(copy, "out.i")
+    assert [b.name for b in sch.shared_memory_plan()] == ["A_shared"]

@@ -384,6 +384,24 @@ def f(A: T.Buffer((64,), "float32"), n: T.Buffer((64,), "int32")):
     assert "threads need a barrier between" in said and "not all threads of the block get there" in said
 
 
+def test_a_condition_on_memory_written_under_it_is_not_asked_after_a_let_again():
+    said = refused("""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32")):
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("tile"):
+            T.reads(A[0:64])
+            T.writes(A[0:64])
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            S[tx] = A[tx]
+            if S[tx] > T.float32(0):
+                x: T.float32 = T.cast(tx, "float32")
+                S[tx] = x
+                A[tx] = S[63 - tx] + x
+""")
+    assert "threads need a barrier between" in said and "not all threads of the block get there" in said
+
+
 def test_a_barrier_in_a_loop_that_may_be_empty_is_moved_out_of_a_divergent_condition():
     """The loop has a barrier though not every run of it has one."""
     text = """

@@ -381,3 +381,20 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), n: T.int3
     assert isinstance(sch.mod["main"].root.body, tir.IfThenElse)
     sch = schedule(text.format(extent="16", guard="n > i"))
     refused(lambda: sch.unswitch("i"), "could fail where the loop does not ask it")
+
+
+def test_unswitch_does_not_ask_what_an_inner_loop_may_not():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16, 4), "float32"), n: T.int32):
+    for i in range(16):
+        for j in range({extent}):
+            if A[n] > T.float32(0):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi]
+"""
+    refused(lambda: schedule(text.format(extent="n")).unswitch("i"), "could fail where the loop does not ask it")
+    sch = schedule(text.format(extent="4"))
+    sch.unswitch("i")
+    assert isinstance(sch.mod["main"].root.body, tir.IfThenElse)

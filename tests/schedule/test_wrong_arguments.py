@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tir
+from tir.schedule.arguments import convert, parameters_of
 from tir.schedule.handles import BlockRV, LoopRV
 from tir.schedule.primitive import PRIMITIVES, QUERIES, BadArgument
 from tir.script import parse
@@ -150,3 +151,11 @@ def test_a_buffer_is_named_by_number_name_or_itself():
         results.append(sch.mod)
     for made in results[1:]:
         tir.assert_structural_equal(results[0], made)
+
+
+def test_a_parameter_without_an_annotation_takes_any_value():
+    def step(state, value): ...
+
+    value = object()
+    found = parameters_of(inspect.signature(step))
+    assert convert(found, tir.Schedule(PROGRAM).state, {"value": value}) == {"value": value}

@@ -135,8 +135,7 @@ _PLACES = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
 
 
 def _text(annotation: Any) -> str:
-    if annotation is inspect.Parameter.empty:
-        return "Any"
+    """An annotation as text; that of a parameter without one names no type that is known, as ``Any``."""
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
