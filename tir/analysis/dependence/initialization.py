@@ -64,7 +64,7 @@ class _Initialization(Question):
         if any(has_bits(a) for u in found for a in u.accesses_of(self.buffer)):
             raise NotAffine(
                 f"`{self.buffer.name}`",
-                "its elements are swizzled, and not alike in all accesses; copy a buffer before its layout changes",
+                "bitwise operations, not alike in all accesses, choose its elements; copy a buffer before a swizzled layout",
             )
         return found
 

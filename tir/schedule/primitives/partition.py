@@ -208,12 +208,10 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
     tops = [chain[0] for chain in chains]
     stmts = list(parent.node.stmts)
     at = [next(n for n, s in enumerate(stmts) if s is top) for top in tops]
-    require(
-        at == list(range(at[0], at[0] + len(at))),
-        "the nests are not next to each other, in program order: {0} come between",
-        ", ".join(name_of(s) for n, s in enumerate(stmts) if min(at) < n < max(at) and n not in at) or "none",
-        nodes=tops,
-    )
+    stand = ", ".join(f"`{ref.name}`" for _, ref in sorted(zip(at, given), key=lambda pair: pair[0]))
+    require(at == sorted(at), "the loops stand in another order in the program: {0}", stand, nodes=tops)
+    between = [name_of(s) for n, s in enumerate(stmts) if at[0] < n < at[-1] and n not in at]
+    require(not between, "the nests are not next to each other: between them is {0}", " and ".join(between), nodes=tops)
     taken = visible_names(state, [given[0]])
     names = [
         derived_name("_".join(dict.fromkeys(c[d].loop_var.name for c in chains)), "_m", taken)

@@ -159,6 +159,16 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
         outer.node,
         nodes=[inner.node],
     )
+    nested = [r for r in state.index.below(inner) if isinstance(r, LoopRef) and r.node.thread == outer.node.thread]
+    require(
+        not outer.node.thread or not nested,
+        "loop {0} under {1} is bound to {2}, as {3} is: in its threads the iterations of {1} would differ",
+        nested[0].node if nested else "",
+        inner.node,
+        outer.node.thread,
+        outer.node,
+        nodes=[outer.node, *(r.node for r in nested)],
+    )
     crossing = vars_in(outer.node.extent) & {p.var for p in inner.all_loops()[len(outer.all_loops()) :]}
     require(not crossing, "the range of {0} is not known outside {1}", outer.node, inner.node, nodes=[outer.node])
     return SkewPlan(outer, inner, int(factor), derived_name(inner.name, "_s", visible_names(state, [inner])))
