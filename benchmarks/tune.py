@@ -2,8 +2,9 @@
 
 Each program is plain, and its text is read by both. Ours is tuned with ``--trials`` (default 51), theirs with ``--tvm-trials``
 (default 512, its usual number for an operator) in a process of the other Python. The winners are timed at the end by turns, so
-that load hits both. Writes tune.json: for each program the best time after every trial, the seconds of the search, and the
-final times; with the name of the processor, as results of two machines cannot be compared.
+that load hits both. ``--save`` keeps the rows in ``tune.json``, under the processor and the number of threads, as results of two
+machines cannot be compared: for each program the best time after every trial, the seconds of the search, and the final times.
+Rows of programs that this run does not choose stay. ``--table`` prints what is kept and runs nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from codegen.machine_peak import measure_fma_peak
 from tir.testing.oracle import random_inputs
 
 from .plain import PLAIN
+
+KEPT = pathlib.Path(__file__).with_name("tune.json")
 
 # the workloads of the comparison: a plain program of ``benchmarks.plain``, and its sizes
 PROGRAMS: tuple[tuple[str, tuple[int, ...]], ...] = (
@@ -81,16 +84,28 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--tvm-python", help="a Python with apache-tvm")
     options.add_argument("--tvm-trials", type=int, default=512)
-    options.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "out" / "tune.json")
+    options.add_argument("--save", action="store_true", help="keep the rows in tune.json")
+    options.add_argument("--table", action="store_true", help="print the rows kept for this processor")
     args = options.parse_args()
+    machine = f"{_processor()}, threads: {args.threads}"
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    if args.table:
+        for name, about in kept.items():
+            print(f"{name}, {about['peak_gflops_of_a_core']:.0f} GFLOP/s a core")
+            for row in about["rows"].values():
+                _print_row(row)
+            _summarize(list(about["rows"].values()))
+        return
     wanted = tuple(name for name in args.only.split(",") if name)
     chosen = [one for one in (Program(*named) for named in PROGRAMS) if not wanted or one.name.startswith(wanted)]
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    about = {"processor": _processor(), "peak_gflops_of_a_core": measure_fma_peak(), "threads": args.threads}
+    about = kept.setdefault(machine, {"rows": {}})
+    about["peak_gflops_of_a_core"] = measure_fma_peak()
     rows: list[dict[str, Any]] = []
     for one in chosen:
         rows.append(_row(one, args))
-        args.out.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf-8")
+        about["rows"][one.name] = rows[-1]
+        if args.save:  # after each row: a run may be stopped
+            KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     _summarize(rows)
 
 
@@ -118,18 +133,21 @@ def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
         "default": result.trials[0].seconds,
         "best": result.best_seconds,
     }
-    said = f"{one.name}: {row['best'] * 1e6:.1f} us in {row['search_seconds']:.0f} s"
     if args.tvm_python:
         row |= _beside_tvm(one, result.module(), args)
-        said += f"; {_versus(row)}"
-    print(said, flush=True)
+    _print_row(row)
     return row
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    said = f"{row['program']}: {row['best'] * 1e6:.1f} us in {row['search_seconds']:.0f} s"
+    print(f"{said}; {_versus(row)}" if row.keys() & {"ratio", "tvm_failed"} else said, flush=True)
 
 
 def _versus(row: dict[str, Any]) -> str:
     if "tvm_failed" in row:
         return f"MetaSchedule: {row['tvm_failed']}"
-    return f"{row['ratio']:.2f} times as fast as MetaSchedule's ({row['tvm_search_seconds']:.0f} s)"
+    return f"{row['ratio']:.2f} times as fast as MetaSchedule's ({row['tvm_trials']} trials, {row['tvm_search_seconds']:.0f} s)"
 
 
 def _best_after(result: Any) -> list[float]:
