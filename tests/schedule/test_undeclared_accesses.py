@@ -88,3 +88,34 @@ def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer
 """)
     with pytest.raises(tir.ScheduleError, match="declares that it writes B, and writes nothing of it"):
         tir.Schedule(func).cache_write("C", 0, "local")
+
+
+def test_a_looked_up_index_is_bounded_by_what_was_read():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), S: T.Buffer((3,), "int32")):
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = A[vi] * 2
+    for o in range(3):
+        with T.block("tile"):
+            vo = T.axis.spatial(3, o)
+            T.reads(B[0])
+            T.writes(S[vo])
+            for k in range(2):
+                with T.block("S"):
+                    vk = T.axis.reduce(2, k)
+                    T.reads(B[0])
+                    T.writes(S[vo])
+                    with T.init():
+                        S[vo] = 0
+                    S[vo] = S[vo] + B[vo * 2 + vk]
+""")
+    sch = tir.Schedule(func)
+    sch.cache_index("S", "global", 1)
+    sch.cache_read("tile", "B", "local")
+    result = np.zeros(3, "int32")
+    tir.interp.run(sch.mod, np.arange(6, dtype="int32"), result)
+    assert result.tolist() == [2, 10, 18]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...analysis.accessed_regions import with_accesses_covered
 from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...arith.linear import key
@@ -29,8 +30,8 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
     statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
-    The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
-    negative threshold, or the root block.
+    The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold
+    what is accessed are widened. Raises ``ScheduleError`` for a negative threshold, or the root block.
 
     Before, and after ``sch.cache_index("B", "global")``::
 
@@ -55,6 +56,8 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
                 B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
     """
     require(cse_thresh >= 0, "cse_thresh is a number of occurrences, not {0}", cse_thresh, legal="0 or more")
+    given = state
+    state, block = _covered(state, block)
     scope = scope_of(state, block)
     around = _bound_inside(scope.block)
     domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None and not uses_var(i.dom, around)}
@@ -80,12 +83,22 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
         buffers.append(buffer)
         names.append(name)
     if not computed:
-        return Stage(state, scope, scope)
+        return Stage(given, scope, scope)
     regions = _look_ups([body, init], buffers)
     inner = block.block.replace(body=body, init=init, reads=(*block.block.reads, *regions))
     changed = {block.node: block.node.replace(block=inner)}
     added = {position(block, scope): computed}
     return Stage(state, scope, scope, tuple(buffers), changed, added, tuple(names))
+
+
+def _covered(state: State, block: BlockRef) -> tuple[State, BlockRef]:
+    """The program in which ``block``, and the blocks inside and around it, declare what they access."""
+    around = [p for p in block.ancestors() if isinstance(p, BlockRef) and p.scope is not None]
+    for name in [b.name for b in (*state.index.blocks_below(block), block, *around)]:
+        old = state.find_block(name).block
+        new = with_accesses_covered(old)
+        state = state if new is old else state.replace(old, new)
+    return state, state.find_block(block.name)
 
 
 def _bound_inside(block: Block) -> set[Var]:
