@@ -405,3 +405,28 @@ def test_an_epilogue_would_read_the_result_before_threads_combine_it():
     sch.bind("k", "threadIdx.x")
     copy = sch.cache_write("B", 0, "global")
     refused(lambda: sch.reverse_compute_inline(copy), "loop `k` cannot be bound to threads")
+
+
+def test_a_reduction_in_registers_under_a_single_block():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), B: T.Buffer((1,), "int32")):
+    S = T.alloc_buffer((1,), "int32")
+    for k in range(1):
+        with T.block("S"):
+            vk = T.axis.reduce(1, k)
+            T.reads(A[0:2])
+            T.writes(S[0], B[0])
+            with T.init():
+                S[0] = 2147483647
+                B[0] = -2147483648
+            s: T.int32 = T.Select(B[0] > A[vk] or B[0] == A[vk] and S[0] < vk, S[0], vk)
+            b: T.int32 = T.Select(B[0] > A[vk] or B[0] == A[vk] and S[0] < vk, B[0], A[vk])
+            S[0] = s
+            B[0] = b
+""")
+    sch.set_scope("S", 0, "local")
+    outer, inner = sch.split("k", [None, 8])
+    sch.bind(outer, "blockIdx.y")
+    sch.bind(inner, "threadIdx.x")
+    on_simulator(sch)

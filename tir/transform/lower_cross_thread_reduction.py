@@ -153,8 +153,8 @@ _UINT32 = const(0, "uint32").dtype
 
 
 def _scope(reductions: list[_Reduction], body: Stmt) -> Stmt:
-    """``body`` in a block with the partial results and the results of ``reductions``."""
-    own = tuple(b for r in reductions for b in (*r.partial, *r.result))
+    """``body`` in a block with what those of ``reductions`` allocate, their partial results and their results."""
+    own = tuple(b for r in reductions for b in (*r.block.alloc_buffers, *r.partial, *r.result))
     block = _described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
     return BlockRealize((), TRUE, block)
 
