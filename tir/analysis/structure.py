@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..expr import (
+    NE,
     BufferLoad,
     Call,
     Div,
@@ -16,9 +17,12 @@ from ..expr import (
     FloorMod,
     IntImm,
     Let,
+    Max,
     Mod,
+    Select,
     Var,
     conjuncts,
+    const,
     is_const,
 )
 from ..node import Memo
@@ -27,11 +31,12 @@ from ..stmt import (
     BlockRealize,
     BufferStore,
     For,
+    IfThenElse,
     LetStmt,
     SeqStmt,
     Stmt,
 )
-from ..visit import LEAVES, contains, free_vars, nodes_of, substitute, uses_var, walk
+from ..visit import LEAVES, contains, free_vars, nodes_of, rewrite, substitute, uses_var, walk
 from .contents import MembersBy, is_long, shape, sub_statements
 from .index import BlockRef, LoopRef, Place
 
@@ -140,6 +145,27 @@ def asked_before_body(realize: BlockRealize) -> list[Expr]:
 def places_of_views(block: Block) -> list[Expr]:
     """The starts and extents of the regions that the views of a block name, if they read memory."""
     return [e for m in block.match_buffers for r in m.source.region for e in (r.min, r.extent) if has_load(e)]
+
+
+def with_divisors_nonzero(e: Expr, known: Analyzer) -> Expr:
+    """``e`` with another divisor in place of each that might be 0: the same value where it has one, no fault elsewhere."""
+
+    def visit(n: Any) -> Any:
+        if not isinstance(n, (Div, Mod, FloorDiv, FloorMod)) or known.can_prove(NE(n.b, const(0, n.b.dtype))):
+            return None
+        one = const(1, n.b.dtype)
+        return n.replace(
+            b=Max(n.b, one) if known.can_prove(n.b >= 0) else Select(NE(n.b, const(0, n.b.dtype)), n.b, one)
+        )
+
+    return rewrite(e, visit)
+
+
+def has_condition(block: Block) -> bool:
+    """Whether something in ``block`` is done under a condition."""
+    return any(
+        isinstance(n, (IfThenElse, Select)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(block)
+    )
 
 
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:

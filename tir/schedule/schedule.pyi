@@ -619,8 +619,8 @@ class Schedule(Snapshots):
         divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
         statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
-        The declared regions of ``block`` do not change: they still bound its accesses. Raises ``ScheduleError`` for a
-        negative threshold, or the root block.
+        The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold
+        what is accessed are widened. Raises ``ScheduleError`` for a negative threshold, or the root block.
 
         Before, and after ``sch.cache_index("B", "global")``::
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import regions_of
+from ...analysis.structure import regions_of, with_divisors_nonzero
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
@@ -96,7 +96,10 @@ def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, off
     iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "opaque") for n, p in enumerate(around))
     own: dict[Var, Expr] = {p.var: i.var for p, i in zip(around, iters)}
     own[loop.var] = own[loop.var] + offset
-    body = _lines(buffer, tuple(substitute(r, own) for r in box))
+    known = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
+    known.assume_sizes([buffer])
+    ahead = (substitute(r, own) for r in box)
+    body = _lines(buffer, tuple(Range(*(with_divisors_nonzero(e, known) for e in (r.min, r.extent))) for r in ahead))
     return BlockRealize(tuple(p.var for p in around), TRUE, Block(iters, (), (), name, body))
 
 

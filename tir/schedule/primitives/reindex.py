@@ -10,12 +10,21 @@ from ...analysis.dependence.domains import runs_whole_domain, values_taken
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import common_host, divisors, entered, has_load, met_around, top_statement, uses_pointer
+from ...analysis.structure import (
+    common_host,
+    divisors,
+    entered,
+    has_condition,
+    has_load,
+    met_around,
+    top_statement,
+    uses_pointer,
+)
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import NE, BufferLoad, Call, Expr, Select, Var, all_of, const, is_const
+from ...expr import NE, BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
@@ -305,7 +314,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
     ]
     data = any(map(has_load, staged.indices))
     divisor = next((d for d in divisors(staged.indices) if not analyzer.can_prove(NE(d, const(0, d.dtype)))), None)
-    everywhere = runs_whole_domain(block) and not _has_condition(block.block)
+    everywhere = runs_whole_domain(block) and not has_condition(block.block)
     rule = "block {0} reads buffer {1} only where a condition holds, and the place {2}: the copy would have to read everywhere"
     for known, why in (
         (not (data and parts), "depends on data"),
@@ -313,12 +322,6 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
     ):
         require(known or everywhere, rule, block, staged.buffer.name, why, nodes=[block.node])
     return const(1, "bool") if data or divisor is not None else analyzer.simplify(all_of(parts))
-
-
-def _has_condition(block: Block) -> bool:
-    return any(
-        isinstance(n, (IfThenElse, Select)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(block)
-    )
 
 
 def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
@@ -376,7 +379,7 @@ def _stage_read(
     )
     box, whole = _box(block, staged, host)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
-    if not (unsafe or whole and not _has_condition(block.block)):
+    if not (unsafe or whole and not has_condition(block.block)):
         # the copy reads what the block, where its condition does not hold, leaves alone
         stage.require_initialized(buffer)
     return stage
