@@ -16,11 +16,11 @@ from ...analysis.structure import (
     is_steered_by_memory,
     loops_below,
     met_around,
+    order,
     readers,
     reads_own_writes,
     regions_of,
     statements,
-    top_statement,
     wrapped_in,
     writers,
 )
@@ -99,16 +99,12 @@ def plan_cache_read(
         )
     makers = writers(scope, buffer)
     host = common_host([*makers, *consumers], scope) if makers else scope
-    tops = statements(host)
-    order = {id(stmt): n for n, stmt in enumerate(tops)}
-
-    def at(ref: BlockRef) -> int:
-        return order[id(top_statement(ref, host).node)]
-
-    first_read, last_read = min(map(at, consumers)), max(map(at, consumers))
-    number = max((at(m) + 1 for m in makers if at(m) < first_read), default=0)
+    reads = [position(c, host) for c in consumers]
+    first_read, last_read = min(reads), max(reads)
+    at = {m: order(host, m) for m in makers}
+    number = max((n + 1 for n in at.values() if n < first_read), default=0)
     between = [
-        m for m in makers if first_read <= at(m) <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
+        m for m, n in at.items() if first_read <= n <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
     require_known_uses(consumers, buffer, unsafe)
     if between and not unsafe:
@@ -118,7 +114,7 @@ def plan_cache_read(
             _refuse_between(state, block, buffer, storage_scope, between[0], consumers, error)
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(consumers, buffer, host, "reads")
-    earlier = [m for m in makers if at(m) < number]
+    earlier = [m for m, n in at.items() if n < number]
     where = _written_where(state, earlier, buffer, host, consumers)
     stage = _reading(state, scope, host, number, buffer, cached, region, consumers, where)
     if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
@@ -261,7 +257,8 @@ def plan_cache_write(
                 v0 = T.axis.spatial(8, ax0)
                 B[v0] = B_local[v0]
 
-    Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
+    Raises ``ScheduleError`` when the buffer is not written by ``block``, is also written or read in the init of the block
+    around, or is read before it is written.
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
@@ -276,14 +273,12 @@ def plan_cache_write(
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
     host = common_host([*makers, *users], scope) if users else scope
-    tops = statements(host)
-    order = {id(stmt): n for n, stmt in enumerate(tops)}
-    places = [order[id(top_statement(m, host).node)] for m in makers]
+    places = [position(m, host) for m in makers]
     last = max(places)
     if not unsafe:
-        require_not_steering(buffer, tops[min(places) : last + 1])
+        require_not_steering(buffer, statements(host)[min(places) : last + 1])
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
-    early = [r for r in users if min(places) <= order[id(top_statement(r, host).node)] <= last]
+    early = [r for r in users if min(places) <= position(r, host) <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
     require_known_uses(moved, buffer, unsafe)
     region = accessed_box(makers, buffer, host, "writes")
