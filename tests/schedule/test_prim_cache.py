@@ -464,22 +464,29 @@ def test_a_copy_for_blocks_of_two_nests_stands_in_neither(step):
     same(sch)
 
 
-@pytest.mark.parametrize("step", ["cache_read", "cache_write"])
-def test_a_copy_of_what_an_init_writes(step):
-    sch = schedule("""
+INIT = """
 @T.prim_func
-def main(A: T.Buffer((8, 16), "int32"), B: T.Buffer((8,), "int32")):
-    for i, k in T.grid(8, 16):
-        with T.block("B"):
+def main(A: T.Buffer((8, 16), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i, k in T.grid(8, 4):
+        with T.block("outer"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
-                B[vi] = 0
-            B[vi] = B[vi] + A[vi, vk]
-""")
-    _, inner = sch.split("k", [None, 4])
-    sch.blockize(inner)
-    if step == "cache_read":  # the copy stands in the body, behind the init
-        sch.cache_read("B", "B", "local")
-        same(sch)
-    else:
-        refused(lambda: sch.cache_write("B", 0, "local"), "in the init of block")
+                for one in range(1):
+                    with T.block("init"):
+                        B[vi] = 0
+            for j in range(4):
+                with T.block("update"):
+                    vj = T.axis.spatial(4, j)
+                    B[vi] = B[vi] + A[vi, vk * 4 + vj]
+            for one in range(1):
+                with T.block("read"):
+                    C[vi] = B[vi] * 2
+"""
+
+
+def test_a_copy_of_what_an_init_writes():
+    sch = schedule(INIT)
+    sch.cache_read("read", 0, "local", consumer_blocks=["read"])
+    same(sch)
+    refused(lambda: sch.cache_write("update", 0, "local"), "in the init of block")
+    refused(lambda: sch.cache_write("init", 0, "local"), "in the init of block")

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..arith import Analyzer
 from ..buffer import Buffer, BufferRegion, IterVar
-from ..equal import structural_equal
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
@@ -337,7 +337,7 @@ class _Checker:
             if uses_var(s.body, outer.loop_var):
                 name = outer.loop_var.name
                 self.say(s, f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`")
-            elif not structural_equal(outer.extent, s.extent):
+            elif not Analyzer().can_prove_equal(outer.extent, s.extent):
                 self.say(s, f"thread axis {s.thread} is bound inside itself with another extent")
 
     def loop(self, s: For) -> None:

@@ -22,7 +22,7 @@ from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import frozendict, made_from
-from ..stmt import Block, BlockRealize, BufferStore, Stmt, seq
+from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions
 from .handles import BlockRV
@@ -213,7 +213,12 @@ def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:
 
 def _swapped(stmt: Stmt, changed: Mapping[Any, Stmt], around: Container[Any]) -> Stmt:
     """``stmt`` with the statements ``changed`` below it replaced; what is not ``around`` them is shared."""
-    return rewrite(stmt, lambda n: changed.get(n), enter=lambda n: n in around)
+
+    def swap(n: Any) -> Any:
+        nested = type(n) is SeqStmt and SeqStmt in map(type, n.stmts)
+        return seq(n.stmts) if nested else changed.get(n)
+
+    return rewrite(stmt, swap, enter=lambda n: n in around)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ...equal import structural_equal
 from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, is_const
 from ...stmt import BufferStore, IfThenElse, seq
-from ...visit import accesses, rewrite, substitute
+from ...visit import accesses, rewrite, substitute, uses_var
 from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
@@ -214,7 +214,15 @@ def _in_the_last_step(
     probe = state.replace(epilogue.node, None).replace(reduction.node, seq([reduction.node, run]))
     require_same_meaning(state, probe, unsafe)
     backwards = {v: i for i, v in inner.items() if isinstance(v, Var)}
-    here = [*last, *(substitute(g, backwards) for g in guards)]
+    here = [substitute(c, backwards) for c in (*last, *guards)]
+    unknown = [p for p in reduction.all_loops() if any(uses_var(c, p.var) for c in here)]
+    require(
+        not unknown,
+        "when the last step of {0} is depends on loop {1}, which is no iterator of the block",
+        reduction,
+        unknown[0].name if unknown else "",
+        nodes=[reduction.node],
+    )
     merged = substitute(
         rewrite(store, lambda n: result if isinstance(n, BufferLoad) and n.buffer is result.buffer else None), solved
     )
