@@ -406,3 +406,25 @@ def test_threads_may_read_in_a_statement_what_no_other_writes_there(store):
     tir.interp.run(in_place(store), a, want)
     tir.build(sch.mod, "cuda-sim")(a, got)
     assert got.tolist() == want.tolist()
+
+
+def test_what_is_undecided_of_one_memory_does_not_hide_a_race_in_another():
+    sch = tir.Schedule(tir.script.parse("""
+@T.prim_func
+def main(a: T.handle, o: T.handle, m: T.int32, n: T.int32):
+    A = T.match_buffer(a, (m, n), "float32")
+    O = T.match_buffer(o, (m, n), "float32")
+    for i, j in T.grid(m, n):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = A[vi, vj] * T.float32(2)
+"""))
+    outer, thread = sch.split(sch.fuse(*sch.get_loops("O")), [None, 32])
+    sch.bind(thread, "threadIdx.x")
+    sch.split(outer, [4, None])  # from here on nobody can say that threads store to elements of their own
+    copy = sch.cache_read("O", 0, "shared")
+    sch.compute_at(copy, thread)
+    spread, _ = sch.split(sch.get_loops(copy)[-1], [32, None])
+    sch.bind(spread, "threadIdx.z")
+    with pytest.raises(tir.ScheduleError):
+        sch.set_scope(copy, 0, "global")

@@ -428,7 +428,7 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
         limit,
         text,
         nodes=[loop.node],
-        legal=f"split loop {loop.name} by at most {max(limit // (total // mine), 1)} and bind the inner loop"
+        legal=f"split loop {loop.name} by at most {max(limit // max(total // mine, 1), 1)} and bind the inner loop"
         if mine
         else "",
     )
