@@ -200,3 +200,55 @@ def test_where_a_reduction_starts(value, condition, hoisted, factored):
             same(sch)
         else:
             assert why in str(refused(step)).replace("`", "")
+
+
+def test_an_init_declares_what_it_reads():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 16), "int32"), B: T.Buffer((8,), "int32")):
+    S = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            S[vi] = A[vi, 0] * 3
+    for i, k in T.grid(8, 16):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = S[vi]
+            B[vi] = B[vi] + A[vi, vk]
+""")
+    init = sch.decompose_reduction("B", "B.k")
+    assert [r.buffer.name for r in sch.get(init).reads] == ["S"]
+    sch.auto_inline()
+    assert "S_" not in sch.mod["main"].script() and "alloc_buffer" not in sch.mod["main"].script()
+    same(sch)
+
+
+def test_domains_that_depend_on_a_loop():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for k in range(T.min(i + 1, 4)):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(T.min(i + 1, 4), k)
+                with T.init():
+                    C[vi] = 1
+                C[vi] = T.max(C[vi], vk * A[vi])
+    for i in range(4):
+        for k in range(T.min(i, 4)):
+            with T.block("D"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(T.min(i, 4), k)
+                with T.init():
+                    D[vi] = 1
+                D[vi] = T.max(D[vi], vk * A[vi])
+""")
+    refused(lambda: sch.reindex_cache_write("C", "C", "local", lambda i, k: (k, i)), "depends on a loop")
+    refused(lambda: sch.blockize("D.i", preserve_unit_iters=True), "may be empty in some iterations of loop i")
+    sch.reindex("C", "C")
+    sch.reindex("D", "D")
+    sch.blockize("C.i", preserve_unit_iters=True)
+    same(sch)

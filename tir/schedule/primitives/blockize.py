@@ -178,7 +178,7 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     predicate = division.outer_predicate
     if outer_init is not None:  # which would run where the reduction inside is empty
-        predicate = all_of([predicate, *entered(_reduced(inner, inner_iters, inner_values), Analyzer())])
+        predicate = all_of([predicate, *_when_reduced(block, inner, inner_iters, inner_values)])
     return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
 
 
@@ -210,10 +210,23 @@ def _domains(iterator: IterVar, outer: Expr, inner: Expr) -> tuple[Range, Range]
     return Range(begin, analyzer.simplify(outer - begin)), Range(zero, inner)
 
 
-def _reduced(inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> list[Expr]:
-    """The extents of the loops of ``inner`` that no spatial iterator is about."""
+def _when_reduced(block: BlockRef, inner: list[LoopRef], iters: list[IterVar], values: list[Expr]) -> list[Expr]:
+    """The conditions under which the reductions that loops of ``inner`` make are not empty. Raises ``ScheduleError`` where
+    only some of them may be: their results would get an init that they do not have."""
     spatial = [v for i, v in zip(iters, values) if i.iter_type != "reduce"]
-    return [r.node.extent for r in inner if not any(uses_var(v, r.var) for v in spatial)]
+    reduced = [r for r in inner if not any(uses_var(v, r.var) for v in spatial)]
+    others = {r.var: r.range for r in inner if r not in reduced}
+    found = entered([r.node.extent for r in reduced], Analyzer(others))
+    tied = next((r for r in inner if any(uses_var(c, r.var) for c in found)), None)
+    require(
+        tied is None,
+        "the reduction of block {0} may be empty in some iterations of loop {1}: the init of the outer block would run for all",
+        block,
+        tied.name if tied else "",
+        nodes=[block.node],
+        legal="decompose_reduction before",
+    )
+    return found
 
 
 def _require_init_at_start(

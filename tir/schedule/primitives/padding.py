@@ -15,7 +15,7 @@ from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var,
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt
 from ...visit import accesses, free_vars, rewrite, substitute, uses_var
-from ..build import insert_before, unit_region, with_regions
+from ..build import insert_before, with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, require_above
@@ -171,7 +171,7 @@ def _inner_loops(block: BlockRef, users: list[BlockRef]) -> list[str]:
 
 
 def _fill(block: BlockRef, loop: LoopRef, store: BufferStore, name: str) -> Stmt:
-    body = block.block.replace(name=name, body=store, reads=(), writes=(unit_region(store.buffer, store.indices),))
+    body = with_regions(block.block.replace(name=name, body=store))
     stmt: Stmt = block.node.replace(block=body)
     loops = block.loops()
     for ref in reversed(loops[loops.index(loop) :]):

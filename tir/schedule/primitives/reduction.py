@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...analysis.annotations import EXPLICIT
+from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
 from ...analysis.structure import first_line, refresh, wrapped_in
@@ -11,6 +13,7 @@ from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
 from ...expr import BufferLoad, all_of, is_const
+from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt
 from ...visit import accesses, uses_var
 from ..build import insert_before, without_unused
@@ -184,7 +187,9 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     block = runs.realize.block
     assert block.init is not None
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
-    start = block.replace(iter_vars=iters, reads=(), name=name, init=None, body=block.init)
+    notes = frozendict({key: value for key, value in block.annotations.items() if key != EXPLICIT["reads"]})
+    start = block.replace(iter_vars=iters, name=name, init=None, body=block.init, annotations=notes)
+    start = start.replace(reads=block_access_region(start)[0])
     stmt: Stmt = BlockRealize(
         values, all_of(runs.unproved_guards() if unsafe else runs.guards()), without_unused(start)
     )

@@ -210,6 +210,15 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
         except ValueError as error:
             raise ScheduleError("{0}", error) from None
         recorded["index_map"] = made
+    tied = next((i for i in iters if uses_var(i.dom, outside)), None)
+    require(
+        tied is None and not any(uses_var(e, outside) for e in shape),
+        "how many values iterator {0} of block {1} has depends on a loop: a copy outside of it has no fixed size",
+        tied.var.name if tied else every[0].var.name,
+        block,
+        nodes=[block.node],
+        legal="cache_read or cache_write, and compute_at inside of that loop",
+    )
     if not places:  # one element: a buffer still has an axis
         places, shape = (const(0),), (const(1),)
     copy = decl_buffer(shape, buffer.dtype, name, scope=storage_scope)
@@ -297,7 +306,17 @@ def _copying(
 def _computed(block: BlockRef, staged: _Staged) -> Expr:
     """The condition under which the block computes what is copied back: it reduces over domains that are not empty."""
     reduced = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
-    return all_of(entered(reduced, Analyzer()))
+    pairs = zip(block.block.iter_vars, block.node.iter_values)
+    own = {value: i.var for i, value in pairs if i in staged.iters and isinstance(value, Var)}
+    found = entered(reduced, Analyzer({r.var: r.range for r in block.loops() if r.var in own}))
+    require(
+        not any(uses_var(c, r.var) for c in found for r in block.loops() if r.var not in own),
+        "whether block {0} computes anything depends on a loop: what is copied back is not known",
+        block,
+        nodes=[block.node],
+    )
+    found = [substitute(c, own) for c in found]
+    return all_of(found)
 
 
 def _inside(block: BlockRef, staged: _Staged) -> Expr:
