@@ -488,7 +488,7 @@ def main(A: T.Buffer((16, 32), "float32"), C: T.Buffer((16, 32), "float32")):
 def test_copies_of_a_swizzled_buffer() -> None:
     sch = schedule(SWIZZLED)
     sch.transform_layout("B", ("write", 0), lambda i, j: (i, j ^ (i % 8)))
-    refused(lambda: sch.cache_read("C", 0, "local"), "copy a buffer before its layout changes")
+    refused(lambda: sch.cache_read("C", 0, "local"), "copy a buffer before a swizzled layout")
 
 
 @pytest.mark.parametrize("block,access", [("P", ("write", 0)), ("C", ("read", 0))])
