@@ -409,7 +409,8 @@ def test_threads_may_read_in_a_statement_what_no_other_writes_there(store):
 
 
 def test_what_is_undecided_of_one_memory_does_not_hide_a_race_in_another():
-    sch = tir.Schedule(tir.script.parse("""
+    sch = tir.Schedule(
+        tir.script.parse("""
 @T.prim_func
 def main(a: T.handle, o: T.handle, m: T.int32, n: T.int32):
     A = T.match_buffer(a, (m, n), "float32")
@@ -418,7 +419,8 @@ def main(a: T.handle, o: T.handle, m: T.int32, n: T.int32):
         with T.block("O"):
             vi, vj = T.axis.remap("SS", [i, j])
             O[vi, vj] = A[vi, vj] * T.float32(2)
-"""))
+""")
+    )
     outer, thread = sch.split(sch.fuse(*sch.get_loops("O")), [None, 32])
     sch.bind(thread, "threadIdx.x")
     sch.split(outer, [4, None])  # from here on nobody can say that threads store to elements of their own
