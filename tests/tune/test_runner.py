@@ -88,6 +88,27 @@ def test_a_crash_an_endless_loop_and_an_exception_are_rows_and_the_rest_goes_on(
     assert "SIGSEGV" in found[1].error and "longer than" in found[2].error
 
 
+def test_comparing_large_results_does_not_count_as_running(runner, problem):
+    asked = {}
+
+    class Recorded:
+        def __init__(self, child):
+            self.child = child
+
+        def request(self, name, mod=None, limit=None, **about):
+            asked.setdefault(name, limit)
+            return self.child.request(name, mod, limit, **about)
+
+        def __getattr__(self, name):
+            return getattr(self.child, name)
+
+    runner._start(problem)
+    found = runner.measure(problem, jobs(COPY))
+    ready = runner._on_ready(jobs(COPY)[0])
+    assert found[0].ok and runner._wrong(Recorded(ready), jobs(COPY)[0], 1.5) == ""
+    assert asked["run"] == 1.5 and asked["compare"] == runner.reference_timeout
+
+
 def test_the_caches_are_emptied_before_a_cold_call(monkeypatch):
     from tir.tune import child
 
@@ -99,7 +120,8 @@ def test_the_caches_are_emptied_before_a_cold_call(monkeypatch):
         about = {"target": problem.spec, "sizes": {}, "seed": 0, "folder": "", "serial": True, "cold": cold}
         task = child.Task(problem.mod, about)
         loaded = child.Loaded(problem.mod, "llvm")
-        assert not loaded.check(task)["wrong"] and loaded.time(5, 3, task) > 0
+        loaded.run(task)
+        assert not loaded.compare(task) and loaded.time(5, 3, task) > 0
         assert len(filled) == times
 
 
@@ -169,7 +191,7 @@ def test_a_child_says_how_it_ended():
     child = Child()
     child.request("hello", limit=60, bytes=None)
     with pytest.raises(CandidateFailed, match="KeyError"):
-        child.request("check", id=0)
+        child.request("run", id=0)
     os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(ChildFailed, match="SIGKILL"):
         child.request("hello", bytes=None)

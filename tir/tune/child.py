@@ -187,21 +187,26 @@ class Loaded:
         self.module = build(mod, target)
         self.seconds = time.perf_counter() - start
         self.args: list[Any] = []
+        self.made: list[Any] = []
         self.timed: Callable[[], Any] | None = None
 
-    def check(self, task: Task) -> dict[str, Any]:
-        """Run once on fresh arguments, compare what it made, and make ready to time it."""
+    def run(self, task: Task) -> float:
+        """Run once on fresh arguments; returns the seconds."""
         place = getattr(self.module, "array", None)
         args = [_copy(a) for a in task.inputs]
         self.args = args if place is None else [place(a) if hasattr(a, "shape") else a for a in args]
         start = time.perf_counter()
         self.module.entry(*self.args)
-        host = [a.numpy() if hasattr(a, "numpy") else a for a in self.args]
-        seconds = time.perf_counter() - start
-        wrong = task.fault(host)
+        self.made = [a.numpy() if hasattr(a, "numpy") else a for a in self.args]
+        return time.perf_counter() - start
+
+    def compare(self, task: Task) -> str:
+        """What is wrong with what it made, empty if nothing: then it is ready to be timed."""
+        wrong = task.fault(self.made)
+        self.made = []
         if not wrong and task.target["kind"] == "llvm":
             self.timed = self.module.entry.prepared(*self.args)
-        return {"seconds": seconds, "wrong": wrong}
+        return wrong
 
     def time(self, number: int, groups: int, task: Task) -> float:
         """Seconds of a call: the least over ``groups`` of ``number`` calls in a row, or of one after the caches were
@@ -255,8 +260,11 @@ class Server:
             self._loaded[about["id"]] = made
         return {"seconds": made.seconds}
 
-    def check(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
-        return self._loaded[about["id"]].check(self._current)
+    def run(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        return {"seconds": self._loaded[about["id"]].run(self._current)}
+
+    def compare(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
+        return {"wrong": self._loaded[about["id"]].compare(self._current)}
 
     def time(self, about: dict[str, Any], mod: Any) -> dict[str, Any]:
         return {"seconds": self._loaded[about["id"]].time(about["number"], about["groups"], self._current)}

@@ -316,14 +316,20 @@ class LocalRunner:
         """The result compared, and a first time; None for a candidate that failed, which is in ``found``."""
         try:
             child = self._on_ready(job)
-            made = child.request("check", limit=self._limit(best), id=job.number)
-            if made["wrong"]:
-                found[job.number] = Measurement(job.number, "wrong", error=made["wrong"], build_seconds=built)
+            wrong = self._wrong(child, job, self._limit(best))
+            if wrong:
+                found[job.number] = Measurement(job.number, "wrong", error=wrong, build_seconds=built)
                 return None
             return _Race(job, [self._time(job, 1, 1, self._limit(best))], built)
         except (CandidateFailed, ChildFailed) as error:
             found[job.number] = self._failed(job, built, error)
             return None
+
+    def _wrong(self, child: Child, job: Job, limit: float) -> str:
+        """What is wrong with the results of a run of at most ``limit`` seconds; empty if nothing. Comparing large results
+        takes longer than to make them: that is no fault of the candidate's."""
+        child.request("run", limit=limit, id=job.number)
+        return str(child.request("compare", limit=self.reference_timeout, id=job.number)["wrong"])
 
     def _limit(self, best: float) -> float:
         """Seconds a run may take."""
@@ -341,7 +347,7 @@ class LocalRunner:
         child = self._children[0]
         if child.task is not self._problem or job.number not in child.loaded:
             child = self._on_ready(job)
-            child.request("check", limit=limit, id=job.number)
+            self._wrong(child, job, limit)
         made = child.request("time", limit=limit * number * groups, id=job.number, number=number, groups=groups)
         return float(made["seconds"])
 
