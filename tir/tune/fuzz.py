@@ -21,6 +21,7 @@ from ..equal import assert_structural_equal
 from ..errors import BuildError
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
+from ..stmt import For
 from ..target import Target
 from ..testing.decisions import SeededChoice
 from ..testing.fuzz import EVERY, STAGES, call_inputs, run_each
@@ -30,6 +31,7 @@ from ..testing.product_programs import products
 from ..testing.programs import random_program
 from ..testing.refusal_audit import without_names
 from ..testing.tensor_programs import stages
+from ..visit import nodes_of
 from .default import likeliest
 from .drawing import Replays, RuleSource, Source
 from .ranking import samplings
@@ -131,19 +133,24 @@ class Comparing:
         """It started nothing."""
 
 
-def drawn_program(family: str, seed: int) -> PrimFunc | IRModule:
-    """The program of a seed: one of a family of the fuzzer, or a product."""
+def drawn_program(family: str, seed: int, target: Target) -> PrimFunc | IRModule:
+    """The program of a seed: one of a family of the fuzzer, or a product; without thread axes for a CPU."""
     if family == PRODUCTS:
         return products(SeededChoice(seed))
     if family == STAGES:
-        return stages(SeededChoice(seed))[1].mod
+        plain, scheduled = stages(SeededChoice(seed))
+        threads = any(
+            isinstance(n, For) and n.thread for f in scheduled.mod.functions.values() for n in nodes_of(f.body)
+        )
+        return plain if threads and target.kind not in GPUS else scheduled.mod
     return random_program(seed) if family == "chain" else family_program(family, seed)
 
 
 def run_example(seed: int, report: Report, targets: Sequence[str], trials: int = TRIALS) -> None:
     """Search every function of the program of a seed; any failure is raised, with the program and the target."""
     family = PRODUCTS if seed % 2 else EVERY[seed // 2 % len(EVERY)]
-    program, target = drawn_program(family, seed), Target.of(random.Random(seed).choice(targets))
+    target = Target.of(random.Random(seed).choice(targets))
+    program = drawn_program(family, seed, target)
     report.programs[family] += 1
     inputs: dict[str, list[list[Any]]] = {}
     for name, given in call_inputs(program, family, seed, {"decompose_reduction"}):
