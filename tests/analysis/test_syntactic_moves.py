@@ -401,3 +401,45 @@ def test_a_consumer_of_a_window_needs_no_sets_where_its_region_has_it(region, va
     if by_form:
         sch.compute_at("B", sch.get_loops("C")[0])
         same(sch)
+
+
+NAMED_TWICE = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    again = T.Buffer((8,), "float32", data=B.data)
+    for h in range(2):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] * 2.0
+        for j in range(8):
+            with T.block("C"):
+                v = T.axis.spatial(8, j)
+                C[v] = B[v] + again[7 - v]
+"""
+
+
+def test_a_consumer_that_reads_by_another_name_is_not_plain():
+    """It reads B[7 - v], which is not made yet, or not any more."""
+    refused(lambda: schedule(NAMED_TWICE).compute_at("B", "j"), "would read an element not yet written")
+    refused(lambda: schedule(NAMED_TWICE).reverse_compute_at("C", "i"), "would read an element not yet written")
+    alone = NAMED_TWICE.replace("range(2)", "range(1)")
+    refused(lambda: schedule(alone).compute_at("B", "j"), "would read an element not yet written")
+
+
+SHIFTED = """
+@T.prim_func
+def main(B: T.Buffer((9,), "float32")):
+    next = T.Buffer((8,), "float32", data=B.data, elem_offset=1)
+    for i, j in T.grid(4, 2):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            next[v * 2 + w] = B[v * 2 + w] * 2.0
+"""
+
+
+def test_a_block_that_reads_by_another_name_is_not_simple():
+    """`next[i]` is `B[i + 1]`: each iteration reads what the one before wrote."""
+    refused(lambda: schedule(SHIFTED).parallel("i"), "two of its iterations touch the same element")
+    refused(lambda: schedule(SHIFTED).reorder("j", "i"), "would read an element not yet written")

@@ -59,20 +59,24 @@ def _is_simple(block: Block) -> bool:
     nodes = [item for s in stores for item in nodes_of(s)]
     if any(impure(item) for item in nodes if type(item) is Call):
         return False
-    target: dict[Var, Sequence[Expr]] = {}
+    target: dict[Var, BufferStore] = {}
     for store in stores:
-        known = target.setdefault(store.buffer.data, store.indices)
-        if not same_index(known, store.indices):
+        if not _same_element(store, target.setdefault(store.buffer.data, store)):
             return False
     domains = {i.var: i.dom for i in block.iter_vars if i.var in spatial}
-    for indices in target.values():
-        if any(vars_in(i) & reduce for i in indices) or not _tell_apart(indices, domains):
+    for store in target.values():
+        if any(vars_in(i) & reduce for i in store.indices) or not _tell_apart(store.indices, domains):
             return False
     for item in nodes:
         if type(item) is BufferLoad and item.buffer.data in target:
-            if not same_index(item.indices, target[item.buffer.data]):
+            if not _same_element(item, target[item.buffer.data]):
                 return False
     return not reduce or isinstance(Reduction.of(block), Reduction)
+
+
+def _same_element(a: BufferLoad | BufferStore, b: BufferStore) -> bool:
+    """Whether two accesses of one memory are of the same element: of other names of it, that is not known."""
+    return a.buffer is b.buffer and same_index(a.indices, b.indices)
 
 
 def _tell_apart(indices: Sequence[Expr], domains: Mapping[Var, Range | None]) -> bool:

@@ -251,9 +251,11 @@ def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: 
 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
-    """Whether the block's regions contain every element of ``buffer`` that it loads."""
+    """Whether the block's regions contain every element of ``buffer`` that it loads, under no other name."""
     regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    loads = [e for e in _reads(block) if e.buffer is buffer]
+    loads = [e for e in _reads(block) if e.buffer.data is buffer.data]
+    if any(e.buffer is not buffer for e in loads):
+        return False
     exact = [[axis.min for axis in r] for r in regions]
     unsure = [e for e in loads if not any(same_index(e.indices or (), starts) for starts in exact)]
     if not unsure:
