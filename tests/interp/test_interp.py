@@ -259,6 +259,28 @@ class Module:
         run(mod, a, func="other")
 
 
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_sizes_of_what_a_pointer_leads_to_are_told_by_other_arguments(target):
+    mod = parse("""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def turn(a: T.handle, c: T.handle, n: T.int32, m: T.int32):
+        A = T.match_buffer(a, (m, n), "float32")
+        C = T.match_buffer(c, (m * n,), "float32")
+        for i, j in T.grid(m, n):
+            C[i * n + j] = A[i, n - 1 - j]
+
+    @T.prim_func
+    def main(A: T.Buffer((8, 6), "float32"), C: T.Buffer((8, 6), "float32")):
+        for i in range(4):
+            Module.turn(T.address_of(A[i * 2, 0]), T.address_of(C[i * 2, 0]), 6, 2)
+""")
+    a, c = np.arange(48, dtype="f4").reshape(8, 6), np.zeros((8, 6), "f4")
+    tir.build(mod, target)["main"](a, c)
+    assert (c == a[:, ::-1]).all()
+
+
 def test_interrupt_passes_through():
     def stop():
         raise KeyboardInterrupt

@@ -151,21 +151,22 @@ def call_in_module(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
         raise RunError(f"{name} takes {len(func.params)} arguments, called with {len(args)}")
     token = _current.set(_Running(here.module, here.check, here.regions, (*here.calls, name)))
     try:
-        shaped = tuple(_shaped(func, p, a) for p, a in zip(func.params, args))
+        given = {p: a for p, a in zip(func.params, args) if not isinstance(a, np.ndarray)}
+        shaped = tuple(_shaped(func, p, a, given) for p, a in zip(func.params, args))
         return _run_function(func, shaped, here.check, here.regions)
     finally:
         _current.reset(token)
 
 
-def _shaped(func: PrimFunc, param: Any, arg: Any) -> Any:
-    """A pointer argument as an array of its parameter's (constant) shape."""
+def _shaped(func: PrimFunc, param: Any, arg: Any, given: dict[Any, Any]) -> Any:
+    """A pointer argument as an array of its parameter's shape, whose sizes are constants or ``given``."""
     from .arguments import evaluate
     from .memory import view
 
     buffer = func.buffer_map.get(param)
     if buffer is None or not isinstance(arg, np.ndarray):
         return arg
-    shape = tuple(evaluate(s, {}) for s in buffer.shape)
+    shape = tuple(evaluate(s, given) for s in buffer.shape)
     if any(n is None for n in shape):
         if buffer.ndim == 1:
             return arg
