@@ -123,6 +123,39 @@ def test_a_double_buffer():
         tir.lower(apart.mod)
 
 
+def test_what_a_double_buffer_is_made_of_is_made_ahead_too():
+    @T.prim_func
+    def chain(A: T.Buffer((9, 8), "float32"), C: T.Buffer((9, 8), "float32")):
+        E = T.alloc_buffer((9, 8), "float32")
+        D = T.alloc_buffer((9, 8), "float32")
+        B = T.alloc_buffer((9, 8), "float32")
+        for i in range(9):
+            for j in range(8):
+                with T.block("E"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    E[vi, vj] = A[vi, vj] + T.float32(1)
+            for j in range(8):
+                with T.block("D"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    D[vi, vj] = E[vi, 7 - vj] * T.float32(3)
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = D[vi, 7 - vj] * T.float32(2)
+            for j in range(8):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = B[vi, 7 - vj] + D[vi, vj]
+
+    sch = tir.Schedule(chain)
+    sch.annotate("B", "double_buffer_scope", 0)
+    assert '"software_pipeline_stage": [0, 0, 0, 1]' in tir.lower(sch.mod, upto="inject_double_buffer").script()
+    a = np.random.rand(9, 8).astype("float32")
+    c = np.zeros_like(a)
+    tir.build(sch.mod)(a, c)
+    np.testing.assert_allclose(c, 9 * (a + 1)[:, ::-1], rtol=1e-6)
+
+
 WINDOW = """
 @T.prim_func
 def window(A: T.Buffer((20, 8), "float32"), C: T.Buffer((16, 8), "float32")):

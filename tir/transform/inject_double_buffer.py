@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE
+from ..analysis.effects import effects
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import is_const
@@ -65,6 +66,9 @@ class _Injector:
         if not any(fills) or all(fills):
             return s
         self.done |= {b for b in todo if any(_writes(p, {b}) for p in parts)}
+        touched = [effects(p) for p in parts]
+        for n in reversed(range(len(parts))):  # what a fill reads is made in its stage
+            fills[n] |= any(fills[m] and touched[m].reads & touched[n].writes for m in range(n + 1, len(parts)))
         notes = {STAGE: tuple(0 if f else 1 for f in fills), ORDER: tuple(range(len(parts)))}
         return s.replace(annotations=frozendict({**s.annotations, **notes}))
 
@@ -73,7 +77,7 @@ class _Injector:
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
     """A block annotated ``double_buffer_scope`` fills its buffer one iteration ahead, into the other of two copies.
 
-    The innermost serial loop around it that also uses the buffer becomes a two-stage pipeline. Raises ``BuildError`` if
+    What it reads that an iteration makes before it is made ahead as well. The innermost serial loop around it that also uses the buffer becomes a two-stage pipeline. Raises ``BuildError`` if
     there is no such loop.
 
     >>> import tir
