@@ -321,7 +321,7 @@ def main(A: T.Buffer((16,), "float32")):
 
 def test_unknown_buffer() -> None:
     sch = schedule(TWO)
-    refused(lambda: sch.transform_layout("B", "X", lambda i: (i,)), "does not write a buffer `X`")
+    refused(lambda: sch.transform_layout("B", "X", lambda i: (i,)), "neither writes nor reads a buffer `X`")
     refused(lambda: sch.transform_layout("B", ("read", 4), lambda i: (i,)), "there is no number 4")
     refused(lambda: sch.transform_layout("B", ("both", 0), lambda i: (i,)), 'legal: "read" or "write"')
 

@@ -279,20 +279,25 @@ _MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that read ``buffer``, in program order."""
-    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.reads, buffer)]
+    """Blocks directly inside ``scope`` that read the memory of ``buffer``, by whatever name, in program order."""
+    return [
+        child for child in blocks_using(scope, buffer) if any(r.buffer.data is buffer.data for r in child.block.reads)
+    ]
 
 
 def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that write ``buffer``, in program order."""
-    return [child for child in blocks_using(scope, buffer) if regions_of(child.block.writes, buffer)]
+    """Blocks directly inside ``scope`` that write the memory of ``buffer``, by whatever name, in program order."""
+    return [
+        child for child in blocks_using(scope, buffer) if any(r.buffer.data is buffer.data for r in child.block.writes)
+    ]
 
 
 def blocks_using(scope: BlockRef, *buffers: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that read or write one of ``buffers``, in program order."""
-    found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, buffers)]
+    """Blocks directly inside ``scope`` that read or write the memory of one of ``buffers``, in program order."""
+    memory = {b.data for b in buffers}
+    found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, memory)]
     blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
-    return [c for c in blocks if any(r.buffer in buffers for r in (*c.block.reads, *c.block.writes))]
+    return [c for c in blocks if any(r.buffer.data in memory for r in (*c.block.reads, *c.block.writes))]
 
 
 def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
@@ -301,19 +306,19 @@ def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     return [child for s in found for child in scope.index.blocks_below(scope.index.place(s))]
 
 
-def _in_regions(stmt: Any) -> frozenset[Buffer]:
-    """The buffers of the regions of the outermost blocks in a statement."""
+def _in_regions(stmt: Any) -> frozenset[Var]:
+    """The pointers of the memory in the regions of the outermost blocks in a statement."""
     found = _IN_REGIONS.get(stmt)
     if found is None:
         if isinstance(stmt, BlockRealize):
-            found = frozenset(r.buffer for r in (*stmt.block.reads, *stmt.block.writes))
+            found = frozenset(r.buffer.data for r in (*stmt.block.reads, *stmt.block.writes))
         else:
             found = frozenset().union(*map(_in_regions, sub_statements(stmt)))
         _IN_REGIONS[stmt] = found
     return found
 
 
-_IN_REGIONS: Memo[frozenset[Buffer]] = Memo()
+_IN_REGIONS: Memo[frozenset[Var]] = Memo()
 _WITH_REGIONS = MembersBy(_in_regions)
 
 

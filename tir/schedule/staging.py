@@ -174,12 +174,26 @@ def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:
         )
 
 
-def require_known_uses(blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool) -> None:
+def require_known_uses(
+    blocks: Sequence[BlockRef], buffer: Buffer, unsafe: bool, around: Sequence[BlockRef] = ()
+) -> None:
     """Refuse blocks that reach ``buffer`` in other ways than by loads and stores; with ``unsafe``, only in ways that
     cannot be redirected to a copy: a view of it, or another buffer declared over its pointer.
 
-    A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape.
+    A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape. The blocks
+    ``around``, which go on using the memory itself, may do it by views whose regions tell what they use.
     """
+    for block in around:
+        regions = (*block.block.reads, *block.block.writes)
+        other = next((r.buffer for r in regions if r.buffer.data is buffer.data and r.buffer is not buffer), None)
+        require(
+            other is None,
+            "block {0} uses the memory of {1} as {2}: cannot tell which elements of the copy these are",
+            block,
+            buffer.name,
+            other.name if other else "",
+            nodes=[block.node],
+        )
     user = next((b for b in blocks if uses_pointer(b.node, buffer)), None)
     if user is None:
         return

@@ -13,7 +13,7 @@ from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
 from ..names import unique_name
 from ..node import frozendict
-from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, For
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For
 from ..visit import walk
 from .passes import func_pass
 
@@ -25,8 +25,9 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
     common: dict[Buffer, Path] = {}
     by_pointer: dict[Var, Buffer] = {}
 
-    def use(buffer: Buffer, path: Path) -> None:
-        if buffer not in allocated:
+    def use(memory: Var, path: Path) -> None:
+        buffer = by_pointer.get(memory)
+        if buffer is None:
             return
         old = common.get(buffer)
         if old is None:
@@ -41,20 +42,19 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
         if isinstance(item, Buffer):
             return
         if isinstance(item, Var):
-            if item in by_pointer:
-                use(by_pointer[item], path)
+            use(item, path)
             return
-        if isinstance(item, (BufferLoad, BufferStore)):
-            use(item.buffer, path)
+        if isinstance(item, (BufferLoad, BufferStore, DeclBuffer)):
+            use(item.buffer.data, path)
         elif isinstance(item, Block):
             path = (*path, item)
             for buffer in item.alloc_buffers:
                 allocated[buffer] = path
                 by_pointer[buffer.data] = buffer
             for match in item.match_buffers:
-                use(match.source.buffer, path)
+                use(match.source.buffer.data, path)
             for region in (*item.reads, *item.writes):
-                use(region.buffer, path)
+                use(region.buffer.data, path)
             for child in (item.init, item.body):
                 if child is not None:
                     visit(child, path)

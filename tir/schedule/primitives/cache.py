@@ -87,7 +87,8 @@ def plan_cache_read(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
-    consumers = consumer_blocks or readers(scope, buffer)
+    reading = [r for r in readers(scope, buffer) if regions_of(r.block.reads, buffer)]
+    consumers = consumer_blocks or reading
     require_members(consumers, scope)
     for consumer in consumers:
         require(
@@ -95,9 +96,10 @@ def plan_cache_read(
             "block {0} does not read buffer {1}",
             consumer,
             buffer.name,
-            legal=[r.name for r in readers(scope, buffer)],
+            legal=[r.name for r in reading],
         )
     makers = writers(scope, buffer)
+    require_known_uses(consumers, buffer, unsafe, makers)
     host = common_host([*makers, *consumers], scope) if makers else scope
     reads = [position(c, host) for c in consumers]
     first_read, last_read = min(reads), max(reads)
@@ -106,7 +108,6 @@ def plan_cache_read(
     between = [
         m for m, n in at.items() if first_read <= n <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
-    require_known_uses(consumers, buffer, unsafe)
     if between and not unsafe:
         try:
             return _copied_when_made(state, scope, buffer, storage_scope, makers, consumers)
@@ -272,6 +273,7 @@ def plan_cache_write(
     )
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
+    require_known_uses((), buffer, unsafe, [*makers, *users])
     host = common_host([*makers, *users], scope) if users else scope
     places = [position(m, host) for m in makers]
     last = max(places)

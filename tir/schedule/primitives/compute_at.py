@@ -294,10 +294,11 @@ def _move_producer(
 
 
 def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
-    """The other blocks of the scope that read or write one of ``buffers``, as text."""
+    """The other blocks of the scope that read or write the memory of one of ``buffers``, as text."""
+    memory = {b.data for b in buffers}
     others = blocks_using(block.scope, *buffers) if block.scope is not None else []
     return ", ".join(
-        c.name for c in others if c is not block and any(r.buffer in buffers for r in getattr(c.block, side))
+        c.name for c in others if c is not block and any(r.buffer.data in memory for r in getattr(c.block, side))
     )
 
 

@@ -350,12 +350,13 @@ def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
 
 
 def _others(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> list[BlockRef]:
-    """The other blocks of ``scope`` that write (or also read) one of ``buffers``."""
+    """The other blocks of ``scope`` that write (or also read) the memory of one of ``buffers``."""
+    memory = {b.data for b in buffers}
     sides = ("writes", "reads") if reads else ("writes",)
     return [
         other
         for other in scope.children
-        if other is not block and any(r.buffer in buffers for side in sides for r in getattr(other.block, side))
+        if other is not block and any(r.buffer.data in memory for side in sides for r in getattr(other.block, side))
     ]
 
 

@@ -46,15 +46,20 @@ def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
 
 
 def require_no_view(state: State, buffer: Buffer) -> None:
-    """Refuse a ``match_buffer`` view: its memory is that of another buffer."""
-    source = next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)
-    require(
-        source is None,
-        "buffer {0} is a view of a region of {1}, whose memory it uses",
-        buffer.name,
-        source.name if source else "",
-        legal=source.name if source else "",
-    )
+    """Refuse a view, by ``match_buffer`` or declared over a pointer: its memory is that of another buffer."""
+    owned = [*state.func.buffer_map.values(), *(b for _, b in state.index.allocations(lambda scope: True))]
+    for rule, source in (
+        ("is a view of a region of", next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)),
+        ("is declared over the pointer of", next((b for b in owned if b.data is buffer.data), None)),
+    ):
+        require(
+            source is None or source is buffer,
+            "buffer {0} {1} {2}, whose memory it uses",
+            buffer.name,
+            rule,
+            source.name if source else "",
+            legal=source.name if source else "",
+        )
 
 
 def _matches(state: State) -> list[MatchBufferRegion]:
@@ -75,6 +80,12 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
         if type(node) not in LEAVES and (type(node) is not For or not pointers.isdisjoint(named(node))):
             nodes += [child for child in node.children() if child not in others]
     return [*found, *(n.buffer for n in nodes if isinstance(n, DeclBuffer) and n.buffer.data in pointers)]
+
+
+def _sharing(made: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
+    """``made``, where what is made of buffers of one pointer has one pointer again."""
+    pointers = {old.data: new.data for old, new in made.items()}
+    return {old: new.replace(data=pointers[old.data]) for old, new in made.items()}
 
 
 def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
@@ -105,14 +116,10 @@ def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Bu
     Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
     """
     require_scope(storage_scope)
-    buffer = _allocated(state, block, buffer_index, "writes")
-    pointers: dict[Var, Var] = {}
-
-    def moved(view: Buffer) -> Buffer:
-        data = pointers.setdefault(view.data, view.data.replace(scope=storage_scope))
-        return view.replace(scope=storage_scope, data=data)
-
-    return BufferPlan({view: moved(view) for view in _with_views(state, buffer)})
+    views = _with_views(state, _allocated(state, block, buffer_index, "writes"))
+    return BufferPlan(
+        _sharing({b: b.replace(scope=storage_scope, data=b.data.replace(scope=storage_scope)) for b in views})
+    )
 
 
 @primitive(check=_check_set_scope)
@@ -174,15 +181,20 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
         buffer.dtype,
         nodes=[user.node] if user else [],
     )
-    return BufferPlan({view: view.with_dtype(wanted) for view in views})
+    return BufferPlan(_sharing({b: b.with_dtype(wanted) for b in views}))
 
 
 @primitive(check=_check_unsafe_set_dtype)
 def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
     old, new = next(iter(plan.swapped.items()))
-    return state.with_func(
-        swap_buffers(state.func, plan.swapped, lambda load: cast(old.dtype, load), lambda value: cast(new.dtype, value))
-    )
+
+    def loaded(load: BufferLoad) -> Expr:
+        return cast(old.dtype.with_lanes(load.dtype.lanes), load)
+
+    def stored(value: Expr) -> Expr:
+        return cast(new.dtype.with_lanes(value.dtype.lanes), value)
+
+    return state.with_func(swap_buffers(state.func, plan.swapped, loaded, stored))
 
 
 def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> BufferPlan:
@@ -392,6 +404,14 @@ def pick_any(block: BlockRef, buffer: Any) -> Buffer:
     for kind in ("writes", "reads"):
         if any(r.buffer is which or r.buffer.name == which for r in getattr(block.block, kind)):
             return pick_buffer(block, kind, which)
+    names = [r.buffer.name for r in (*block.block.writes, *block.block.reads)]
+    require(
+        not isinstance(which, (str, Buffer)),
+        "block {0} neither writes nor reads a buffer `{1}`",
+        block,
+        which if isinstance(which, str) else getattr(which, "name", ""),
+        legal=list(dict.fromkeys(names)),
+    )
     return pick_buffer(block, "writes", which)
 
 

@@ -1,0 +1,127 @@
+"""Steps on programs in which two buffers are declared over one pointer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prim_checks import refused, same, schedule
+
+import tir
+
+SHARED = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    B = T.alloc_buffer((32,), "float32")
+    R = T.decl_buffer((4, 8), "float32", data=B.data)
+    for i in range(32):
+        with T.block("B"):
+            vi = T.axis.spatial(32, i)
+            B[vi] = A[vi // 8, vi % 8] * T.float32(2)
+    for i, j in T.grid(4, 8):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vi, vj] = R[vi, vj] + T.float32(1)
+    for i, j in T.grid(4, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vj * 4 + vi]
+"""
+
+
+@pytest.mark.parametrize(
+    ("block", "buffer", "kept"),
+    [("B", "B", "R uses the memory of B as R"), ("R", "R", "uses the memory of R as B")],
+)
+def test_a_copy_to_write_back_is_refused(block, buffer, kept):
+    error = refused(lambda: schedule(SHARED).cache_write(block, buffer, "local"), "block `")
+    assert kept in str(error).replace("`", "")
+
+
+def test_a_copy_of_what_another_name_has_written_is_refused():
+    for step in (
+        lambda s: s.cache_read("C", "B", "local"),
+        lambda s: s.cache_read("R", "R", "local"),
+        lambda s: s.stage("C", "B", "C.i"),
+    ):
+        refused(lambda step=step: step(schedule(SHARED)), "uses the memory of")
+
+
+def test_a_value_is_not_recomputed_where_another_name_has_changed_what_it_reads():
+    text = """
+@T.prim_func
+def main(C: T.Buffer((8,), "int32")):
+    A = T.alloc_buffer((8,), "int32")
+    R = T.decl_buffer((2, 4), "int32", data=A.data)
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = vi
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2
+    for i, j in T.grid(2, 4):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vi, vj] = -1
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+"""
+    refused(lambda: schedule(text).compute_inline("B"))
+    refused(lambda: schedule(text).compute_at("B", "C.i"))
+    refused(lambda: schedule(text).reverse_compute_at("C", "A.i"))
+
+
+@pytest.mark.parametrize("loop", ["B.i", "R.i", "C.i"])
+def test_memory_stays_outside_of_a_loop_that_uses_one_of_its_names(loop):
+    sch = schedule(SHARED)
+    sch.parallel(loop)
+    same(sch)
+    a = np.arange(32, dtype="float32").reshape(4, 8)
+    c = np.zeros_like(a)
+    tir.build(sch.mod, "llvm")(a, c)
+    np.testing.assert_array_equal(c, (a * 2 + 1).reshape(8, 4).T)
+
+
+def test_all_names_of_memory_get_its_new_type_and_scope():
+    sch = schedule(SHARED)
+    sch.unsafe_set_dtype("B", "B", "float64")
+    same(sch)
+    sch.set_scope("B", "B", "local")
+    same(sch)
+    written = [sch.get(sch.get_block(name)).writes[0].buffer for name in ("B", "R")]
+    assert [(str(b.dtype), b.scope) for b in written] == [("float64", "local")] * 2
+    assert written[0].data is written[1].data
+
+
+def test_a_name_of_memory_is_not_set_alone():
+    refused(
+        lambda: schedule(SHARED).unsafe_set_dtype("R", "R", "float64"), "declared over the pointer of B", "legal: B"
+    )
+    refused(lambda: schedule(SHARED).set_scope("R", "R", "local"), "declared over the pointer of B")
+    parameter = SHARED.replace(
+        'B = T.alloc_buffer((32,), "float32")', 'B = T.decl_buffer((32,), "float32", data=C.data)'
+    )
+    refused(lambda: schedule(parameter).set_scope("B", "B", "local"), "declared over the pointer of C")
+
+
+def test_vectors_are_cast_to_the_new_type():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(2):
+        with T.block("B"):
+            vi = T.axis.spatial(2, i)
+            B[T.ramp(vi * 4, 1, 4)] = A[T.ramp(vi * 4, 1, 4)] * T.broadcast(T.float32(2), 4)
+    for i in range(2):
+        with T.block("C"):
+            vi = T.axis.spatial(2, i)
+            C[T.ramp(vi * 4, 1, 4)] = B[T.ramp(vi * 4, 1, 4)]
+""")
+    sch.unsafe_set_dtype("B", "B", "float64")
+    same(sch)
+    tir.build(sch.mod, "llvm")
