@@ -741,7 +741,8 @@ class Schedule(Snapshots):
                     v0 = T.axis.spatial(8, ax0)
                     B[v0] = B_local[v0]
 
-        Raises ``ScheduleError`` when the buffer is not written by ``block``, or is read before it is written.
+        Raises ``ScheduleError`` when the buffer is not written by ``block``, is also written or read in the init of the block
+        around, or is read before it is written.
         """
     def compute_at(
         self,
@@ -897,7 +898,8 @@ class Schedule(Snapshots):
         of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
         Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result,
-        when another block under ``loop`` uses the result or writes what the init reads, or when threads share the reduction
+        when another block under ``loop`` uses the result or writes what the init reads, when the block reads another result of
+        its own and several are made under ``loop``, or when threads share the reduction
         and ``loop`` is inside of the first loop that it is over.
         """
     def enter_postproc(self) -> None:

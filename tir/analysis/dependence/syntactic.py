@@ -12,7 +12,7 @@ from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
 from ...arith.regions import encloses
-from ...buffer import Buffer, Range
+from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
@@ -252,19 +252,25 @@ def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
     """Whether the block's regions contain every element of ``buffer`` that it loads, under no other name."""
-    regions = [r.region for r in block.block.reads if r.buffer is buffer]
     loads = [e for e in _reads(block) if e.buffer.data is buffer.data]
-    if any(e.buffer is not buffer for e in loads):
+    return are_within(loads, [r for r in block.block.reads if r.buffer is buffer], block.block)
+
+
+def are_within(loads: Sequence[Effect], regions: Sequence[BufferRegion], block: Block) -> bool:
+    """Whether ``regions`` of one buffer, in terms of the iterators of ``block``, contain every element that ``loads`` in it
+    read, under no other name."""
+    if any(e.buffer is not r.buffer for e in loads for r in regions[:1]):
         return False
-    exact = [[axis.min for axis in r] for r in regions]
+    boxes = [r.region for r in regions]
+    exact = [[axis.min for axis in box] for box in boxes]
     unsure = [e for e in loads if not any(same_index(e.indices or (), starts) for starts in exact)]
     if not unsure:
         return True
     analyzer = Analyzer()
-    for iterator in block.block.iter_vars:
+    for iterator in block.iter_vars:
         assert iterator.dom is not None
         analyzer.bind(iterator.var, iterator.dom)
-    return all(_is_within(e, regions, block.block, analyzer) for e in unsure)
+    return all(_is_within(e, boxes, block, analyzer) for e in unsure)
 
 
 def _is_within(load: Effect, regions: Sequence[Sequence[Range]], block: Block, analyzer: Analyzer) -> bool:

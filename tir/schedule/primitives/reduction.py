@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.syntactic import are_within
+from ...analysis.effects import READ, effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns
-from ...analysis.structure import first_line, refresh, wrapped_in
+from ...analysis.structure import first_line, loops_below, refresh, wrapped_in
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
@@ -60,7 +62,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
     Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result,
-    when another block under ``loop`` uses the result or writes what the init reads, or when threads share the reduction
+    when another block under ``loop`` uses the result or writes what the init reads, when the block reads another result of
+    its own and several are made under ``loop``, or when threads share the reduction
     and ``loop`` is inside of the first loop that it is over.
     """
     body = block.block
@@ -103,6 +106,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     )
     require_distinct_results(block, unsafe)
     if not unsafe:
+        _require_own_results(block, loop)
         _require_before_parts(block, loop)
     other = wrapped_in(block, loop)
     require(
@@ -127,6 +131,27 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update, _kept_threads(block, loop))
+
+
+def _require_own_results(block: BlockRef, loop: LoopRef) -> None:
+    """Refuse an init before updates, or other inits, that read more than the result they make: what they read would be
+    started already."""
+    body = block.block
+    moving = [v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
+    under = [loop, *loops_below(block, loop)]
+    several = any(not is_const(p.node.extent, 1) and any(uses_var(v, p.var) for v in moving) for p in under)
+    for own in body.writes if several else ():
+        loads = [e for e in effects(body) if e.kind == READ and e.buffer.data is own.buffer.data]
+        require(
+            are_within(loads, [w for w in body.writes if w.buffer is own.buffer], body),
+            "block {0} may read another result of {1} than the one that it makes: the inits of all results under loop {2} "
+            "would run before it",
+            block,
+            own.buffer.name,
+            loop.node,
+            nodes=[block.node],
+            legal="a loop of the reduction, inside of those of its results",
+        )
 
 
 def _require_before_parts(block: BlockRef, loop: LoopRef) -> None:
