@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..expr import Expr
+from ..buffer import MatchBufferRegion
+from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..stmt import LetStmt
+from ..stmt import Block, LetStmt
 from ..visit import walk
+from .effects import effects
+from .index import BlockRef, Place
 
 
 def may_alias(func: PrimFunc) -> bool:
@@ -25,3 +28,23 @@ def may_alias(func: PrimFunc) -> bool:
         return True
     statements = walk(func.body, lambda n: not isinstance(n, Expr))
     return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements)
+
+
+def second_names(place: Place) -> dict[Var, MatchBufferRegion]:
+    """The views of the blocks around ``place`` and of itself, by pointer, if one of these blocks has two names for some
+    memory: then pointers do not tell memory apart."""
+    blocks = [p.block for p in (place, *place.ancestors()) if isinstance(p, BlockRef)]
+    if not any(is_named_twice(b) for b in blocks if b.match_buffers):
+        return {}
+    return {m.buffer.data: m for b in blocks for m in b.match_buffers}
+
+
+def is_named_twice(block: Block) -> bool:
+    """Whether the body of ``block`` uses some memory by two names, because of its views."""
+    views = {m.buffer.data: m.source.buffer.data for m in block.match_buffers}
+
+    def behind(pointer: Var) -> Var:
+        return behind(views[pointer]) if pointer in views else pointer
+
+    used = {e.buffer.data for part in (block.init, block.body) if part is not None for e in effects(part)}
+    return len({behind(p) for p in used}) < len(used)

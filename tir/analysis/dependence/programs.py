@@ -14,6 +14,7 @@ from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, 
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute
+from ..aliasing import is_named_twice
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..structure import used_memory
@@ -350,7 +351,8 @@ def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
 
 
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:
-    """The smallest part that differs: what the programs share above it keeps its order."""
+    """The smallest part that differs: what the programs share above it keeps its order. Blocks whose views give memory a
+    second name stay whole."""
     while old is not new:
         if isinstance(old, For) and isinstance(new, For):
             same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
@@ -369,6 +371,8 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
             if not same or not has_blocks(a) or not has_blocks(b):
                 break
             if any(x.var is not y.var for x, y in zip(a.iter_vars, b.iter_vars)):
+                break
+            if is_named_twice(a) or is_named_twice(b):
                 break
             old, new = a.body, b.body
         else:

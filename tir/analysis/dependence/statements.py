@@ -6,7 +6,7 @@ instance is identified by ``coords``; ``time`` gives each instance its timestamp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -36,6 +36,7 @@ from ..reductions import Reduction
 from ..structure import asked_before_body, has_load
 
 Access = Effect
+Views = Mapping[Var, MatchBufferRegion]
 
 
 @dataclass
@@ -108,9 +109,11 @@ def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:
     return walker.units
 
 
-def statements_in(loop: For) -> list[Statement]:
-    """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds."""
+def statements_in(loop: For, views: Views) -> list[Statement]:
+    """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds. Accesses through ``views``
+    of blocks around are of their sources."""
     walker = _Walker()
+    walker.views = views
     walker.iterations(loop, ())
     return walker.units
 
@@ -122,9 +125,10 @@ def bare_statements_of(stmt: Any) -> list[Statement]:
     return walker.units
 
 
-def bare_statements_in(loop: For) -> list[Statement]:
-    """The :func:`bare_statements_of` the iterations of ``loop``."""
+def bare_statements_in(loop: For, views: Views) -> list[Statement]:
+    """The :func:`bare_statements_of` the iterations of ``loop``, as :func:`statements_in`."""
     walker = _BareWalker()
+    walker.views = views
     walker.iterations(loop, ())
     return walker.units
 
@@ -141,7 +145,7 @@ class _Walker:
         self.local: set[Any] = set()
         self.bare: dict[str, int] = {}
         self.block: Block | None = None
-        self.views: dict[Var, MatchBufferRegion] = {}  # those of the blocks around, by pointer
+        self.views: Views = {}  # those of the blocks around, by pointer
 
     def visit(self, s: Any, time: tuple[Any, ...]) -> None:
         if isinstance(s, SeqStmt):

@@ -17,6 +17,7 @@ from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, nodes_of, uses_var, walk
+from ..aliasing import second_names
 from ..contents import MembersBy
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
@@ -41,7 +42,7 @@ def producer_move_is_legal(
     scope = block.scope
     if not is_const(block.node.predicate, 1):
         return False
-    if made is None or scope is None or loop.scope is not scope:
+    if made is None or scope is None or loop.scope is not scope or second_names(scope):
         return False
     host = _host_of(block, loop, scope)
     if not _is_alone(block, host) or not (
@@ -101,6 +102,8 @@ def consumer_move_is_legal(
     made = _sole_result(producer)
     scope = block.scope
     if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
+        return False
+    if second_names(scope):
         return False
     if not (_is_alone(block, scope) and _runs_all(block)):
         return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ...analysis.aliasing import second_names
 from ...analysis.index import BlockRef
 from ...analysis.structure import blocks_naming, first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
@@ -223,7 +224,8 @@ def _require_unchanged(
     """Require that what ``block`` reads is unchanged between the block and its consumers."""
     read = {a.buffer for a in accesses(store.value)}
     first, last = order(scope, block), max(order(scope, c) for c in consumers)
-    if not any(first <= order(scope, w) <= last for b in read for w in writers(scope, b)):
+    written = any(first <= order(scope, w) <= last for b in read for w in writers(scope, b))
+    if not written and not second_names(scope):
         return
         # Decided on the program in which the block runs again before each consumer, at the elements that it loads.
     probe = state.replace(block.node, None)
