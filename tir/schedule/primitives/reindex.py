@@ -214,7 +214,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
     require(
         tied is None and not any(uses_var(e, outside) for e in shape),
         "how many values iterator {0} of block {1} has depends on a loop: a copy outside of it has no fixed size",
-        tied.var.name if tied else every[0].var.name,
+        tied.var.name if tied else every[0].var.name if every else "",
         block,
         nodes=[block.node],
         legal="cache_read or cache_write, and compute_at inside of that loop",
