@@ -97,6 +97,11 @@ class Values(ABC):
         text, varies = self.value(e)
         return text if varies or e.dtype.lanes == 1 else f"c.each({text})"
 
+    def lanes(self, value: Value, dtype: DType) -> str:
+        """Source of a scalar of ``dtype`` for each thread: a uniform integer is a Python number, of no width."""
+        text, varies = value
+        return text if varies else f"c.spread({text}).astype({self.const(value_dtype(dtype))}, copy=False)"
+
     def _int(self, e: E.IntImm) -> Value:
         return (str(bool(e.value)) if e.dtype.is_bool else str(e.value)), False
 
@@ -221,7 +226,7 @@ class Values(ABC):
         if not vc and condition.dtype.lanes == 1:
             x, y = a[0], b[0]
             if varies and dtype.lanes == 1:
-                x, y = (x if a[1] else f"c.spread({x})"), (y if b[1] else f"c.spread({y})")
+                x, y = self.lanes(a, dtype), self.lanes(b, dtype)
             elif varies:
                 x, y = (x if a[1] else f"c.each({x})"), (y if b[1] else f"c.each({y})")
             return f"({x} if {c} else {y})", varies
@@ -242,9 +247,8 @@ class Values(ABC):
             self.emit(f"if {c}:")
             for branch in (a, b):
                 self.indent += 1
-                self.emit(
-                    f"{name} = c.spread({self.text(branch)})" if e.dtype.lanes == 1 else f"{name} = {self.each(branch)}"
-                )
+                chosen = self.each(branch) if e.dtype.lanes > 1 else self.lanes(self.value(branch), e.dtype)
+                self.emit(f"{name} = {chosen}")
                 self.indent -= 1
                 if branch is a:
                     self.emit("else:")

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import may_fail
+from ...analysis.structure import blocks_naming, may_fail
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...arith.linear import linear
@@ -24,6 +24,7 @@ from ...expr import (
     LE,
     LT,
     BufferLoad,
+    Call,
     Expr,
     FloorDiv,
     FloorMod,
@@ -275,3 +276,15 @@ def apply_inline(state: State, plan: InlinePlan) -> State:
     scope = state.find_block(plan.scope.name)
     kept = tuple(b for b in scope.block.alloc_buffers if b is not plan.buffer)
     return state.replace(scope.block, scope.block.replace(alloc_buffers=kept))
+
+
+def require_no_address(scope: BlockRef, buffer: Buffer) -> None:
+    """Require that nothing, as a prefetch does, takes the address of an element of a buffer that there will not be."""
+    for place in blocks_naming(scope, buffer):
+        for node in nodes_of(place.node):
+            if (
+                isinstance(node, Call)
+                and node.op == "address_of"
+                and any(isinstance(a, BufferLoad) and a.buffer is buffer for a in node.args)
+            ):
+                require(False, "`{0}` takes the address of an element of {1}", node, buffer.name, nodes=[place.node])

@@ -148,7 +148,10 @@ def _written_where(
     is needed where the consumers read it all the same."""
     if any(b is buffer for b in state.func.buffer_map.values()) or isinstance(host, LoopRef):
         return TRUE
-    return TRUE if all(map(runs_whole_domain, consumers)) else all_of(_made_where(makers, buffer, host))
+    sure = all(
+        runs_whole_domain(c) and is_simple_block(c.block) for c in consumers
+    )  # loops inside of others may be empty
+    return TRUE if sure else all_of(_made_where(makers, buffer, host))
 
 
 def _copied_when_made(

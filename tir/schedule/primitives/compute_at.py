@@ -18,7 +18,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import blocks_using, top_statement
 from ...arith import Analyzer
 from ...arith.regions import relax
-from ...buffer import Buffer, Range
+from ...buffer import Buffer, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...script.printer import short_text
@@ -500,15 +500,26 @@ def _rebuild(
     when: Sequence[Expr] = (),
 ) -> Stmt:
     """The block in new loops inside those ``around``: iterators run over ``domains``, guarded by their own domains, and
-    by ``when`` if that is stronger."""
+    by ``when`` if that is stronger. A domain that depends on a loop depends on what is now in the place of that loop."""
     analyzer = Analyzer()
     for above in around:
         analyzer.bind(above.var, above.range)
+    left = {p.var for p in block.loops()}.difference(p.var for p in around)
+    now: dict[Var, Expr] = {}
+    iters: list[IterVar] = []
     loops: list[tuple[Var, Expr]] = []
     values: list[Expr] = []
     guards: list[Expr] = []
-    for iterator in block.block.iter_vars:
-        dom = iterator.dom
+    for iterator, old in zip(block.block.iter_vars, block.node.iter_values):
+        dom = substitute(iterator.dom, now) if uses_var(iterator.dom, now) else iterator.dom
+        require(
+            not uses_var(dom, left),
+            "how many values iterator {0} of block {1} has depends on a loop that no iterator before it is bound to",
+            iterator.var.name,
+            block,
+            nodes=[block.node],
+        )
+        iters.append(iterator if dom is iterator.dom else iterator.replace(dom=dom))
         box = domains.get(iterator.var, dom)
         low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
         if _no_larger(analyzer, dom.extent, extent):
@@ -522,6 +533,8 @@ def _rebuild(
             # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it
             value = low + var if is_const(extent, 1) else analyzer.simplify(low + var)
         values.append(value)
+        if isinstance(old, Var) and old in left:
+            now[old] = value
         for guard in (value >= dom.min, value < dom.min + dom.extent):
             if not analyzer.can_prove(guard):
                 guards.append(analyzer.simplify(guard))
@@ -529,7 +542,10 @@ def _rebuild(
         analyzer.assume(guard)
     guards += [c for c in when if not analyzer.can_prove(c)]
     kept = _own_predicate(block, values)
-    return nest(loops, block.node.replace(iter_values=tuple(values), predicate=all_of([*guards, *kept])))
+    inner = block.block
+    if any(new is not old for new, old in zip(iters, inner.iter_vars)):
+        inner = inner.replace(iter_vars=tuple(iters))
+    return nest(loops, block.node.replace(block=inner, iter_values=tuple(values), predicate=all_of([*guards, *kept])))
 
 
 def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:

@@ -19,7 +19,16 @@ from ..build import with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, blocks_with_init, scope_of
-from ._inlining import InlinePlan, apply_inline, domain_guards, known, require_no_views, require_spatial, solve_iters
+from ._inlining import (
+    InlinePlan,
+    apply_inline,
+    domain_guards,
+    known,
+    require_no_address,
+    require_no_views,
+    require_spatial,
+    solve_iters,
+)
 
 
 def _check_fuse_reduction_epilogue(
@@ -101,6 +110,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
         users[0].name if users else "the caller: it is an output of the function",
     )
     require(not uses_pointer(scope.node, buffer), "the pointer of buffer {0} is used", buffer.name)
+    require_no_address(scope, buffer)
     loads = [a for a in accesses(body.value) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name, nodes=[epilogue.node])
     require(

@@ -8,13 +8,12 @@ from typing import Any
 
 from ...analysis.aliasing import second_names
 from ...analysis.index import BlockRef
-from ...analysis.structure import blocks_naming, first_line, order, readers, steering_loads, uses_pointer, writers
+from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, require
 from ...expr import (
     BufferLoad,
-    Call,
     Expr,
     all_of,
     const,
@@ -32,6 +31,7 @@ from ._inlining import (
     domain_guards,
     known,
     reads_element,
+    require_no_address,
     require_no_views,
     require_spatial,
     solve_iters,
@@ -80,16 +80,8 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
             not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
         )
         changes.append((consumer.node, _with_loads(consumer, buffer, partial(_value_at, block, store))))
-    _require_no_address(scope, buffer)
+    require_no_address(scope, buffer)
     return InlinePlan(scope, tuple(changes), buffer)
-
-
-def _require_no_address(scope: BlockRef, buffer: Buffer) -> None:
-    """Require that nothing, as a prefetch does, takes the address of an element of a buffer that there will not be."""
-    for place in blocks_naming(scope, buffer):
-        for node in nodes_of(place.node):
-            if isinstance(node, Call) and node.op == "address_of" and any(_loads_of(a, buffer) for a in node.args):
-                require(False, "`{0}` takes the address of an element of {1}", node, buffer.name, nodes=[place.node])
 
 
 def _loads_of(e: Any, buffer: Buffer) -> bool:
@@ -133,6 +125,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     if producer.block.init is not None:
         return plan_epilogue(state, producer, block, unsafe)
     store, _ = _single_store(state, scope, producer)
+    require_no_address(scope, buffer)
     users = list(dict.fromkeys([*readers(scope, buffer), *_asking(scope, buffer)]))
     require(
         users == [block],
