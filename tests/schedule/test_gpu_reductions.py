@@ -430,3 +430,25 @@ def main(A: T.Buffer((2,), "int32"), B: T.Buffer((1,), "int32")):
     sch.bind(outer, "blockIdx.y")
     sch.bind(inner, "threadIdx.x")
     on_simulator(sch)
+
+
+def test_results_of_a_shared_reduction_stay_at_one_place():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((1, 8), "int32"), B: T.Buffer((1,), "int32")):
+    least = T.alloc_buffer((1,), "int32")
+    for i, k in T.grid(1, 8):
+        with T.block("argmin"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(A[vi, vk])
+            T.writes(B[vi], least[vi])
+            with T.init():
+                B[vi] = -1
+                least[vi] = 2147483647
+            at: T.int32 = T.Select(least[vi] <= A[vi, vk], B[vi], vk)
+            value: T.int32 = T.Select(least[vi] <= A[vi, vk], least[vi], A[vi, vk])
+            B[vi] = at
+            least[vi] = value
+""")
+    sch.bind("k", "threadIdx.y")
+    refused(lambda: sch.transform_layout("argmin", "least", lambda i: (i // 4, i % 4)), "touch the same element")

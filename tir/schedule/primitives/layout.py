@@ -9,8 +9,9 @@ from typing import Any
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.effects import asker_of, by_address, is_in_one_element
-from ...analysis.index import BlockRef
-from ...analysis.structure import statements, uses_pointer
+from ...analysis.index import BlockRef, index_of
+from ...analysis.reductions import threads_can_share
+from ...analysis.structure import regions_of, statements, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap, typed_by_operands
 from ...arith.itermap import detect_iter_map
@@ -155,11 +156,18 @@ def _check_transform_layout(
         if callable(pad_value):
             recorded["pad_value"] = pad
         func = _padded(state, func, old, new, made, pad)
-    renamed = (
-        not assume_injective_transform and pad_value is None
-    )  # each element has a place of its own, and no other is used
+    # each element has a place of its own, and no other is used
+    renamed = not assume_injective_transform and pad_value is None and _same_reductions(state.func, func, old)
     keeps = Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS
     return LayoutPlan(func, recorded, keeps if renamed else Keeps.NOTHING)
+
+
+def _same_reductions(before: PrimFunc, after: PrimFunc, buffer: Buffer) -> bool:
+    """Whether threads can share the reductions into ``buffer`` as before: one of several results has all of them at one place."""
+    makers = [name for name, ref in index_of(before).blocks.items() if regions_of(ref.block.writes, buffer)]
+    blocks = index_of(after).blocks
+    shared = (name for name in makers if threads_can_share(index_of(before).blocks[name].block))
+    return all(name in blocks and threads_can_share(blocks[name].block) for name in shared)
 
 
 def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> PrimFunc:
