@@ -142,3 +142,20 @@ def test_windows_whose_indices_are_cast(made, write, used, read):
     sch.compute_at("B", "C.i")
     sch.rolling_buffer("B", 0)
     same(sch)
+
+
+def test_loops_of_two_widths_are_merged():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + 1
+    for j in range(T.int64(8)):
+        with T.block("C"):
+            vi = T.axis.spatial(T.int64(8), j)
+            C[vi] = B[vi] * 2
+""")
+    sch.merge("i", "j")
+    same(sch)

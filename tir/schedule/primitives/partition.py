@@ -9,7 +9,7 @@ from typing import Any
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
-from ...expr import Expr, Var, const
+from ...expr import Expr, Var, cast, const
 from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute
@@ -255,7 +255,7 @@ def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
     bodies = []
     moved: dict[Any, Any] = {}
     for chain in plan.chains:
-        mapping = {f.loop_var: v for f, v in zip(chain, variables)}
+        mapping = {f.loop_var: cast(f.loop_var.dtype, v) for f, v in zip(chain, variables)}
         bodies.append(substitute(chain[-1].body, mapping))
         moved.update({f.loop_var: [v] for f, v in zip(chain, variables)})
     headers = [For(v, f.min, f.extent, SERIAL, f.body) for v, f in zip(variables, first)]
