@@ -501,4 +501,47 @@ def main(a: T.handle, o: T.handle, m: T.int32):{own}
 """
 
 
-AWKWARD = (layouts, starts, backwards, views, widths, inside, empty, module, scalars, instructions, declared, reindexed)
+def names(c: Choice) -> str:
+    """Memory that two buffers of other shapes name: one allocated, or a parameter."""
+    n, m = c.pick((1, 2, 3)), c.pick((1, 2, 4))
+    at = c.pick((f"vi * {m} + vj", f"{n * m - 1} - vi * {m} - vj", f"vj * {n} + vi"))
+    flat = f"""for i in range({n * m}):
+        with T.block("B"):
+            vi = T.axis.spatial({n * m}, i)
+            B[vi] = A[vi // {m}, vi % {m}] * 2"""
+    again = f"""
+    for i, j in T.grid({n}, {m}):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vi, vj] = {c.pick(("R[vi, vj] + 1", "A[vi, vj]"))}"""
+    read = c.pick((f"B[{at}]", "R[vi, vj]", f"R[{n - 1} - vi, vj]"))
+    last = f"""
+    for i, j in T.grid({n}, {m}):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = {read} - {c.pick(("A[vi, vj]", f"F[vi * {m} + vj]"))}"""
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
+    B = T.alloc_buffer(({n * m},), "int32")
+    R = T.decl_buffer(({n}, {m}), "int32", data=B.data)
+    F = T.decl_buffer(({n * m},), "int32", data=A.data)
+    {flat}{c.pick((again, ""))}{last}
+"""
+
+
+AWKWARD = (
+    layouts,
+    starts,
+    backwards,
+    views,
+    widths,
+    inside,
+    empty,
+    module,
+    scalars,
+    instructions,
+    declared,
+    reindexed,
+    names,
+)

@@ -121,6 +121,11 @@ def _loads(e: Any, buffer: Buffer) -> bool:
     return isinstance(e, BufferLoad) and e.buffer is buffer
 
 
+def _two_names(func: PrimFunc) -> bool:
+    named = {n.buffer for n in _nodes(func) if isinstance(n, (BufferLoad, BufferStore))}
+    return len({b.data for b in named}) < len(named)
+
+
 def _bitwise(func: PrimFunc) -> bool:
     return any("bitwise" in str(getattr(n, "op", "")) for s, _ in _updates(func) for n in walk(s.value))
 
@@ -157,6 +162,7 @@ CLASSES: dict[str, Question] = {
         lambda r: any(isinstance(s, Var) for m in r.block.match_buffers for s in m.buffer.strides)
     ),
     "view with strides that are parameters": _any(_parametric_view),
+    "memory of two names": _any(_two_names),
     "reduction with an instance that runs twice": _any(_repeated_instance),
     "int64 beside int32": _any(_widths),
     "consumer in a nested block": _any(_nested_reader),
