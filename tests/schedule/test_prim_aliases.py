@@ -108,6 +108,67 @@ def test_a_name_of_memory_is_not_set_alone():
     refused(lambda: schedule(parameter).set_scope("B", "B", "local"), "declared over the pointer of C")
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda s: s.cache_write("G", "G", "local"),
+        lambda s: s.cache_read("G", "F", "local"),
+        lambda s: s.reindex("G", "F"),
+        lambda s: s.reindex("G", "G"),
+        lambda s: s.stage("G", "F", "i"),
+        lambda s: s.read_at("i", "G", "F", "local"),
+        lambda s: s.stage("G", "G", "j"),
+    ],
+)
+def test_a_copy_of_a_declared_buffer_stands_where_it_is_declared(step):
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), C: T.Buffer((16, 8), "float32")):
+    F = T.decl_buffer((128,), "float32", data=A.data)
+    G = T.decl_buffer((128,), "float32", data=C.data)
+    for i in range(8):
+        for j in range(16):
+            with T.block("G"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                G[vj * 8 + vi] = F[vi * 16 + vj] * T.float32(2)
+""")
+    step(sch)
+    same(sch)
+
+
+def test_rows_of_memory_are_not_moved_under_another_name():
+    refused(lambda: schedule(SHARED).storage_align("B", 0, 0, 8, 0), "R names the memory of B too")
+    refused(lambda: schedule(SHARED).storage_align("R", 0, 0, 8, 1), "B names the memory of R too")
+    shared = SHARED.replace('(32,), "float32")', '(32,), "float32", scope="shared")')
+    refused(lambda: schedule(shared).storage_swizzle("R", 0), "B names the memory of R too")
+
+
+def test_a_buffer_that_leaves_takes_its_unused_names_along():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    R = T.decl_buffer((2, 4), "float32", data=B.data)
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(6):
+        with T.block("C"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = B[vi] + B[vi + 2]
+"""
+    inlined = schedule(text)
+    inlined.compute_inline("B")
+    assert "R = " not in inlined.script()
+    same(inlined)
+    rolled = schedule(text)
+    rolled.compute_at("B", "C.i")
+    rolled.rolling_buffer("B", 0)
+    assert "R = " not in rolled.script()
+    same(rolled)
+
+
 def test_vectors_are_cast_to_the_new_type():
     sch = schedule("""
 @T.prim_func

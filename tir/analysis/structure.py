@@ -25,16 +25,18 @@ from ..expr import (
     const,
     is_const,
 )
-from ..node import Memo
+from ..node import Memo, made_from
 from ..stmt import (
     Block,
     BlockRealize,
     BufferStore,
+    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
     SeqStmt,
     Stmt,
+    seq,
 )
 from ..visit import LEAVES, contains, free_vars, nodes_of, rewrite, substitute, uses_var, walk
 from .contents import MembersBy, is_long, shape, sub_statements
@@ -323,14 +325,28 @@ _WITH_REGIONS = MembersBy(_in_regions)
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:
-    """The statements of the body of a block or a loop, in order."""
-    body = _owner(host).body
+    """The statements of the body of a block or a loop, in order, inside of the buffers that it declares first."""
+    body = _declaring(_owner(host)).body
     return list(body.stmts) if isinstance(body, SeqStmt) else [body]
 
 
+def with_statements(body: Stmt, members: Sequence[Stmt]) -> Stmt:
+    """The body of a block or a loop with other ``statements``, inside of the same declarations."""
+    if isinstance(body, DeclBuffer):
+        return body.replace(body=with_statements(body.body, members))
+    return made_from(body, seq(members))
+
+
+def _declaring(owner: Any) -> Any:
+    """The innermost of the buffer declarations with which the body of ``owner`` begins; ``owner`` if there is none."""
+    while isinstance(owner.body, DeclBuffer):
+        owner = owner.body
+    return owner
+
+
 def top_statement(place: Place, host: BlockRef | LoopRef) -> Place:
-    """The ancestor of ``place`` (or itself) that is the body of ``host`` or a member of its sequence."""
-    owner = _owner(host)
+    """The ancestor of ``place`` (or itself) that is one of the ``statements`` of ``host``."""
+    owner = _declaring(_owner(host))
     current = place
     for above in place.ancestors():
         if above.node is owner:
@@ -407,9 +423,9 @@ def _reads_after(s: Any, buffer: Buffer, stored: bool) -> tuple[bool, bool]:
 
 
 def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
-    """A statement around ``ref``, inside of ``host``, that is not a loop (an ``if`` or a let); None if there is
-    none."""
-    owner = _owner(host)
+    """A statement around ``ref``, in one of the ``statements`` of ``host``, that is not a loop (an ``if`` or a let); None
+    if there is none."""
+    owner = _declaring(_owner(host))
     for place in ref.ancestors():
         if place.node is owner or isinstance(place.node, Block):
             return None

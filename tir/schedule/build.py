@@ -7,7 +7,7 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
-from ..analysis.structure import free_in, has_load, may_fail, refresh
+from ..analysis.structure import free_in, has_load, may_fail, refresh, uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
@@ -16,6 +16,7 @@ from ..stmt import (
     Block,
     BlockRealize,
     BufferStore,
+    DeclBuffer,
     For,
     IfThenElse,
     SeqStmt,
@@ -169,6 +170,15 @@ def copy_renamed(stmt: Any, names: Any, loop_names: Mapping[str, str] | None = N
         return item.replace(name=names(item.name)) if isinstance(item, Block) else None
 
     return rewrite(refresh(stmt, renamed), rename)
+
+
+def without_names(stmt: Stmt, buffer: Buffer) -> Stmt:
+    """``stmt`` without the declarations of other buffers over the pointer of ``buffer``, which nothing uses."""
+
+    def visit(item: Any) -> Any:
+        return item.body if type(item) is DeclBuffer and item.buffer.data is buffer.data else None
+
+    return rewrite(stmt, visit) if uses_pointer(stmt, buffer) else stmt
 
 
 def without_unused(block: Block) -> Block:

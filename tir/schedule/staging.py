@@ -15,13 +15,13 @@ from ..analysis.accessed_regions import region_in
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
-from ..analysis.structure import order, statements, uses_pointer
+from ..analysis.structure import order, statements, uses_pointer, with_statements
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
-from ..node import frozendict, made_from
+from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions
@@ -265,11 +265,11 @@ class Stage:
                 members.append(_swapped(stmt, self.changed, around) if stmt in around else stmt)
         block = self.scope.block
         if self.host is self.scope:
-            body = made_from(block.body, seq(members))
+            body = with_statements(block.body, members)
         else:
             loop = self.host.node
             outside = {n: new for n, new in self.changed.items() if self.host not in self._place(n).ancestors()}
-            swapped = {**outside, loop: loop.replace(body=made_from(loop.body, seq(members)))}
+            swapped = {**outside, loop: loop.replace(body=with_statements(loop.body, members))}
             body = _swapped(block.body, swapped, self._around(swapped))
         return self.state.replace(block, add_alloc(block.replace(body=body), *self.copies))
 
@@ -283,10 +283,10 @@ class Stage:
     def require_initialized(self, *buffers: Buffer) -> None:
         """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.
 
-        A parameter of the function holds what the caller has put there.
+        A parameter of the function, by whatever name, holds what the caller has put there.
         """
         for buffer in buffers:
-            if any(b is buffer for b in self.state.func.buffer_map.values()):
+            if any(b.data is buffer.data for b in self.state.func.buffer_map.values()):
                 continue
             require_legal(check_initialized(self.after.func, buffer), self.after.func)
 

@@ -58,6 +58,9 @@ class _Initialization(Question):
     def _unknown(self, reason: str, nodes: Sequence[Any] = ()) -> Unknown:
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
+    def _is_other_name(self, access: Access) -> bool:
+        return access.buffer.data is self.buffer.data and access.buffer is not self.buffer
+
     def _users(self, units: Sequence[Statement]) -> list[Statement]:
         """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
         found = without_swizzles([u for u in units if u.accesses_of(self.buffer)])
@@ -132,6 +135,9 @@ class Initialized(_Initialization):
                     unsure = next((s.unit for s in sides for w in s.writes if not _surely_writes(s, w, buffer)), None)
                     if unsure is not None:
                         return self._unknown(f"data decides where `{unsure.name}` writes", (unsure.node,))
+                    other = next((u for u in units for a in u.writes() if self._is_other_name(a)), None)
+                    if other is not None:
+                        return self._unknown(f"`{other.name}` writes through another view", (other.node,))
                     at, element = found
                     return Refuted(
                         f"an element of `{buffer.name}` would be read without having been written",
@@ -195,7 +201,7 @@ class InitializedInIteration(_Initialization):
         if units is None:
             return self._unknown("a `while` decides how often it is written")
         names = Names()
-        if any(a.buffer.data is self.buffer.data and a.buffer is not self.buffer for u in units for a in u.reads()):
+        if any(self._is_other_name(a) for u in units for a in u.reads()):
             return self._unknown("it is read through another view")
         known = self._known(names)
         return self._by_boxes(units, names, lambda bare: bare.where(known))

@@ -41,6 +41,7 @@ from ...expr import (
 from ...script.printer import short_text
 from ...stmt import For, IfThenElse, Stmt
 from ...visit import free_vars, nodes_of, substitute, uses_var, walk
+from ..build import without_names
 from ..state import State
 
 
@@ -275,7 +276,8 @@ def apply_inline(state: State, plan: InlinePlan) -> State:
         state = state.replace(old, new)
     scope = state.find_block(plan.scope.name)
     kept = tuple(b for b in scope.block.alloc_buffers if b is not plan.buffer)
-    return state.replace(scope.block, scope.block.replace(alloc_buffers=kept))
+    body = scope.block.body if plan.buffer is None else without_names(scope.block.body, plan.buffer)
+    return state.replace(scope.block, scope.block.replace(alloc_buffers=kept, body=body))
 
 
 def require_no_address(scope: BlockRef, buffer: Buffer) -> None:

@@ -11,7 +11,7 @@ from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.effects import asker_of, by_address, is_in_one_element
 from ...analysis.index import BlockRef, index_of
 from ...analysis.reductions import threads_can_share
-from ...analysis.structure import regions_of, statements, uses_pointer
+from ...analysis.structure import regions_of, statements, uses_pointer, with_statements
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap, typed_by_operands
 from ...arith.itermap import detect_iter_map
@@ -22,7 +22,7 @@ from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, cons
 from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
-from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import nest
 from ..invariants import Keeps
@@ -259,7 +259,7 @@ def _padded(state: State, func: PrimFunc, old: Buffer, new: Buffer, index_map: I
     name = after.fresh_block_name(f"{new.name}_padding")
     stmt = _padding_block(name, new, pad, inverse.initial_indices, padding, assume=last < 0)
     tops.insert(last + 1, stmt)
-    return after.replace(scope.block, scope.block.replace(body=seq(tops))).func
+    return after.replace(scope.block, scope.block.replace(body=with_statements(scope.block.body, tops))).func
 
 
 def _allocating(state: State, buffer: Buffer) -> BlockRef:

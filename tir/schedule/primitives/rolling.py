@@ -22,6 +22,7 @@ from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
+from ..build import without_names
 from ..legality import require_independent, require_legal
 from ..primitive import primitive
 from ..staging import redirect_all
@@ -311,7 +312,7 @@ def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer,
 
     root = state.index.blocks[scope.name].block
     allocated = tuple(small if b is buffer else b for b in root.alloc_buffers)
-    body = rewrite(redirect_all(root.body, buffer, small, index=turned, region=box), visit)
+    body = rewrite(redirect_all(without_names(root.body, buffer), buffer, small, index=turned, region=box), visit)
     return state.replace(root, root.replace(body=body, alloc_buffers=allocated))
 
 

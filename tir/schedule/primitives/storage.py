@@ -47,10 +47,9 @@ def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
 
 def require_no_view(state: State, buffer: Buffer) -> None:
     """Refuse a view, by ``match_buffer`` or declared over a pointer: its memory is that of another buffer."""
-    owned = [*state.func.buffer_map.values(), *(b for _, b in state.index.allocations(lambda scope: True))]
     for rule, source in (
         ("is a view of a region of", next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)),
-        ("is declared over the pointer of", next((b for b in owned if b.data is buffer.data), None)),
+        ("is declared over the pointer of", _owner(state, buffer)),
     ):
         require(
             source is None or source is buffer,
@@ -60,6 +59,24 @@ def require_no_view(state: State, buffer: Buffer) -> None:
             source.name if source else "",
             legal=source.name if source else "",
         )
+
+
+def _owner(state: State, buffer: Buffer) -> Buffer | None:
+    """The parameter or allocation whose pointer ``buffer`` has; None for a view of a region."""
+    owned = [*state.func.buffer_map.values(), *(b for _, b in state.index.allocations(lambda scope: True))]
+    return next((b for b in owned if b.data is buffer.data), None)
+
+
+def _require_one_name(state: State, buffer: Buffer) -> None:
+    """Refuse a buffer of whose memory another is declared, which another layout of rows would leave behind."""
+    names = [b for b in (_owner(state, buffer), *_with_views(state, buffer)) if b is not None and b.data is buffer.data]
+    other = next((b for b in names if b is not buffer), None)
+    require(
+        other is None,
+        "{0} names the memory of {1} too, and would not follow another layout",
+        other.name if other else "",
+        buffer.name,
+    )
 
 
 def _matches(state: State) -> list[MatchBufferRegion]:
@@ -300,6 +317,7 @@ def _check_storage_align(
     require(factor > 0, "the alignment factor must be positive, not {0}", factor, legal="1 or more")
     require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset, legal="0 or more")
     _require_layout_is_free(state, buffer, number)
+    _require_one_name(state, buffer)
     entry = (int(buffer_index), number, int(factor), int(offset))
     old = block.block.annotations.get(DIM_ALIGN, ())
     kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
@@ -367,6 +385,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
         buffer.scope,
         legal="set_scope to shared or shared.dyn first",
     )
+    _require_one_name(state, buffer)
     require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
     notes = block.block.annotations
     aligned = any(int(entry[0]) == buffer_index for entry in notes.get(DIM_ALIGN, ()))
