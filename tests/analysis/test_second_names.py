@@ -80,3 +80,13 @@ def test_moves_over_a_write_by_another_view():
     refused(lambda: schedule(late).compute_at("D", "j"), "overwritten before it is read")
     refused(lambda: schedule(late).compute_inline("D"), "overwritten before it is read")
     refused(lambda: schedule(late).merge("i", "j"), "overwritten before it is read")
+
+
+def test_a_copy_of_what_another_view_writes():
+    text = VIEWS.format(written="B[0:8]", read="B[0:8]")
+    for step in ("cache_read", "cache_write"):
+        refused(lambda: getattr(schedule(text), step)("in", 0, "global"), "as V" if step == "cache_read" else "as W")
+    sch = schedule(VIEWS.format(written="B[0:8]", read="C[0:8]"))
+    sch.cache_read("in", 0, "global")
+    sch.cache_write("in", 0, "global")
+    same(sch)

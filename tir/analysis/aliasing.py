@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..buffer import MatchBufferRegion
+from collections.abc import Mapping
+
+from ..buffer import Buffer, MatchBufferRegion
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..stmt import Block, LetStmt
@@ -41,10 +43,25 @@ def second_names(place: Place) -> dict[Var, MatchBufferRegion]:
 
 def is_named_twice(block: Block) -> bool:
     """Whether the body of ``block`` uses some memory by two names, because of its views."""
-    views = {m.buffer.data: m.source.buffer.data for m in block.match_buffers}
+    views = {m.buffer.data: m for m in block.match_buffers}
+    used = {b.data for b in _used(block)}
+    return len({_behind(views, p) for p in used}) < len(used)
 
-    def behind(pointer: Var) -> Var:
-        return behind(views[pointer]) if pointer in views else pointer
 
-    used = {e.buffer.data for part in (block.init, block.body) if part is not None for e in effects(part)}
-    return len({behind(p) for p in used}) < len(used)
+def other_name(scope: BlockRef, buffer: Buffer) -> Buffer | None:
+    """Another buffer by which the body of ``scope`` uses the memory of ``buffer``, because of views; None if none does."""
+    views = second_names(scope)
+    source = _behind(views, buffer.data)
+    others = (b for b in _used(scope.block) if b.data is not buffer.data) if views else ()
+    return next((b for b in others if _behind(views, b.data) is source), None)
+
+
+def _used(block: Block) -> list[Buffer]:
+    return [e.buffer for part in (block.init, block.body) if part is not None for e in effects(part)]
+
+
+def _behind(views: Mapping[Var, MatchBufferRegion], pointer: Var) -> Var:
+    """The pointer of the memory that ``pointer`` leads to."""
+    while pointer in views:
+        pointer = views[pointer].source.buffer.data
+    return pointer

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ..analysis.accessed_regions import region_in
+from ..analysis.aliasing import other_name
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import Timestamps, outdated
 from ..analysis.index import BlockRef, LoopRef, Place
@@ -183,6 +184,15 @@ def require_known_uses(
     A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape. The blocks
     ``around``, which go on using the memory itself, may do it by views whose regions tell what they use.
     """
+    scopes = [b.scope for b in (*blocks, *around) if b.scope is not None]
+    second = other_name(scopes[0], buffer) if scopes else None
+    require(
+        second is None,
+        "block {0} uses the memory of {1} as {2}, too: a copy of the one would not follow the other",
+        scopes[0] if scopes else "",
+        buffer.name,
+        second.name if second else "",
+    )
     for block in around:
         regions = (*block.block.reads, *block.block.writes)
         other = next((r.buffer for r in regions if r.buffer.data is buffer.data and r.buffer is not buffer), None)
