@@ -169,6 +169,10 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((6,), "float32")):
     same(rolled)
 
 
+def test_a_second_name_of_memory_is_no_output():
+    refused(lambda: schedule(SHARED).compute_inline("R"), "R is not allocated by block `root`, and others may use")
+
+
 def test_vectors_are_cast_to_the_new_type():
     sch = schedule("""
 @T.prim_func

@@ -186,10 +186,14 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     assert isinstance(body, BufferStore)
     buffer = body.buffer
+    given = any(b.data is buffer.data for b in state.func.buffer_map.values())
     require(
         buffer in scope.block.alloc_buffers,
-        "buffer {0} is an output of the function, so block {1} has to write it",
+        "buffer {0} is {1}, so block {2} has to write it",
         buffer.name,
+        "an output of the function"
+        if given
+        else f"not allocated by block `{scope.name}`, and others may use its memory",
         block,
         nodes=[block.node],
     )
