@@ -452,3 +452,11 @@ def main(A: T.Buffer((1, 8), "int32"), B: T.Buffer((1,), "int32")):
 """)
     sch.bind("k", "threadIdx.y")
     refused(lambda: sch.transform_layout("argmin", "least", lambda i: (i // 4, i % 4)), "touch the same element")
+
+
+def test_blocks_of_a_grid_inside_of_a_block_have_their_init():
+    sch = schedule(ROWS.format(m=5, n=2, **SUM))
+    sch.reorder("k", "i")
+    sch.bind("i", "blockIdx.x")
+    sch.blockize("i", preserve_unit_iters=True)
+    same(sch)

@@ -276,3 +276,27 @@ def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
     assert "private=[B]" in sch.mod.script()
     refused(lambda: sch.prefetch(i, "C", "B", 1), "loop `j` cannot be parallel", "writes B[0] as well")
     same(sch)
+
+
+def test_a_consumer_that_stores_where_it_was_told():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((7,), "int32"), idx: T.Buffer((7,), "uint8"), O: T.Buffer((8,), "int32")):
+    H = T.alloc_buffer((7,), "uint8")
+    for i in range(8):
+        with T.block("zero"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = 0
+    for i in range(7):
+        with T.block("H"):
+            vi = T.axis.spatial(7, i)
+            H[vi] = idx[vi] & T.uint8(3)
+        with T.block("O"):
+            vi = T.axis.spatial(7, i)
+            T.reads(A[vi], H[vi])
+            T.writes(O[0:8])
+            O[T.Cast("int32", H[vi])] = A[vi]
+""")
+    sch.reverse_compute_inline("O")
+    assert "H" not in {b.name for b in sch.get("root").alloc_buffers}
+    same(sch)

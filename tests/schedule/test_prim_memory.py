@@ -355,3 +355,29 @@ def main(a: T.handle, C: T.Buffer((4, 8), "int32"), m: T.int32):
 def test_a_copied_view_keeps_the_strides_of_the_argument(strides):
     before = tir.script.parse(STRIDES_OF_AN_ARGUMENT.format(*strides))
     tir.testing.check_schedule(before, lambda sch: sch.loop_partition("o", [2, None]), sizes={"m": 8})
+
+
+def test_a_stride_that_is_a_value_stays():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    H = T.alloc_buffer((4, 8), "int32")
+    for i, j in T.grid(4, 8):
+        with T.block("H"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            H[vi, vj] = A[vi, vj] * 2
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            T.reads(H[vi, 0:8])
+            T.writes(C[vi, 0:8])
+            s0 = T.int32()
+            s1 = T.int32()
+            V = T.match_buffer(H[vi, 0:8], (1, 8), "int32", strides=[s0, s1], offset_factor=1)
+            for j in range(8):
+                C[vi, j] = V[0, j]{value}
+"""
+    refused(lambda: schedule(text.format(value=" + s0")).storage_align("H", 0, 0, 16, 4), "computes with strides")
+    sch = schedule(text.format(value=" + 1"))
+    sch.storage_align("H", 0, 0, 16, 4)
+    same(sch)

@@ -414,3 +414,35 @@ def test_a_predicate_in_a_loop_that_begins_at_another_reads_what_that_iteration_
     refused(
         lambda: sch.compute_at("W", sch.get_loops("D")[0]), "C at (v=0, w=3) may read P[3]", "W at (v=0) writes P[3]"
     )
+
+
+CHANGED = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), M: T.Buffer((1,), "int32"), O: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2
+    for one in range(1):
+        with T.block("write"):
+            vo = T.axis.spatial(1, one)
+            M[vo] = 1 - M[vo]
+    for i in range(8):
+        with T.block("use"):
+            vi = T.axis.spatial(8, i)
+            T.where(M[0] > 0)
+            O[vi] = B[vi] + A[vi]
+"""
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+@pytest.mark.parametrize("buffer", ["A", "B"])
+def test_a_copy_is_made_under_no_condition_that_changes_meanwhile(buffer, flag):
+    func = parse(CHANGED)
+    sch = tir.Schedule(func)
+    sch.reindex_cache_read("use", buffer, "local", lambda i: (i // 2, i % 2))
+    for mod in (func, sch.mod):
+        out = np.zeros(8, "int32")
+        tir.interp.run(mod, np.arange(8, dtype="int32"), np.array([flag], "int32"), out)
+        assert out.tolist() == ([3 * i for i in range(8)] if flag == 0 else [0] * 8)

@@ -259,7 +259,7 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     made = with_regions(without_unused(made))  # the rest of what the block allocates and views is the update's
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
-    plain = [r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
+    plain = [r.node if r.node.thread else r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
     made_nest: Stmt = realize
     for loop in reversed(plain):
         made_nest = loop.replace(body=made_nest)

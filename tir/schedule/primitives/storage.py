@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
-from ...node import frozendict
+from ...node import Node, frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For
 from ...visit import LEAVES, free_vars, rewrite
 from ..arguments import BadArgument, shown
@@ -345,6 +345,24 @@ def _require_layout_is_free(state: State, buffer: Buffer, axis: int) -> None:
             source.name,
             legal="strides and an offset of the view that are variables of its own",
         )
+        own = {e for e in (*view.strides[: max(number + 1, 0)], view.elem_offset) if isinstance(e, Var)}
+        require(
+            not _is_computed_with(state.func.body, own),
+            "the program computes with strides or the offset of view {0} of buffer {1}, which would change",
+            view.name,
+            source.name,
+        )
+
+
+def _is_computed_with(root: Any, variables: Collection[Var]) -> bool:
+    """Whether one of ``variables`` occurs under ``root`` outside of the buffers that declare it."""
+    found: list[Any] = [root]
+    for item in found:
+        if item in variables:
+            return True
+        if isinstance(item, Node) and not isinstance(item, Buffer):
+            found.extend(item.children())
+    return False
 
 
 @primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
