@@ -214,3 +214,13 @@ def test_digits_seen_at_once_are_those_found_step_by_step(seed):
         assert (repr(a.base), repr(a.extent)) == (repr(b.base), repr(b.extent))
         said = [[(s.source, repr(s.lower), repr(s.extent), repr(s.scale)) for s in i.splits] for i in (a, b)]
         assert len(said[0]) == len(said[1]) and all(x[0] is y[0] and x[1:] == y[1:] for x, y in zip(*said))
+
+
+@pytest.mark.parametrize("check", ["none", "surjective", "bijective"])
+@pytest.mark.parametrize("low", [0, 3])
+def test_loops_that_never_run(low, check):
+    i = Var("i")
+    empty = {i: Range(const(low), const(0))}
+    for indices in ([i], [i, i], [i // 2, i % 2], [i % 2, i % 2]):
+        found = detect_iter_map(indices, empty, check=check)  # an answer, whichever
+        assert not found or len(found.indices) == len(indices)

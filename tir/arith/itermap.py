@@ -411,7 +411,7 @@ def _check_splits(parser: _Parser, source: Any, parts: list[Split], full: Expr, 
 
 def _next_digit(left: list[Split], size: Expr, name: str) -> Split:
     constants = [p for p in left if isinstance(p.lower, IntImm)]
-    if isinstance(size, IntImm) and len(constants) == len(left):
+    if isinstance(size, IntImm) and size.value > 0 and len(constants) == len(left):
         found = min(left, key=lambda p: p.lower.value)  # type: ignore[attr-defined]
         if found.lower.value % size.value == 0:  # type: ignore[attr-defined]
             return found
