@@ -199,3 +199,30 @@ def test_a_private_value_of_each_iteration_moves_with_its_loop():
     )
     sch.reorder("k", "i")
     same(sch)
+
+
+def test_global_memory_is_not_copied_for_an_iteration_inside_of_a_kernel():
+    func = parse(
+        """
+@T.prim_func
+def main(n: T.int32, C: T.Buffer((4,), "int32")):
+    S = T.alloc_buffer((1,), "int32", scope="{scope}")
+    for u in T.thread_binding(1, thread="threadIdx.x"):
+        for i in T.vectorized(4, private=[S]):
+            with T.block("start"):
+                S[0] = 0
+            for k in range(n):
+                with T.block("sum"):
+                    vk = T.axis.reduce(n, k)
+                    S[0] = S[0] + vk
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = S[0]
+""".replace("{scope}", "global")
+    )
+    with pytest.raises(tir.errors.BuildError, match="a kernel has none of its own"):
+        tir.build(parse(text.replace("{scope}", "global")), "cuda-sim")
+    kernel = tir.build(parse(text.replace("{scope}", "local")), "cuda-sim")
+    result = np.zeros(4, "int32")
+    kernel(5, result)
+    assert result.tolist() == [10] * 4

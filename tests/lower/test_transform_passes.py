@@ -564,3 +564,26 @@ def main(A: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
     loop = program.body
     twice = program.with_body(loop.replace(body=seq([loop.body, loop.body.replace(value=loop.body.value + 1.0)])))
     assert_same_result(twice, transform.vectorize_loop(twice), engines=("interpreter",))
+
+
+def test_an_allocation_stays_around_iterations_of_which_one_writes():
+    func = tir.script.parse("""
+@T.prim_func
+def main(B: T.Buffer((2, 1), "int32"), O: T.Buffer((2,), "int32")):
+    S = T.alloc_buffer((2,), "int32")
+    for f in range(8):
+        for z in range(1):
+            for k in range(2):
+                with T.block("S"):
+                    vi = T.axis.spatial(2, (f + z) // 4)
+                    vk = T.axis.reduce(1, (f + z) % 4 * 2 + k)
+                    T.where((f + z) % 4 * 2 + k < 1)
+                    with T.init():
+                        S[vi] = 0
+                    S[vi] = S[vi] + B[vi, vk]
+            with T.block("O"):
+                vi = T.axis.spatial(2, (f + z) // 4)
+                O[vi] = S[vi]
+""")
+    moved = tir.transform.plan_and_update_buffer_allocation_location(func)
+    assert [b.name for b in moved.body.block.alloc_buffers] == ["S"]

@@ -328,8 +328,7 @@ def _read_predicate(ctx: Analyzer, predicate: Expr, domains: dict[Var, Range]) -
         if isinstance(var, Var):
             dom = domains[var]
             extent = ctx.simplify(min_(dom.extent, Sub(rest.build(var.dtype), dom.min)))
-            domains[var] = Range(dom.min, extent)
-            ctx.bind(var, domains[var])
+            _narrow(ctx, domains, var, Range(dom.min, extent))
             continue
         low = moving.scaled(-1).single()
         if isinstance(low, Var):
@@ -339,11 +338,18 @@ def _read_predicate(ctx: Analyzer, predicate: Expr, domains: dict[Var, Range]) -
             first.const += 1
             begin = ctx.simplify(max_(dom.min, first.build(low.dtype)))
             end = dom.min + dom.extent
-            domains[low] = Range(begin, ctx.simplify(end - begin))
-            ctx.bind(low, domains[low])
+            _narrow(ctx, domains, low, Range(begin, ctx.simplify(end - begin)))
             continue
         limits[moving.terms_key()] = rest.build(part.a.dtype)
     return limits, domains
+
+
+def _narrow(ctx: Analyzer, domains: dict[Var, Range], var: Var, values: Range) -> None:
+    """Let ``var`` take these values only. A variable that has a value says that its range is not empty: so it is bound to
+    them only where there surely is one."""
+    domains[var] = values
+    if ctx.can_prove(values.extent > 0):
+        ctx.bind(var, values)
 
 
 def _check_cover(parser: _Parser, sums: Sequence[IterSum], every: bool) -> None:

@@ -9,6 +9,7 @@ from ..analysis.block_regions import block_access_region
 from ..analysis.private_clause import with_private
 from ..analysis.privatization import is_privatizable
 from ..buffer import Buffer
+from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
 from ..names import unique_name
@@ -82,8 +83,20 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
             continue  # a kernel has no global memory of its own
         declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
         if not crossed or declared or is_privatizable(buffer, crossed):
+            _require_no_copies(buffer, uses[depth:])
             return uses[depth - 1]
+    _require_no_copies(buffer, uses[len(start) :])
     return start[-1]
+
+
+def _require_no_copies(buffer: Buffer, inside: Path) -> None:
+    """Raise ``BuildError`` if a loop inside of the allocation of ``buffer`` gives each iteration a copy."""
+    loop = next((n for n in inside if isinstance(n, For) and any(b.data is buffer.data for b in n.private)), None)
+    if loop is not None:
+        raise BuildError(
+            f"each iteration of loop `{loop.loop_var.name}` has `{buffer.name}` for itself, which is global memory: a kernel "
+            f'has none of its own\nlegal: set_scope(…, "{buffer.name}", "local")'
+        )
 
 
 def _renumbered(block: Block, old: Block) -> Block:
@@ -103,7 +116,8 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     """Each block-level allocation moves to the innermost loop or block that contains all its uses.
 
     A loop is entered where its ``private`` clause names the buffer, and, to make the buffer smaller, where every
-    iteration writes what it reads of it. Global memory stays outside loops bound to threads.
+    iteration writes what it reads of it. Global memory stays outside loops bound to threads; raises ``BuildError`` where a
+    clause inside of them names it.
 
     >>> import tir
     >>> f = tir.script.parse('''

@@ -520,4 +520,5 @@ def _is_run(buffer: Buffer, indices: tuple[E.Expr, ...]) -> bool:
     last = indices[-1] if indices else None
     if last is None or last.dtype.lanes == 1:
         return True
-    return isinstance(last, E.Ramp) and isinstance(last.stride, E.IntImm) and last.stride.value == 1
+    one = len(indices) == 1 and isinstance(last, E.Ramp)  # of several physical axes the address is computed
+    return one and isinstance(last.stride, E.IntImm) and last.stride.value == 1
