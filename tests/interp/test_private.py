@@ -202,8 +202,7 @@ def test_a_private_value_of_each_iteration_moves_with_its_loop():
 
 
 def test_global_memory_is_not_copied_for_an_iteration_inside_of_a_kernel():
-    func = parse(
-        """
+    text = """
 @T.prim_func
 def main(n: T.int32, C: T.Buffer((4,), "int32")):
     S = T.alloc_buffer((1,), "int32", scope="{scope}")
@@ -218,8 +217,7 @@ def main(n: T.int32, C: T.Buffer((4,), "int32")):
             with T.block("C"):
                 vi = T.axis.spatial(4, i)
                 C[vi] = S[0]
-""".replace("{scope}", "global")
-    )
+"""
     with pytest.raises(tir.errors.BuildError, match="a kernel has none of its own"):
         tir.build(parse(text.replace("{scope}", "global")), "cuda-sim")
     kernel = tir.build(parse(text.replace("{scope}", "local")), "cuda-sim")
