@@ -460,3 +460,15 @@ def test_blocks_of_a_grid_inside_of_a_block_have_their_init():
     sch.bind("i", "blockIdx.x")
     sch.blockize("i", preserve_unit_iters=True)
     same(sch)
+
+
+def test_an_init_beside_a_grid_is_no_block_of_it():
+    sch = schedule(ROWS.format(m=4, n=3, **SUM))
+    sch.blockize("i", preserve_unit_iters=True)
+    around = sch.add_unit_loop("B_o")
+    sch.bind(around, "threadIdx.x")
+    sch.bind("B.i", "blockIdx.y")  # the loop of the init may follow
+    with pytest.raises(tir.errors.BuildError, match="block"):
+        tir.build(sch.mod, "cuda-sim")
+    sch.bind("B_init.i", "blockIdx.y")
+    on_simulator(sch)

@@ -33,7 +33,7 @@ from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
-from ...stmt import THREAD_BINDING, For, SeqStmt
+from ...stmt import THREAD_BINDING, Block, For, SeqStmt
 from ...visit import walk
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
@@ -134,8 +134,8 @@ def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
 
 
 def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
-    """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements next to a
-    block loop: whether different blocks may run what was one iteration."""
+    """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements (or an init)
+    next to a block loop: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
     for ref in bound:
         if ref.node.thread.startswith("blockIdx"):
@@ -143,10 +143,15 @@ def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
             key = (outermost, ref.node.thread)
             if key in seen or not outermost.node.thread.startswith("blockIdx"):
                 return True
-            if any(isinstance(p.node, SeqStmt) and outermost in p.ancestors() for p in ref.ancestors()):
+            if any(_has_other_parts(p.node) and outermost in p.ancestors() for p in ref.ancestors()):
                 return True
             seen.add(key)
     return False
+
+
+def _has_other_parts(node: Any) -> bool:
+    """Whether ``node`` runs something beside what one of its statements does."""
+    return isinstance(node, SeqStmt) or (isinstance(node, Block) and node.init is not None)
 
 
 def _outermost(ref: LoopRef) -> LoopRef:
