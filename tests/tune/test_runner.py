@@ -6,6 +6,7 @@ import math
 import os
 import signal
 
+import numpy as np
 import pytest
 
 import tir
@@ -107,6 +108,17 @@ def test_comparing_large_results_does_not_count_as_running(runner, problem):
     ready = runner._on_ready(jobs(COPY)[0])
     assert found[0].ok and runner._wrong(Recorded(ready), jobs(COPY)[0], 1.5) == ""
     assert asked["run"] == 1.5 and asked["compare"] == runner.reference_timeout
+
+
+def test_rounding_of_long_sums_is_no_fault():
+    import tir.tune.child as child
+
+    exact = np.full(64, 3.0, "float32")
+    near, far = exact * np.float32(1 + 6e-5), exact * np.float32(1 + 4e-3)
+    kind = tir.DType("float32")
+    assert child._difference("B", kind, exact, near, 16) and not child._difference("B", kind, exact, near, 4096)
+    assert child._difference("B", kind, exact, far, 4096) and child._difference("B", kind, exact, far, 10**9)
+    assert child._difference("B", tir.DType("int32"), exact.astype("int32"), exact.astype("int32") + 1, 10**9)
 
 
 def test_the_caches_are_emptied_before_a_cold_call(monkeypatch):

@@ -197,12 +197,17 @@ def copied(value: Any) -> Any:
     return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
 
 
+def usual_tolerance(dtype: DType) -> float:
+    """The relative error that results of ``dtype`` may have; 0 for integers."""
+    return _RTOL.get(dtype.element, 2.0 ** (3 - dtype.digits)) if dtype.is_float else 0.0
+
+
 def compare(name: str, dtype: DType, x: np.ndarray, y: np.ndarray, rtol: float | None, atol: Any, engine: str) -> None:
     if dtype.is_float:
         if numbers.is_small_float(dtype):
             table = numbers.decode_table(dtype.element)
             x, y = table[x], table[y]
-        tolerance = _RTOL.get(dtype.element, 2.0 ** (3 - dtype.digits)) if rtol is None else rtol
+        tolerance = usual_tolerance(dtype) if rtol is None else rtol
         same = np.isclose(y.astype(np.float64), x.astype(np.float64), tolerance, atol, equal_nan=True)
     else:
         same = x == y
