@@ -587,3 +587,26 @@ def main(B: T.Buffer((2, 1), "int32"), O: T.Buffer((2,), "int32")):
 """)
     moved = tir.transform.plan_and_update_buffer_allocation_location(func)
     assert [b.name for b in moved.body.block.alloc_buffers] == ["S"]
+
+
+@pytest.mark.parametrize("separators", ["", ", axis_separators=[1]"])
+def test_vectors_in_vectors_fill_all_elements(separators):
+    func = tir.script.parse(
+        """
+@T.prim_func
+def main(A: T.Buffer((2, 6), "float32"), C: T.Buffer((2, 6), "float32")):
+    B = T.alloc_buffer((2, 6), "float32"{separators})
+    for b in T.vectorized(2):
+        for i in T.vectorized(2):
+            for j in range(3):
+                with T.block("B"):
+                    B[b, i * 3 + j] = 1.0
+                with T.block("update"):
+                    B[b, i * 3 + j] = B[b, i * 3 + j] + A[b, i * 3 + j]
+    for i, j in T.grid(2, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+""".replace("{separators}", separators)
+    )
+    assert_same_result(func, func, engines=("llvm",))

@@ -162,6 +162,8 @@ class _Vectorizer:
     def expr(self, e: Expr) -> Expr:
         found = self.memo.get(e)
         if found is None:
+            if e.dtype.lanes > 1 and not uses_var(e, self.vectors):
+                raise NotVector("it holds vectors already")  # of a loop inside: its lanes are not those of this one
             found = self.memo[e] = self._expr(e) if uses_var(e, self.vectors) else e
         return found
 
