@@ -64,3 +64,18 @@ def test_each_virtual_thread_has_its_own(form):
 def test_one_copy_where_nothing_differs(form):
     text = inject_virtual_thread(parse(PROGRAM + textwrap.indent(FORMS[form], "    "))).script()
     assert ("S[0] = 1" in text) == (form == "nothing")
+
+
+def test_no_virtual_threads_do_nothing():
+    func = tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), O: T.Buffer((2,), "int32")):
+    for v in T.thread_binding(0, thread="vthread.x"):
+        for z in T.thread_binding(2, thread="threadIdx.z"):
+            with T.block("O"):
+                vi = T.axis.spatial(2, z)
+                O[vi] = A[vi]
+""")
+    result = np.zeros(2, "int32")
+    tir.build(func, "cuda-sim")(np.ones(2, "int32"), result)
+    assert result.tolist() == [0, 0]

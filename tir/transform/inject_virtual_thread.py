@@ -10,6 +10,7 @@ from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import PrimFunc
 from ..op import effect_of
 from ..stmt import (
+    NOP,
     UNROLLED,
     VECTORIZED,
     Allocate,
@@ -165,6 +166,8 @@ class _Virtual:
 def _inject(name: str, s: AttrStmt) -> Stmt:
     if not isinstance(s.value, IntImm):
         raise BuildError(f"{name}: the virtual thread `{s.node.var.name}` has the extent `{s.value!r}`, not a constant")
+    if s.value.value == 0:
+        return NOP
     virtual = _Virtual(name, s.node.var, s.value, s.body)
     return virtual.visit(s.body)
 
