@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from prim_checks import refused, same, schedule
+
+from tir.interp import run
 
 MATMUL = """
 @T.prim_func
@@ -366,3 +369,29 @@ def test_a_tile_that_does_not_divide_the_rows():
         outer, _ = sch.split(sch.fuse("i", "j"), [None, size])
         sch.reverse_compute_at("C", outer)
         same(sch)
+
+
+def test_a_block_that_never_runs_stays_so_at_the_root():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), n: T.int32, O: T.Buffer((2,), "int32")):
+    S = T.alloc_buffer((2,), "int32")
+    for i in range(2):
+        for k in range(n):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = 0
+                S[vi] = S[vi] + A[vi]
+        for k in range(n):
+            with T.block("O"):
+                vi = T.axis.spatial(2, i)
+                O[vi] = S[vi]
+""")
+    before = sch.mod
+    sch.compute_root("O")
+    for n in (0, 2):
+        found = np.zeros((2, 2), "int32")
+        for mod, result in zip((before, sch.mod), found):
+            run(mod, np.ones(2, "int32"), n, result)
+        assert found[0].tolist() == found[1].tolist() == [n, n]

@@ -148,9 +148,8 @@ def _written_where(
     is needed where the consumers read it all the same."""
     if any(b is buffer for b in state.func.buffer_map.values()) or isinstance(host, LoopRef):
         return TRUE
-    sure = all(
-        runs_whole_domain(c) and is_simple_block(c.block) for c in consumers
-    )  # loops inside of others may be empty
+    # loops inside of others may be empty
+    sure = all(runs_whole_domain(c) and is_simple_block(c.block) for c in consumers)
     return TRUE if sure else all_of(_made_where(makers, buffer, host))
 
 

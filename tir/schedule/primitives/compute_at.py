@@ -15,7 +15,7 @@ from ...analysis.accessed_regions import accessed_regions
 from ...analysis.dependence.programs import check
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import blocks_using, top_statement
+from ...analysis.structure import blocks_using, entered, top_statement
 from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, IterVar, Range
@@ -182,7 +182,16 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     points = [Range(v, const(1, v.dtype)) for v in block.node.iter_values]
     box = relax(points, loops, predicate=block.node.predicate)
     domains = {i.var: r for i, r in zip(block.block.iter_vars, box or ())}
-    moved = _rebuild(block, [p for p in block.all_loops() if p.var not in loops], domains, False)
+    around = [p for p in block.all_loops() if p.var not in loops]
+    bound = {v: r for v, r in loops.items() if any(uses_var(e, v) for e in block.node.iter_values)}
+    when = entered([r.extent for v, r in loops.items() if v not in bound], Analyzer(bound))
+    require(
+        not any(uses_var(c, loops) for c in when),
+        "whether block {0} runs depends on a loop that it would leave",
+        block,
+        nodes=[block.node],
+    )
+    moved = _rebuild(block, around, domains, False, when)
     first: ScheduleError | None = None
     for late in (False, True):
         after = insert_before(state, top, moved, after=late).replace(block.node, None)
