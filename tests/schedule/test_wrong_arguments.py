@@ -115,6 +115,29 @@ def test_wrong_values(name: str, place: str):
             sch.reset()
 
 
+@pytest.mark.parametrize(
+    ("type_", "several"),
+    [
+        ("int", "ints"),
+        ("bool", "booleans"),
+        ("float", "finite numbers"),
+        ("str", "strings"),
+        ("Callable", "functions"),
+        ("IndexMap", "index maps"),
+        ("Buffer", "buffers"),
+        ("Expr", "integer expressions"),
+    ],
+)
+def test_a_step_of_an_extension_may_take_a_list_of_each_type(type_: str, several: str):
+    def step(state, values):
+        return None
+
+    step.__annotations__ = {"values": f"list[{type_}] | None"}
+    with pytest.raises(BadArgument) as caught:
+        convert(parameters_of(inspect.signature(step)), tir.Schedule(PROGRAM).state, {"values": 1j})
+    assert str(caught.value).startswith(f"`values` is a list of {several} or None, not complex: 1j")
+
+
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_wrong_numbers_of_arguments(name: str):
     sch = tir.Schedule(PROGRAM)

@@ -147,13 +147,12 @@ class _Kind:
         names = [p.id for p in parts if isinstance(p, ast.Name)]
         self.places = " ".join(word for word, mark in _PLACES if mark in names)
         self.members = [_Kind(p.slice) for p in parts if _head(p) in ("list", "Sequence", "tuple")]
-        words = [n for n in (_head(p) for p in parts) if n in _SCALARS]
-        self.scalars = [_SCALARS[word][1] for word in words]
+        self.scalars = [_SCALARS[n] for n in (_head(p) for p in parts) if n in _SCALARS]
         known = {"LoopRef", "BlockRef", "Location", "list", "Sequence", "tuple", *_SCALARS}
         self.anything = any(_head(p) not in known for p in parts)  # Any, and types that the check looks at itself
         described = [_described(self.places)] if self.places else []
         described += ["a list" + _of(member.plural) for member in self.members]
-        described += [_SCALARS[word][0] for word in words]
+        described += [one for one, _, _ in self.scalars]
         self.described = _listed(described) or "a value"
 
     @property
@@ -161,7 +160,9 @@ class _Kind:
         if self.anything:
             return "values"
         words = [w + "s" for w in self.places.split() if w != "location"]
-        return _listed([*words, *(_PLURAL[s] for s in self.scalars), *("lists" + _of(m.plural) for m in self.members)])
+        return _listed(
+            [*words, *(several for _, several, _ in self.scalars), *("lists" + _of(m.plural) for m in self.members)]
+        )
 
     def of(self, name: str, state: State, value: Any, near: Place | None) -> Any:
         """``value`` converted. Raises ``BadArgument`` naming the parameter."""
@@ -182,7 +183,7 @@ class _Kind:
         if isinstance(value, (list, tuple, range)):
             for member in self.members:
                 return [member.convert(state, item, near) for item in value]
-        for scalar in self.scalars:
+        for _, _, scalar in self.scalars:
             try:
                 return scalar(value)
             except _Mismatch:
@@ -296,27 +297,17 @@ def _index_map(value: Any) -> Any:
     return value
 
 
-_SCALARS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "int": ("an int", _int),
-    "bool": ("True or False", _bool),
-    "float": ("a finite number", _float),
-    "str": ("a string", _str),
-    "None": ("None", _none),
-    "Callable": ("a function of the indices", _callable),
-    "IndexMap": ("a tir.IndexMap", _index_map),
-    "Buffer": ("a buffer", _buffer),
-    "Expr": ("an integer expression", _expr),
-}
-_PLURAL: dict[Any, str] = {
-    _int: "ints",
-    _bool: "booleans",
-    _float: "finite numbers",
-    _str: "strings",
-    _none: "None",
-    _callable: "functions",
-    _index_map: "index maps",
-    _expr: "integer expressions",
-    _buffer: "buffers",
+# what a value of each type is called, what several are, and how one is made of an argument
+_SCALARS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "int": ("an int", "ints", _int),
+    "bool": ("True or False", "booleans", _bool),
+    "float": ("a finite number", "finite numbers", _float),
+    "str": ("a string", "strings", _str),
+    "None": ("None", "None", _none),
+    "Callable": ("a function of the indices", "functions", _callable),
+    "IndexMap": ("a tir.IndexMap", "index maps", _index_map),
+    "Buffer": ("a buffer", "buffers", _buffer),
+    "Expr": ("an integer expression", "integer expressions", _expr),
 }
 
 
