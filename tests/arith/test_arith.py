@@ -643,3 +643,34 @@ def test_the_hull_of_an_index_in_four_iterations(index, extent, box):
 @pytest.mark.parametrize("e", [I, I + 3, I * 2 - J, I // 3])
 def test_what_is_exclusive_with_itself_is_zero(e):
     assert repr(simplify(call("bitwise_xor", e, e))) == "0"
+
+
+@pytest.mark.parametrize("tell", ["bind", "assume", "constraint", "scope"])
+def test_what_is_learned_changes_what_was_answered_before(tell: str):
+    analyzer = Analyzer({I: Range(as_expr(0), as_expr(100))})
+    assert analyzer.bound(I // 2) == (0, 49) and not is_zero(analyzer.simplify(I // 8))
+    if tell == "bind":
+        analyzer.bind(I, Range(as_expr(0), as_expr(8)))
+        learned = analyzer.bound(I // 2), analyzer.simplify(I // 8)
+    elif tell == "assume":
+        analyzer.assume(I < 8)
+        learned = analyzer.bound(I // 2), analyzer.simplify(I // 8)
+    elif tell == "constraint":
+        with analyzer.constraint(I < 8):
+            learned = analyzer.bound(I // 2), analyzer.simplify(I // 8)
+    else:
+        with analyzer.scope():
+            analyzer.bind(I, Range(as_expr(0), as_expr(8)))
+            learned = analyzer.bound(I // 2), analyzer.simplify(I // 8)
+    assert learned[0] == (0, 3) and is_zero(learned[1])
+    if tell in ("constraint", "scope"):
+        assert analyzer.bound(I // 2) == (0, 49) and not is_zero(analyzer.simplify(I // 8))
+
+
+def is_zero(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 0
+
+
+def test_a_likely_value_has_the_bounds_of_the_value():
+    analyzer = Analyzer({I: Range(as_expr(0), as_expr(4))})
+    assert analyzer.bound(call("likely", I * 2)) == (0, 6)

@@ -142,7 +142,6 @@ class Analyzer:
         for name, value in saved.items():
             if name not in ("bound_memo", "simplify_memo"):
                 setattr(self, name, value.copy())
-        self._forget()
         try:
             yield self
         finally:
