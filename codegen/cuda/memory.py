@@ -173,9 +173,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
 def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
     """The address of an operator's pointer argument, plus ``offset`` elements."""
     if isinstance(e, Call) and e.op == "address_of":
-        load = e.args[0]
-        if not isinstance(load, BufferLoad):
-            raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
+        load = _addressed(g, e)
         index = flat_index(g, load.buffer, load.indices)
         if isinstance(index, Ramp):
             index = index.base
@@ -202,6 +200,13 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
         return plus(place.name, "0" if offset is None else g.expr(offset))
     text = g.expr(e)
     return text if offset is None or is_const(offset, 0) else f"{text} + {g.expr(offset)}"
+
+
+def _addressed(g: Generator, e: Call) -> BufferLoad:
+    """The element that ``address_of`` is of. Raises ``BuildError`` for a value."""
+    if not isinstance(e.args[0], BufferLoad):
+        raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
+    return e.args[0]
 
 
 def _sum(g: Generator, a: Expr, b: Expr | None) -> str:
@@ -236,7 +241,7 @@ def is_scalar(var: Var, element: DType, body: Any) -> bool:
 def element_of(g: Generator, e: Any) -> DType:
     """The element type that a pointer argument points to."""
     if isinstance(e, Call) and e.op == "address_of":
-        return e.args[0].buffer.dtype
+        return _addressed(g, e).buffer.dtype
     if isinstance(e, Call) and e.op == "tvm_access_ptr":
         return e.args[0].dtype if e.args[0].dtype.code != "void" else place_of(g, e.args[1]).element
     if isinstance(e, Var):

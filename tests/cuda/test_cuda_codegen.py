@@ -19,6 +19,7 @@ from codegen.cuda.types import int_constant
 from tests.gpu_examples import NAMES, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
+from tir.visit import rewrite
 
 ARCHS = ("sm_80", "sm_90a")
 
@@ -257,6 +258,21 @@ def f(A: T.Buffer((64,), "{dtype}"), B: T.Buffer((1,), "{dtype}")):
             "sm_75",
             "sm_90a",
         )
+
+
+def test_a_value_has_no_address_in_a_kernel():
+    func = parse("""
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    T.evaluate(T.atomic_add(T.address_of(B[0]), A[tx], dtype="float32"))
+""")
+
+    def of_a_value(node: Any) -> Any:
+        found = isinstance(node, expr.Call) and node.op == "address_of"
+        return node.replace(args=(node.args[0] + 1,)) if found else None
+
+    with pytest.raises(BuildError, match="address_of takes an element of a buffer"):
+        emit_kernel(func.with_body(rewrite(func.body, of_a_value)), "k")
 
 
 def test_what_a_kernel_cannot_say_is_refused_by_name():
