@@ -116,6 +116,11 @@ def test_views_of_it():
     boxes = [[float(r.attrib[k]) for k in ("y", "height")] for r in picture.iter("{http://www.w3.org/2000/svg}rect")]
     assert all(y + height < below for (y, height), (below, _) in zip(boxes, boxes[1:]))
 
+    # the line of a cache passes all bars of loops, and none of those below
+    ends = [(float(r.attrib["y1"]), float(r.attrib["y2"])) for r in picture.iter("{http://www.w3.org/2000/svg}line")]
+    first, last, below = boxes[0], boxes[len(found.rows) - 1], boxes[len(found.rows)]
+    assert ends and all(top < first[0] and sum(last) < bottom < below[0] for top, bottom in ends)
+
 
 def test_sizes_must_be_known():
     @T.prim_func
@@ -185,6 +190,10 @@ def test_the_least_point_of_the_roofline_is_the_bound():
     assert [c[0].text.partition(":")[0] for c in circles] == list(found.roofline)
     x, y = (float(c.get(k)) for k in ("cx", "cy") for c in circles[:1])
     assert 0 < x < 720 and 0 < y < 320
+    # the words below the axis stand between its numbers
+    words = [(t.text or "", float(t.attrib["x"])) for t in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    numbers = [x for text, x in words if text.replace(".", "").isdigit()]
+    assert min(numbers) < dict(words)["flop/byte from this level"] < max(numbers)
 
 
 def test_the_lowest_mark_of_a_roofline_stands_on_its_axis():

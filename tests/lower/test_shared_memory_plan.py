@@ -55,6 +55,24 @@ def test_boxes_are_apart_where_lifetimes_or_bytes_are(name):
         assert (ah + 1) * b.bytes == pytest.approx((bh + 1) * a.bytes, rel=0.01)
 
 
+def test_all_bytes_of_a_scope_are_one_height_whatever_their_number():
+    heights = set()
+    for size in (1, 2, 512):
+        drawn = ElementTree.fromstring(SharedMemoryPlan(planned((size, 0, 0, 0))).svg())
+        heights |= {rect.attrib["height"] for rect in drawn.iter(f"{SVG}rect")}
+    assert len(heights) == 1
+
+
+def test_the_offset_of_a_buffer_stands_on_the_left_of_its_box():
+    plan = SharedMemoryPlan(PLANS["both"])
+    drawn = ElementTree.fromstring(plan.svg())
+    boxes = [[float(r.attrib[k]) for k in ("x", "y", "height")] for r in drawn.iter(f"{SVG}rect")]
+    labels = [t for t in drawn.iter(f"{SVG}text") if t.attrib["text-anchor"] == "end"]
+    assert [t.text for t in labels] == [str(b.offset) for b in plan]
+    for label, (x, y, height) in zip(labels, boxes):
+        assert float(label.attrib["x"]) < x and y < float(label.attrib["y"]) < y + height
+
+
 def test_bytes_of_a_kernel_are_up_to_the_last_of_its_scope():
     plan = SharedMemoryPlan(PLANS["several kernels"] + planned((16, 0, 1, 1000), kernel=1, scope="shared.dyn"))
     assert [plan.total(), plan.total(0, "shared"), plan.total(0, "shared.dyn")] == [512, 512, 256]
