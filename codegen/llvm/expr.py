@@ -259,7 +259,9 @@ def may_fault(g: Generator, e: Expr) -> bool:
     for node in walk(e):
         if isinstance(node, Call) and node.op not in HARMLESS:
             return True
-        if is_runtime_division(node) or (isinstance(node, BufferLoad) and key(node) not in _unconditional(g)):
+        if is_runtime_division(node):
+            return True
+        if isinstance(node, BufferLoad) and node not in g.speculatable and key(node) not in _unconditional(g):
             return True
     return False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tir.analysis.aliasing import may_alias
+from tir.analysis.speculation import speculatable_loads
 from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
@@ -105,8 +106,9 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
                 g.owned_pointers.update((var, buffer.data))
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
-    body = promote_accumulators(peel_first_iterations(func)).body
-    g.hoisted = Hoisted.of(body)
+    final = promote_accumulators(peel_first_iterations(func))
+    body = final.body
+    g.hoisted, g.speculatable = Hoisted.of(body), speculatable_loads(final)
     configure_tiles(g, body)
     g.stmt(body)
     if not out.terminated:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.dtype import DType
-from tir.expr import Expr, IntImm, Var
+from tir.expr import BufferLoad, Expr, IntImm, Var
 from tir.stmt import LetStmt, Stmt
 
 from ..rules import Dispatch, Rules
@@ -71,6 +71,9 @@ class Generator(Dispatch):
         self.tiles: dict[Var, int] = {}  # the first tile register of each buffer of tiles
         self.convert_ = Converter(out)
         self.statements: tuple[Stmt, ...] = ()  # the statement that is generated, after the lets directly around it
+        self.speculatable: frozenset[BufferLoad] = (
+            frozenset()
+        )  # loads in bounds even where their condition does not hold
         self.unconditional: set[Hashable] | None = None  # the loads that `statements` make anyway, once asked for
 
     def stmt(self, s: Stmt) -> None:

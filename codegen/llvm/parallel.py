@@ -127,7 +127,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     inner.nonnegative = set(g.nonnegative)
     inner.owned_pointers = set(g.owned_pointers)
     inner.loop_depth = 1
-    inner.hoisted = g.hoisted
+    inner.hoisted, inner.speculatable = g.hoisted, g.speculatable
     inner.streamed = g.streamed
     configure_tiles(inner, s.body)
     counted_loop(inner, s, "%begin", "%limit", [])

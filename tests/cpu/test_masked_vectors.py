@@ -120,6 +120,24 @@ def test_what_only_a_condition_allows_is_read_under_it(program):
     assert_same_result(program, program, engines=["interpreter", "llvm"])
 
 
+def test_a_conditional_load_in_bounds_needs_no_mask():
+    """Many processors have no masked loads of bytes: each lane would be a branch."""
+
+    @T.prim_func
+    def both(a: T.handle, b: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 64), "bool")
+        B = T.match_buffer(b, (n, 64), "bool")
+        C = T.match_buffer(c, (n, 64), "bool")
+        for i in range(n):
+            for j in T.vectorized(64):
+                C[i, j] = A[i, j] and B[i, j]
+
+    code = tir.build(both).source("llvm")
+    assert "masked" not in code and "phi <64" not in code
+    assert_same_result(both, both, engines=["interpreter", "llvm"])
+
+
 def test_a_vector_that_runs_over_rows_keeps_their_layout():
     """Compaction sees whole rows where a vector runs on from one row into the next."""
 

@@ -1,0 +1,106 @@
+"""Which loads under a condition may run whatever the condition gives: their addresses are in bounds anyway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import Analyzer
+from ..buffer import Buffer, Range
+from ..expr import And, BufferLoad, Call, Expr, IntImm, Or, Ramp, Var
+from ..function import PrimFunc
+from ..stmt import Allocate, For, IfThenElse, LetStmt, Stmt
+from ..visit import walk
+
+Sizes = dict[Var, tuple[Any, Expr]]  # of memory, by its pointer: the data type of an element, and their number
+
+
+def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
+    """Of the loads of a lowered function that an ``and``, an ``or`` or a lazy choice makes conditional, those that may
+    run without: in every iteration of the loops around them, the address is inside of an argument or an allocation.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "bool")):
+    ...     for i in range(8):
+    ...         B[i] = A[i] and (A[7 - i] or A[i + 1])
+    ... ''')
+    >>> speculatable_loads(f)
+    frozenset({A[7 - i]})
+    """
+    if not any(isinstance(n, (And, Or)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(func.body)):
+        return frozenset()
+    sizes: Sizes = {}
+    for buffer in func.buffer_map.values():
+        count = _count(buffer)
+        if count is not None:
+            sizes[buffer.data] = buffer.dtype, count
+    known = Analyzer()
+    known.assume_sizes(func.buffer_map.values())
+    visitor = _Visitor(sizes, known)
+    visitor.statement(func.body)
+    return frozenset(visitor.inside - visitor.outside)
+
+
+def _count(buffer: Buffer) -> Expr | None:
+    """The number of elements of an argument without gaps; None for another."""
+    if buffer.strides or buffer.elem_offset is not None:
+        return None
+    count: Expr = IntImm(1)
+    for extent in buffer.shape:
+        count = count * extent
+    return count
+
+
+class _Visitor:
+    def __init__(self, sizes: Sizes, known: Analyzer):
+        self.sizes, self.known = sizes, known
+        self.inside: set[BufferLoad] = set()
+        self.outside: set[BufferLoad] = set()  # one may stand in several loops
+
+    def statement(self, s: Any) -> None:
+        if isinstance(s, Allocate):
+            count: Expr = IntImm(1)
+            for extent in s.extents:
+                count = count * extent
+            self.sizes[s.buffer_var] = s.dtype, count
+        for child in s.children():
+            if isinstance(child, Stmt):
+                with self.known.scope():
+                    self._enter(s, child)
+                    self.statement(child)
+            elif isinstance(child, Expr):
+                self.expression(child, conditional=False)
+
+    def _enter(self, s: Stmt, child: Stmt) -> None:
+        """Know what holds in the part ``child`` of ``s``."""
+        if isinstance(s, For):
+            self.known.bind(s.loop_var, Range(s.min, s.extent), within=child)
+        elif isinstance(s, LetStmt) and s.var.dtype.is_int:
+            self.known.bind(s.var, s.value, within=child)
+        elif isinstance(s, IfThenElse) and child is not s.else_case and s.condition.dtype.lanes == 1:
+            self.known.assume(s.condition, within=child)
+
+    def expression(self, e: Expr, conditional: bool) -> None:
+        if conditional and isinstance(e, BufferLoad):
+            (self.inside if self._is_inside(e) else self.outside).add(e)
+        lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
+        for k, part in enumerate(c for c in e.children() if isinstance(c, Expr)):
+            self.expression(part, conditional or (lazy and k > 0))
+
+    def _is_inside(self, load: BufferLoad) -> bool:
+        dtype, count = self.sizes.get(load.buffer.data, (None, None))
+        if count is None or load.buffer.dtype is not dtype or len(load.indices) != 1:
+            return False
+        if load.buffer.strides or load.buffer.elem_offset is not None:
+            return False
+        first, last = _ends(load.indices[0])
+        return self.known.can_prove(first >= 0) and self.known.can_prove(last < count)
+
+
+def _ends(index: Expr) -> tuple[Expr, Expr]:
+    """Two lanes of ``index`` that are the least and the greatest, or, of another vector, that itself."""
+    if not isinstance(index, Ramp) or not isinstance(index.stride, IntImm):
+        return index, index
+    last = index.base + index.stride * (index.lanes - 1)
+    return (index.base, last) if index.stride.value >= 0 else (last, index.base)
