@@ -326,10 +326,12 @@ def threads() -> int:
 def streams(elements: int, width: int = 4) -> bool:
     """Whether an array of ``elements`` of ``width`` bytes is too large to stay in the cache until it is read again.
 
+    The caches keep 8 times what L2 holds, or half of L3; an L3 of more than 32 MB is one of many cores, who share it.
+
     >>> streams(1000)
     False
     """
-    return elements * width >= 8 * cache_bytes(2)
+    return elements * width >= max(8 * cache_bytes(2), min(cache_bytes(3) // 2, 16 << 20))
 
 
 def __dir__() -> list[str]:
