@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from tir.tune.space import Env
+
 WORKER = pathlib.Path(__file__).with_name("peer_worker.py")
 # name in the table: (library, environment variables); the second NumPy makes OpenBLAS use AVX-512
 KNOWN = {
@@ -72,4 +74,6 @@ def available(python: str | None) -> dict[str, str]:
         for name, (library, _) in KNOWN.items():
             if library in done.stdout.split():
                 found.setdefault(name, candidate)
+    if not Env.of("llvm").has("avx512f"):
+        found.pop("OpenBLAS SkylakeX", None)  # its code would die of an illegal instruction
     return {name: found[name] for name in KNOWN if name in found}
