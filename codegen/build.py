@@ -163,7 +163,6 @@ def _emit(lowered: IRModule, target: Target) -> tuple[Any, Any]:
     from .llvm.text import ModuleText
 
     on = machine_of(target)
-    width = int(target.attrs.get("vector_width", 0)) or on.width
-    text = ModuleText(on.cpu, on.features, on.triple, width)
+    text = ModuleText(on.cpu, on.features, on.triple, target.vectors.bits)
     program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)))
     return Emitted(lowered, text.render()), program

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import platform
 import re
 import shlex
 from collections.abc import Callable
@@ -115,6 +116,64 @@ def added_kind(kind: str) -> TargetKind | None:
     return _ADDED.get(kind)
 
 
+_AVX512 = (
+    "skylake-avx512",
+    "cascadelake",
+    "icelake",
+    "cooperlake",
+    "sapphirerapids",
+    "znver4",
+    "znver5",
+    "graniterapids",
+)
+_AVX = ("haswell", "broadwell", "skylake", "x86-64-v3", "znver2", "znver3")
+
+
+@dataclass(frozen=True)
+class VectorRegisters:
+    """The vector registers of a CPU: ``count`` of ``bits`` bits each.
+
+    >>> VectorRegisters(bits=256, count=16).lanes(32)
+    8
+    """
+
+    bits: int
+    count: int
+
+    @staticmethod
+    def of(cpu: str = "", features: str | None = None, triple: str = "") -> VectorRegisters:
+        """Those of LLVM's processor ``cpu`` ("", "native": this machine's, or any of ``triple``) with ``features``.
+
+        >>> VectorRegisters.of("haswell"), VectorRegisters.of("haswell", "+avx512f").count
+        (VectorRegisters(bits=256, count=16), 32)
+        """
+        here = not triple if cpu == "" else cpu in ("native", "host")
+        if here and features is None:
+            import llvmlite.binding as llvm
+
+            features = str(llvm.get_host_cpu_features().flatten())
+        if (triple or platform.machine()).partition("-")[0] in ("aarch64", "arm64"):
+            return VectorRegisters(128, 32)
+        wanted = set((features or "").split(","))
+        if "+avx512f" in wanted or (not here and (cpu.startswith(_AVX512) or cpu == "x86-64-v4")):
+            return VectorRegisters(512, 32)
+        return VectorRegisters(256 if "+avx" in wanted or (not here and cpu in _AVX) else 128, 16)
+
+    def lanes(self, bits: int = 32) -> int:
+        """Elements of ``bits`` bits in one register."""
+        return max(1, self.bits // max(bits, 8))
+
+
+@functools.cache
+def vector_registers() -> VectorRegisters:
+    """Those of this machine's CPU.
+
+    >>> vector_registers().lanes(32) >= 4
+    True
+    """
+    return Target("llvm").vectors
+
+
 @dataclass(frozen=True)
 class Target:
     """A machine to build for: a kind and its attributes.
@@ -182,6 +241,20 @@ class Target:
         """A numeric limit such as ``max_threads_per_block``; None where the target has none."""
         value = self.attrs.get(name, _of_architecture(self.attrs.get("arch")).get(name))
         return None if value is None else int(value)
+
+    @property
+    def vectors(self) -> VectorRegisters:
+        """The vector registers of the CPU, ``vector_width`` bits wide where that is given; those of the host for a GPU.
+
+        >>> Target("llvm -mcpu=haswell").vectors
+        VectorRegisters(bits=256, count=16)
+        """
+        if self.kind != "llvm":
+            return Target.of(self.attrs.get("host") or "llvm").vectors
+        cpu, triple = (str(self.attrs.get(name, "")) for name in ("mcpu", "mtriple"))
+        found = VectorRegisters.of(cpu, self.attrs.get("mattr"), triple)
+        bits = self.limit("vector_width") or found.bits
+        return VectorRegisters(bits, found.count if found.bits <= 128 else 32 if bits >= 512 else 16)
 
     def cache_bytes(self, level: int) -> int:
         """Bytes of the data cache of ``level``: the attribute ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, else this machine's.

@@ -17,6 +17,7 @@ from typing import Any
 
 from tir.errors import BuildError
 from tir.names import did_you_mean
+from tir.target import VectorRegisters
 
 from .. import disk
 from .text import NO_SUPERWORDS
@@ -127,6 +128,7 @@ class Machine:
         self.triple = triple or binding.get_process_triple()
         if triple:
             _require_supported(triple)
+        given = features
         cpu = cpu or ("generic" if triple else "native")
         host = cpu in ("native", "host")
         if host and not self.is_of_this_architecture:
@@ -138,7 +140,7 @@ class Machine:
         if features is None:
             features = str(binding.get_host_cpu_features().flatten()) if host else ""
         self.features: str = features
-        self.width = width or _vector_width(self.cpu, features, host)
+        self.width = width or VectorRegisters.of(cpu, given, triple).bits
 
     @property
     def is_of_this_architecture(self) -> bool:
@@ -156,25 +158,6 @@ class Machine:
         return binding.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"
         )
-
-
-def _vector_width(cpu: str, features: str, host: bool) -> int:
-    wanted = set(features.split(","))
-    wide = (
-        "skylake-avx512",
-        "cascadelake",
-        "icelake",
-        "cooperlake",
-        "sapphirerapids",
-        "znver4",
-        "znver5",
-        "graniterapids",
-    )
-    if "+avx512f" in wanted or (not host and (cpu.startswith(wide) or cpu == "x86-64-v4")):
-        return 512
-    if "+avx" in wanted or (not host and cpu in ("haswell", "broadwell", "skylake", "x86-64-v3", "znver2", "znver3")):
-        return 256
-    return 128
 
 
 @functools.lru_cache(maxsize=8)

@@ -139,7 +139,7 @@ def test_sizes_must_be_known():
 
 def test_sizes_of_the_target():
     using = Machine.of({"kind": "llvm", "l1_bytes": 48 << 10, "vector_width": 256})
-    assert using.sizes["L1"] == 48 << 10 and using.sizes["registers"] == 1024
+    assert using.sizes["L1"] == 48 << 10 and using.sizes["registers"] == 16 * 32
     assert isinstance(footprint(matmul, target="llvm -l2-bytes=4096"), Footprint)
 
 

@@ -99,7 +99,7 @@ def test_code_for_another_cpu_is_refused_and_not_run(monkeypatch):
     module = tir.build(parse(PARALLEL), "llvm -mcpu=sapphirerapids")
     a = np.zeros(64, "int32")
     for _ in range(4):  # the fast way does not go round it
-        with pytest.raises(RunError, match="compiled for sapphirerapids; this CPU .* lacks amx-int8, avx512fp16"):
+        with pytest.raises(RunError, match="compiled for sapphirerapids; this CPU .* lacks .*amx-int8, .*avx512fp16"):
             module(a)
     with pytest.raises(RunError, match="sapphirerapids"):
         module.time_evaluator()(a)

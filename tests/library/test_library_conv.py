@@ -8,7 +8,9 @@ import pytest
 import tir
 from tir.library import conv, conv_nchw
 from tir.library.conv import Layer
+from tir.target import VectorRegisters
 
+REGISTERS = [VectorRegisters(bits, count) for bits, count in ((512, 32), (256, 16), (128, 32), (128, 16))]
 LAYERS = [Layer(2, 7, 5, 20, 3), Layer(1, 10, 3, 33, 3, 2), Layer(1, 5, 8, 16), Layer(1, 9, 7, 3, 1, 2)]
 
 
@@ -75,7 +77,8 @@ def test_the_schedule_keeps_the_meaning():
 
 
 def test_tiles_fit_the_registers():
-    for layer in (*LAYERS, *conv.RESNET50):
-        tile = conv.pick_tile(layer)
-        vectors = tile.channels // conv.LANES
-        assert tile.high * tile.wide * vectors + vectors < 32
+    for registers in REGISTERS:
+        for layer in (*LAYERS, *conv.RESNET50):
+            tile = conv.pick_tile(layer, registers)
+            vectors = tile.channels // registers.lanes()
+            assert tile.high * tile.wide * vectors + vectors < registers.count

@@ -59,7 +59,8 @@ def test_stores_around_the_cache(offset: int, pragma: str, parallel: bool):
     memory = np.full(size + 64, np.nan, np.float32)
     start = -(memory.ctypes.data // 4) % 16 + offset
     a, b = inputs(size), memory[start : start + size]
-    sch = elementwise.schedule_scale_add(tir.Schedule(elementwise.scale_add(size)))
+    sch = tir.Schedule(elementwise.scale_add(size))
+    rows.vectorize_by(sch, "i", lanes=16)  # a cache line, whatever this machine's vectors are
     outer = sch.get_loops("out")[0]
     sch.annotate(outer, pragma, "B")
     if parallel:

@@ -10,7 +10,9 @@ import pytest
 import tir
 from tir.amx import tiles_available
 from tir.library import dot_gemm, gemm, gemv
+from tir.target import VectorRegisters
 
+REGISTERS = [VectorRegisters(bits, count) for bits, count in ((512, 32), (256, 16), (128, 32), (128, 16))]
 SIZES = [(64, 64, 64), (37, 45, 51), (100, 99, 3), (1, 1, 1), (5, 200, 16), (23, 130, 17), (40, 7, 64)]
 
 
@@ -74,10 +76,11 @@ def test_the_schedule_preserves_the_program():
 
 
 def test_tiles_fit_the_registers():
-    for m, n in [(1024, 1024), (1000, 1000), (37, 4096), (4, 4), (3, 1000), (1023, 511)]:
-        rows, columns = gemm.pick_tile(m, n)
-        vectors = columns // gemm.LANES
-        assert rows * vectors + vectors + 1 < gemm.REGISTERS and rows <= max(1, m)
+    for registers in REGISTERS:
+        for m, n in [(1024, 1024), (1000, 1000), (37, 4096), (4, 4), (3, 1000), (1023, 511)]:
+            rows, columns = gemm.pick_tile(m, n, registers)
+            vectors = columns // registers.lanes()
+            assert rows * vectors + vectors + 1 <= registers.count and rows <= max(1, m)
 
 
 @pytest.mark.parametrize("count, m, n, k", [(3, 37, 45, 21), (2, 64, 64, 64), (5, 4, 3, 2)])

@@ -118,7 +118,9 @@ def test_the_operands_of_a_product_are_told_by_their_axes():
 
 
 def test_the_panels_of_a_large_product_are_packed_in_groups():
-    sch = tir.tune.default(product((512, 512), (512, 512), "ik,kj->ij"), "llvm -num-cores=1 -l2_bytes=1048576")
+    sch = tir.tune.default(
+        product((512, 512), (512, 512), "ik,kj->ij"), "llvm -num-cores=1 -l2_bytes=1048576 -vector_width=512"
+    )
     packed = next(b for b in sch.func.root.alloc_buffers if b.name == "B_global")
     assert [s.value for s in packed.shape] == [8, 512, 64]
     assert kinds(sch, "C_update")[-4:] == ["unrolled", "unrolled", "unrolled", "vectorized"]

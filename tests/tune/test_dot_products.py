@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tir
@@ -52,7 +53,7 @@ def convolution(types: Types, side: int, channels: int, out: int) -> tir.PrimFun
 
 
 def check(func: tir.PrimFunc, target: str, cores: int = 1, caches: str = "") -> tir.Schedule:
-    """The default schedule computes the same by the instructions of ``target``; without them, on the executor."""
+    """The default schedule computes the same by the instructions of ``target``; without them, by their meaning."""
     env = Env.of(target.format(cores) + caches)
     sch = space_of(env.target).first(tir.Schedule(func, error_render_level="none"))
     text = sch.mod.script()
@@ -62,8 +63,21 @@ def check(func: tir.PrimFunc, target: str, cores: int = 1, caches: str = "") -> 
     if native:
         assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-3)
     else:
+        tir.interp.register_extern("llvm.x86.avx512.vpdpbusd.512", four_products)
+        tir.interp.register_extern("llvm.x86.avx512bf16.dpbf16ps.512", two_products)
         assert_same_result(func, tir.lower(sch.mod), engines=("interpreter",), rtol=1e-3)
     return sch
+
+
+def four_products(sums: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """vpdpbusd: to each int32 of 16, four products of unsigned by signed bytes are added."""
+    products = left.view(np.uint8).astype(np.int32) * right.view(np.int8).astype(np.int32)
+    return sums + products.reshape(16, 4).sum(1, dtype=np.int32)
+
+
+def two_products(sums: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """vdpbf16ps: to each float32 of 16, two products of bfloat16 are added."""
+    return sums + (left.astype(np.float32) * right.astype(np.float32)).reshape(16, 2).sum(1)
 
 
 CASES = {

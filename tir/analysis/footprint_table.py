@@ -35,8 +35,9 @@ class Machine:
         """Sizes of ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of
         a core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
         where = Target.of(target)
-        bits = where.limit("vector_width") or 512
-        sizes = {"registers": 32 * bits // 8}
+        vectors = where.vectors
+        bits = vectors.bits
+        sizes = {"registers": vectors.count * bits // 8}
         for level in (1, 2, 3):
             sizes[f"L{level}"] = where.cache_bytes(level)
         clock, vector = 3e9, bits // 8

@@ -118,9 +118,10 @@ def compile_function(func: PrimFunc, check: bool = True, regions: bool = False) 
 
 
 def register_extern(name: str, fn: Callable[..., Any]) -> None:
-    """Let programs call ``fn`` by ``name`` (T.call_extern, T.call_packed, T.call_pure_extern).
+    """Let programs call ``fn`` by ``name`` (T.call_extern, T.call_packed, T.call_pure_extern, T.call_llvm_intrin).
 
-    Pointers are passed as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers.
+    Pointers are passed as one-dimensional NumPy arrays that start at the element pointed to; numbers as numbers, vectors
+    as arrays of their lanes.
 
     >>> register_extern("half_of", lambda x: x / 2)
     """

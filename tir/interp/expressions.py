@@ -591,6 +591,7 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "get_active_lane_mask": Expressions._lane_mask, "call_extern": Expressions._extern,
     "call_pure_extern": Expressions._extern, "call_packed": Expressions._extern, "call_cpacked": Expressions._extern,
     "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
+    "call_llvm_intrin": Expressions._extern, "call_llvm_pure_intrin": Expressions._extern,
     "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
     "dp4a": Expressions._dp4a, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
     "call_global": lambda self, e: self.call_function(e), **dict.fromkeys(tiles.MEANING, Expressions._tile),

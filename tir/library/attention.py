@@ -10,19 +10,22 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from .rows import LANES, place_parts, reduce_in_parts, vectorize_by
+from ..target import vector_registers
+from .rows import place_parts, reduce_in_parts, vectorize_by
 
 ROWS = (12, 14, 13, 11, 10, 8, 9, 7, 6, 5, 4, 3, 2, 1)  # of queries in a register tile, best first
-COLUMNS = 32  # of keys, or of elements of a value, in a register tile
 
 
-def attention(queries: int, keys: int, depth: int) -> PrimFunc:
+def attention(queries: int, keys: int, depth: int, columns: int | None = None) -> PrimFunc:
     """B = softmax(Q @ K.T / sqrt(depth)) @ V for float32 Q (queries, depth), K and V (keys, depth), B (queries, depth).
+
+    The scores are tiles of ``columns`` keys (default: two of this machine's vectors).
 
     >>> [b.name for b in attention(8, 10, 4).buffers()]
     ['Q', 'K', 'V', 'B']
     """
-    panels, scale = -(-keys // COLUMNS), depth**-0.5
+    columns = columns or 2 * vector_registers().lanes()
+    panels, scale = -(-keys // columns), depth**-0.5
 
     @T.prim_func
     def attention(
@@ -31,24 +34,24 @@ def attention(queries: int, keys: int, depth: int) -> PrimFunc:
         V: T.Buffer((keys, depth), "float32"),
         B: T.Buffer((queries, depth), "float32"),
     ):
-        turned = T.alloc_buffer((panels, depth, COLUMNS), "float32")
-        score = T.alloc_buffer((queries, panels * COLUMNS), "float32")
+        turned = T.alloc_buffer((panels, depth, columns), "float32")
+        score = T.alloc_buffer((queries, panels * columns), "float32")
         most = T.alloc_buffer((queries,), "float32")
         power = T.alloc_buffer((queries, keys), "float32")
         total = T.alloc_buffer((queries,), "float32")
         mixed = T.alloc_buffer((queries, depth), "float32")
-        for jo, d, ji in T.grid(panels, depth, COLUMNS):
+        for jo, d, ji in T.grid(panels, depth, columns):
             with T.block("turn"):
                 vjo, vd, vji = T.axis.remap("SSS", [jo, d, ji])
                 turned[vjo, vd, vji] = T.if_then_else(
-                    vjo * COLUMNS + vji < keys, K[vjo * COLUMNS + vji, vd] * T.float32(scale), T.float32(0)
+                    vjo * columns + vji < keys, K[vjo * columns + vji, vd] * T.float32(scale), T.float32(0)
                 )
-        for i, jo, d, ji in T.grid(queries, panels, depth, COLUMNS):
+        for i, jo, d, ji in T.grid(queries, panels, depth, columns):
             with T.block("score"):
                 vi, vjo, vd, vji = T.axis.remap("SSRS", [i, jo, d, ji])
                 with T.init():
-                    score[vi, vjo * COLUMNS + vji] = T.float32(0)
-                score[vi, vjo * COLUMNS + vji] += Q[vi, vd] * turned[vjo, vd, vji]
+                    score[vi, vjo * columns + vji] = T.float32(0)
+                score[vi, vjo * columns + vji] += Q[vi, vd] * turned[vjo, vd, vji]
         for i, j in T.grid(queries, keys):
             with T.block("most"):
                 vi, vj = T.axis.remap("SR", [i, j])
@@ -90,7 +93,8 @@ def schedule_attention(sch: Schedule, parallel: bool = False) -> Schedule:
     """
     i, _ = sch.get_loops("out")
     queries = sch.get(i).extent.value
-    rows = next(r for r in ROWS if queries % r == 0)
+    registers = vector_registers()
+    rows = next(r for r in ROWS if queries % r == 0 and 2 * r + 3 <= registers.count)
     partial = {block: reduce_in_parts(sch, block) for block in ("total", "most")}
     strip, _ = sch.split(sch.get_loops("out")[0], [None, rows])
     if parallel:
@@ -103,14 +107,14 @@ def schedule_attention(sch: Schedule, parallel: bool = False) -> Schedule:
     *_, i, jo, d, ji = sch.get_loops("score")
     _tile(sch, "score", [jo], i, ji, d)
     *_, i, d, j = sch.get_loops("mixed")
-    do, di = sch.split(d, [None, COLUMNS])
+    do, di = sch.split(d, [None, 2 * registers.lanes()])
     _tile(sch, "mixed", [do], i, di, j)
     return sch
 
 
 def _tile(sch: Schedule, block: str, outer: list, row, column, reduce) -> None:
     """A register tile of rows by columns of a product, over the whole reduction."""
-    vector, lane = sch.split(column, [None, LANES])
+    vector, lane = sch.split(column, [None, vector_registers().lanes()])
     sch.reorder(*outer, reduce, row, vector, lane)
     sch.vectorize(lane)
     init = sch.decompose_reduction(block, reduce)

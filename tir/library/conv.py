@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from ..target import cache_bytes, threads
-
-LANES = 16  # of float32 in 512 bits
+from ..target import VectorRegisters, cache_bytes, threads, vector_registers
 
 
 @dataclass(frozen=True)
@@ -77,25 +75,29 @@ class Tile:
     channels: int
 
 
-def pick_tile(layer: Layer) -> Tile:
-    """The register tile of the least cost: pixels computed past the edges, and loads for each multiply-add.
+def pick_tile(layer: Layer, registers: VectorRegisters | None = None) -> Tile:
+    """The tile of the least cost in ``registers`` (default: this machine's): pixels computed past the edges, and loads
+    for each multiply-add.
 
-    >>> pick_tile(Layer(1, 56, 64, 64, 3))
+    >>> from tir.target import VectorRegisters
+    >>> pick_tile(Layer(1, 56, 64, 64, 3), VectorRegisters(bits=512, count=32))
     Tile(high=1, wide=14, channels=32)
     """
+    registers = registers or vector_registers()
+    lanes = registers.lanes()
 
     def cost(tile: Tile) -> float:
-        vectors, pixels = tile.channels // LANES, tile.high * tile.wide
+        vectors, pixels = tile.channels // lanes, tile.high * tile.wide
         tiles = -(-layer.out // tile.high) * -(-layer.out // tile.wide) * -(-layer.outputs // tile.channels)
         multiply = max(5.0, pixels * vectors / 2)  # cycles of a step: two a cycle, and a result takes four
         return tiles * (max(multiply, (pixels + vectors) / 2) + vectors / 2)  # weights are read from L2
 
     tiles = [
-        Tile(high, wide, vectors * LANES)
+        Tile(high, wide, vectors * lanes)
         for vectors in (4, 3, 2, 1)
         for high in (1, 2)
         for wide in range(1, 14 // layer.stride + 1)  # more pixels would not stay in L1
-        if high * wide * vectors + vectors < 32 and high <= layer.out and wide <= layer.out
+        if high * wide * vectors + vectors + 1 <= registers.count and high <= layer.out and wide <= layer.out
     ]
     return min(tiles, key=cost)
 
@@ -176,7 +178,8 @@ def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = Fals
     steps = next(f for f in (4, 2, 3, 1) if sch.get(c).extent.value % f == 0)
     outer, oo = sch.split(oo, [None, together or 1])
     co, ci = sch.split(c, [None, steps])
-    ov, lane = sch.split(oi, [None, LANES])
+    lanes = vector_registers().lanes()
+    ov, lane = sch.split(oi, [None, lanes])
     sch.reorder(outer, b, oo, yo, xo, p, q, co, ci, yi, xi, ov, lane)
     if parallel:
         sch.parallel(outer)
@@ -194,7 +197,7 @@ def schedule_conv2d_nhwc(sch: Schedule, together: int = 1, parallel: bool = Fals
     sch.vectorize(lane)
     init = sch.decompose_reduction("multiply", p)
     *_, row, column, channel = sch.get_loops("store")
-    vector, store_lane = sch.split(channel, [None, LANES])
+    vector, store_lane = sch.split(channel, [None, lanes])
     sch.vectorize(store_lane)
     for loop in (ci, yi, xi, ov, *sch.get_loops(init)[5:-1], row, column, vector):
         sch.unroll(loop)
@@ -210,7 +213,7 @@ def _whole(sch: Schedule, block: str) -> bool:
 def _vectorize_last(sch: Schedule, block: str) -> None:
     """Vectorize the last loop of ``block``; panels of W are packed by reading whole rows of W."""
     *outer, last = sch.get_loops(block)
-    vector, lane = sch.split(last, [None, LANES])
+    vector, lane = sch.split(last, [None, vector_registers().lanes()])
     if block == "pack":
         *_, panel, p, q, c = outer
         sch.reorder(p, q, c, panel, vector)

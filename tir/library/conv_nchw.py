@@ -12,16 +12,20 @@ from ..expr import Expr
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from ..target import threads
-from .conv import LANES, Layer, Tile
+from ..target import VectorRegisters, threads, vector_registers
+from .conv import Layer, Tile
 
 
-def pick_tile_nchw(layer: Layer) -> Tile:
-    """The register tile: rows of the image joined to one line, pixels (whole vectors) and output channels.
+def pick_tile_nchw(layer: Layer, registers: VectorRegisters | None = None) -> Tile:
+    """The tile in ``registers`` (default: this machine's): rows of the image joined to one line, pixels (whole vectors)
+    and output channels.
 
-    >>> pick_tile_nchw(Layer(1, 56, 64, 64, 3))
+    >>> from tir.target import VectorRegisters
+    >>> pick_tile_nchw(Layer(1, 56, 64, 64, 3), VectorRegisters(bits=512, count=32))
     Tile(high=56, wide=48, channels=8)
     """
+    registers = registers or vector_registers()
+    lanes = registers.lanes()
     pixels = layer.out**2  # all rows count as one
     dear = {
         4: 1.06,
@@ -29,10 +33,10 @@ def pick_tile_nchw(layer: Layer) -> Tile:
         2: 1.1,
         1: 1.25,
     }  # measured cost factors: pixels are read for few channels, or weights for few pixels
-    vectors = min(dear, key=lambda v: -(-pixels // (v * LANES)) * v * dear[v])
-    most = (31 - vectors) // vectors
+    vectors = min(dear, key=lambda v: -(-pixels // (v * lanes)) * v * dear[v])
+    most = (registers.count - 1 - vectors) // vectors
     channels = min(range(min(most, layer.outputs), 0, -1), key=lambda c: -(-layer.outputs // c) * (c + 1))
-    return Tile(layer.out, vectors * LANES, channels)
+    return Tile(layer.out, vectors * lanes, channels)
 
 
 def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
@@ -104,7 +108,8 @@ def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
     True
     """
     b, y, xo, oo, c, p, q, oi, xi = sch.get_loops("multiply")
-    xv, lane = sch.split(xi, [None, LANES])
+    lanes = vector_registers().lanes()
+    xv, lane = sch.split(xi, [None, lanes])
     sch.reorder(oo, c, p, q, oi, xv, lane)
     if parallel:
         sch.parallel(y if sch.get(y).extent.value > 1 else xo)
@@ -115,7 +120,7 @@ def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
     init = sch.decompose_reduction("multiply", c)
     vectors = []
     for block in ("gather", "store"):
-        vector, each = sch.split(sch.get_loops(block)[-1], [None, LANES])
+        vector, each = sch.split(sch.get_loops(block)[-1], [None, lanes])
         sch.vectorize(each)
         vectors.append(vector)
     for loop in (p, q, oi, xv, *sch.get_loops(init)[4:-1], sch.get_loops("store")[-3], *vectors):
@@ -185,14 +190,15 @@ def schedule_depthwise_nhwc(sch: Schedule, parallel: bool = False) -> Schedule:
     strip, y = sch.split(y, [None, rows])
     xo, xi = sch.split(x, [None, pixels])
     many = sch.get(c).extent.value > 256  # channels of a few pixels would not stay in L1
-    co, lane = sch.split(c, [None, LANES])
+    lanes = vector_registers().lanes()
+    co, lane = sch.split(c, [None, lanes])
     order = [co, y, xo] if many else [y, xo, co]
     sch.reorder(b, strip, *order, p, q, xi, lane)
     if parallel:
         sch.parallel(strip)
     sch.compute_at("pad", strip)
     *_, last = sch.get_loops("pad")
-    _, each = sch.split(last, [None, LANES])
+    _, each = sch.split(last, [None, lanes])
     sch.vectorize(each)
     sch.vectorize(lane)
     init = sch.decompose_reduction("multiply", p)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from ..target import streams
-from .rows import LANES, stream, vectorize_by
+from ..target import streams, vector_registers
+from .rows import stream, vectorize_by
 
 SQUARE = 16  # of a transposed tile: a vector of float32 each way
 
@@ -206,12 +206,12 @@ def schedule_blur(sch: Schedule, strip: int = 32, parallel: bool = False) -> Sch
     blocks = ["along", "out"]
     if parallel:
         sch.parallel(outer)
-    if parallel and (height % strip or width % (4 * LANES)):
+    if parallel and (height % strip or width % (4 * vector_registers().lanes())):
         sch.compute_inline("along")
         blocks = ["out"]
     else:
         sch.compute_at("along", outer)
     for block in blocks:
-        vectorize_by(sch, sch.get_loops(block)[-1], LANES)
+        vectorize_by(sch, sch.get_loops(block)[-1])
     stream(sch, outer, height * width)
     return sch

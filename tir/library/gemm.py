@@ -15,10 +15,8 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from ..target import cache_bytes, streams, threads
+from ..target import VectorRegisters, cache_bytes, streams, threads, vector_registers
 
-LANES = 16  # of float32 in 512 bits
-REGISTERS = 32
 THIN = 48  # most rows of A for which B is read in place
 
 
@@ -54,12 +52,12 @@ def gemm(m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
     return gemm
 
 
-def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel: str = "") -> Schedule:
+def schedule_gemm(sch: Schedule, together: int = 1, lanes: int | None = None, parallel: str = "") -> Schedule:
     """Schedule :func:`gemm`: ``together`` panels of B are packed, then every strip of A is multiplied with each of
     them.
 
-    ``together`` 0: B is read in place (for few strips, for which packing does not pay off). ``parallel``: what is
-    distributed over the threads: "batch" (the products of :func:`batched_gemm`), "columns" (the groups of panels), "rows"
+    ``together`` 0: B is read in place (for few strips, for which packing does not pay off). ``lanes``: of a vector
+    (default: as many as this machine's vectors have). ``parallel``: what is distributed over the threads: "batch" (the products of :func:`batched_gemm`), "columns" (the groups of panels), "rows"
     (the strips of A; then all of B is packed first), or "" for one thread.
 
     >>> import tir
@@ -68,6 +66,7 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     >>> len(sch.history) > 1
     True
     """
+    lanes = lanes or vector_registers().lanes()
     *batch, io, jo, p, ii, ji = sch.get_loops("multiply")
     jc, jr = sch.split(jo, [None, together or 1], names=["jc", "jr"])
     steps = next(f for f in (4, 2, 3, 1) if sch.get(p).extent.value % f == 0)
@@ -100,32 +99,36 @@ def schedule_gemm(sch: Schedule, together: int = 1, lanes: int = LANES, parallel
     return sch
 
 
-def pick_tile(m: int, n: int) -> tuple[int, int]:
-    """Rows and columns of the register tile for a product of m by n: little padding, and few loads for each FMA.
+def pick_tile(m: int, n: int, registers: VectorRegisters | None = None) -> tuple[int, int]:
+    """Rows and columns of the tile in ``registers`` (default: this machine's) for a product of m by n: little padding,
+    and few loads for each FMA.
 
-    >>> pick_tile(1024, 1024)
+    >>> from tir.target import VectorRegisters
+    >>> pick_tile(1024, 1024, VectorRegisters(bits=512, count=32))
     (6, 64)
-    >>> pick_tile(1000, 1000)
+    >>> pick_tile(1000, 1000, VectorRegisters(bits=512, count=32))
     (8, 48)
     """
+    registers = registers or vector_registers()
+    lanes = registers.lanes()
 
     def cost(tile: tuple[int, int]) -> float:
         rows, wide = tile
-        padded = -(-m // rows) * rows * -(-n // (wide * LANES)) * wide * LANES
+        padded = -(-m // rows) * rows * -(-n // (wide * lanes)) * wide * lanes
         loads = (rows + wide) / (rows * wide)  # for each FMA; one is what the core sustains
         stream = max(0.0, 6 / rows - 1)  # of B from L2
         return padded * (
-            1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + 0.01 * (m % rows > 0) + 0.01 * (n % (wide * LANES) > 0)
+            1 + 0.1 * max(0.0, loads - 0.4) + 0.03 * stream + 0.01 * (m % rows > 0) + 0.01 * (n % (wide * lanes) > 0)
         )
 
     tiles = [
         (rows, wide)
         for wide in (4, 3, 2, 1)
         for rows in range(1, 15)
-        if rows * wide + wide + 1 < REGISTERS and (rows <= m or rows == 1)
+        if rows * wide + wide + 1 <= registers.count and (rows <= m or rows == 1)
     ]
     rows, wide = min(tiles, key=cost)
-    return rows, wide * LANES
+    return rows, wide * lanes
 
 
 def batched_gemm(count: int, m: int, n: int, k: int, rows: int = 6, columns: int = 64) -> PrimFunc:
@@ -211,7 +214,7 @@ def thin_gemm(m: int, n: int, k: int) -> PrimFunc:
 
 
 def schedule_thin_gemm(
-    sch: Schedule, rows: int, columns: int, depth: int = 32, cores: int = 1, lanes: int = LANES
+    sch: Schedule, rows: int, columns: int, depth: int = 32, cores: int = 1, lanes: int | None = None
 ) -> Schedule:
     """Schedule :func:`thin_gemm`: ``depth`` rows of B are read at a time, each from end to end, for sequential memory
     access; C stays in the cache, and its tile in registers for ``depth`` steps. The columns are distributed over
@@ -223,6 +226,7 @@ def schedule_thin_gemm(
     >>> len(sch.history) > 1
     True
     """
+    lanes = lanes or vector_registers().lanes()
     i, j, p = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jo, jv, lane = sch.split(j, [None, columns // lanes, lanes], names=["jo", "jv", "lane"])
@@ -265,7 +269,9 @@ def deep_gemm(m: int, n: int, k: int, columns: int = 32) -> PrimFunc:
     return gemm
 
 
-def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 1, lanes: int = LANES) -> Schedule:
+def schedule_deep_gemm(
+    sch: Schedule, rows: int, depth: int = 128, cores: int = 1, lanes: int | None = None
+) -> Schedule:
     """Schedule :func:`deep_gemm`: ``depth`` rows of B are read sequentially, packed, and used while they are in the
     cache, where C always is. The panels are distributed over ``cores`` cores.
 
@@ -275,6 +281,7 @@ def schedule_deep_gemm(sch: Schedule, rows: int, depth: int = 128, cores: int = 
     >>> len(sch.history) > 1
     True
     """
+    lanes = lanes or vector_registers().lanes()
     i, jo, p, ji = sch.get_loops("multiply")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     jc, jr = sch.split(jo, [min(cores, sch.get(jo).extent.value), None], names=["jc", "jr"])
@@ -319,7 +326,9 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
     together = _together(m, n, k, rows, columns, cores if parallel == "columns" else 1)
     if parallel == "rows":
         together = together or 1
-    written = k <= THIN and n % LANES == 0 and streams(m * n)  # little work for each element of a large C
+    written = (
+        k <= THIN and n % vector_registers().lanes() == 0 and streams(m * n)
+    )  # little work for each element of a large C
     sch = schedule_gemm(
         Schedule(gemm(m, n, k, rows, columns)), min(together, 4) if written else together, parallel=parallel
     )

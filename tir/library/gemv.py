@@ -7,11 +7,10 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import Schedule
 from ..script import tir as T
-from ..target import threads
-from .gemm import LANES
+from ..target import threads, vector_registers
 
 
-def gemv(m: int, k: int, sums: int = 2 * LANES) -> PrimFunc:
+def gemv(m: int, k: int, sums: int = 32) -> PrimFunc:
     """y = A @ x for float32 A (m, k) and x (k,), each row in ``sums`` partial sums.
 
     >>> [b.name for b in gemv(64, 48).buffers()]
@@ -56,7 +55,7 @@ def schedule_gemv(sch: Schedule, rows: int = 4, parallel: bool = False) -> Sched
     if parallel:
         sch.parallel(io)
     row, step, lane = sch.get_loops("multiply")[-3:]
-    outer, inner = sch.split(lane, [None, LANES])
+    outer, inner = sch.split(lane, [None, vector_registers().lanes()])
     sch.reorder(step, row, outer, inner)
     sch.vectorize(inner)
     init = sch.decompose_reduction("multiply", step)
@@ -76,4 +75,4 @@ def scheduled_gemv(m: int, k: int, cores: int | None = None) -> Schedule:
     """
     cores = threads() if cores is None else cores
     rows = next((r for r in (4, 3, 2) if m % r == 0), 1)
-    return schedule_gemv(Schedule(gemv(m, k)), rows, parallel=cores > 1 and m * k > 1e5)
+    return schedule_gemv(Schedule(gemv(m, k, 2 * vector_registers().lanes())), rows, parallel=cores > 1 and m * k > 1e5)

@@ -11,10 +11,7 @@ from __future__ import annotations
 from ..function import PrimFunc
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..script import tir as T
-from ..target import streams
-
-LANES = 16  # of float32 in 512 bits
-PARTS = (64, 16, 4)  # partial results of a row: four vectors, then one, then four numbers
+from ..target import streams, vector_registers
 
 
 def softmax(rows: int, columns: int) -> PrimFunc:
@@ -190,8 +187,9 @@ def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
     column, row = sch.get_loops("total")
     rows = sch.get(row).extent.value
     steps = next(f for f in (8, 4, 5, 7, 3, 2, 1) if rows % f == 0)
-    width = min(4096, -(-sch.get(column).extent.value // LANES) * LANES)
-    outer, middle, lane = sch.split(column, [None, width // LANES, LANES])
+    lanes = vector_registers().lanes()
+    width = min(4096, -(-sch.get(column).extent.value // lanes) * lanes)
+    outer, middle, lane = sch.split(column, [None, width // lanes, lanes])
     row, step = sch.split(row, [None, steps])
     sch.reorder(outer, row, middle, step, lane)
     init = sch.decompose_reduction("total", row)
@@ -203,8 +201,9 @@ def schedule_column_sum(sch: Schedule, parallel: bool = False) -> Schedule:
     return sch
 
 
-def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -> list[BlockRV]:
-    """Factor a reduction along a row into ``parts[0]`` partial results, their reduction into ``parts[1]``, and so on.
+def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = ()) -> list[BlockRV]:
+    """Factor a reduction along a row into ``parts[0]`` partial results, their reduction into ``parts[1]``, and so on
+    (default: into four of this machine's vectors, then one, then four numbers).
 
     Returns the blocks that compute partial results, the last one first.
 
@@ -214,19 +213,20 @@ def reduce_in_parts(sch: Schedule, block: str, parts: tuple[int, ...] = PARTS) -
     >>> rows.reduce_in_parts(sch, "total", (64, 16))
     [BlockRV(total_rf_1), BlockRV(total_rf)]
     """
+    lanes = vector_registers().lanes()
     made: list[BlockRV] = []
-    for count in parts:
+    for count in parts or (4 * lanes, lanes, 4):
         along = next(x for x in sch.get_loops(block) if sch.get(x).loop_var.name.startswith(("j", "vj")))
         extent = sch.get(along).extent.value
         if made and extent <= count:
             break
-        _, part = sch.split(along, [None, min(count, -(-extent // LANES) * LANES)])
+        _, part = sch.split(along, [None, min(count, -(-extent // lanes) * lanes)])
         made.insert(0, sch.rfactor(part, 1))
     return made
 
 
-def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: int = 4) -> None:
-    """Split ``loop`` into vectors of ``lanes``, ``unroll`` of them per iteration.
+def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int | None = None, unroll: int = 4) -> None:
+    """Split ``loop`` into vectors of ``lanes`` (default: this machine's of float32), ``unroll`` of them per iteration.
 
     >>> import tir
     >>> from tir.library import elementwise, rows
@@ -235,7 +235,7 @@ def vectorize_by(sch: Schedule, loop: LoopRV | str, lanes: int = LANES, unroll: 
     >>> [(loop.name, sch.get(loop).kind, int(sch.get(loop).extent)) for loop in sch.get_loops("out")]
     [('i_0', 'serial', 16), ('i_1', 'unrolled', 4), ('i_2', 'vectorized', 16)]
     """
-    _, middle, lane = sch.split(loop, [None, unroll, lanes])
+    _, middle, lane = sch.split(loop, [None, unroll, lanes or vector_registers().lanes()])
     sch.vectorize(lane)
     sch.unroll(middle)
 
@@ -269,7 +269,7 @@ def place_parts(sch: Schedule, partial: list[BlockRV], row: LoopRV | str) -> Non
         *_, part, _, outer = sch.get_loops(block)
         sch.reorder(outer, part)
         init = sch.decompose_reduction(block, outer)
-        lanes = min(LANES, sch.get(part).extent.value)
+        lanes = min(vector_registers().lanes(), sch.get(part).extent.value)
         for each in (block, init):
             vectorize_by(sch, sch.get_loops(each)[-1], lanes)
 

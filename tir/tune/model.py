@@ -224,7 +224,7 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0
     results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
-    most = 32 if env.vector_bits >= 512 else 16
+    most = env.vectors.count
     spilled = 1.5 * max(0, results + 2 - most)  # sums stay in registers as long as there are enough
     stored = spilled if stays else results + (results / PORTS if sums else 0)
     chain = LATENCY * copies * registers / results if stays else 0.0

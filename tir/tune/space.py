@@ -12,7 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from math import exp
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..errors import ScheduleError
 from ..schedule import Schedule
-from ..target import Target, threads
+from ..target import Target, VectorRegisters, threads
 from .faults import Faults
 
 GPUS = ("cuda", "cuda-sim")  # kinds of targets
@@ -56,13 +56,14 @@ class Env:
         where = Target.of(target)
         return Env(where, Machine.of(where), where.limit("num_cores") or threads(), PARALLEL)
 
-    @property
-    def vector_bits(self) -> int:
-        return self.target.limit("vector_width") or 512
+    @cached_property
+    def vectors(self) -> VectorRegisters:
+        """The CPU's vector registers."""
+        return self.target.vectors
 
     def lanes(self, bits: int) -> int:
         """Elements of ``bits`` bits in a vector register."""
-        return max(1, self.vector_bits // max(bits, 8))
+        return self.vectors.lanes(bits)
 
     def has(self, feature: str) -> bool:
         """Whether the CPU has a feature, by LLVM's name ("avx512vnni", "amx-bf16"), and this system lets it be used.

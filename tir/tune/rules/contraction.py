@@ -150,7 +150,7 @@ class Tiling:
     @staticmethod
     def of(found: Contraction, vectors: int, lanes: int, env: Env) -> Tiling | None:
         """The tilings with panels of ``vectors`` vectors; None if there are none."""
-        registers = 32 if env.vector_bits >= 512 else 16
+        registers = env.vectors.count
         above, row = ([1, 1, *(a.size for a in found.rows)])[-2:]
         heights = (1, 2) if above > 1 and row < 14 else (1,)
         tiles = [
