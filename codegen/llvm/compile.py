@@ -37,8 +37,6 @@ def llvm() -> Any:
     return binding
 
 
-# the beginnings of names of intrinsics that one architecture has
-_PREFIXES = ("x86", "aarch64", "arm", "riscv", "ppc", "s390", "nvvm", "amdgcn", "wasm", "hexagon", "mips", "loongarch")
 ARCHITECTURES = {"x86-64": "x86", "aarch64": "aarch64"}  # LLVM's name of those to compile for -> of their intrinsics
 
 
@@ -178,14 +176,6 @@ def parse(text: str) -> Any:
     return module
 
 
-def _require_intrinsics(text: str, on: Machine) -> None:
-    """Raise ``BuildError`` if ``text`` calls an instruction of another architecture: LLVM would end the process."""
-    mine = ARCHITECTURES.get(architecture(on.triple))
-    for name, prefix in re.findall(rf"@(llvm\.({'|'.join(_PREFIXES)})\.[\w.]+)\(", text):
-        if mine is not None and prefix != mine:
-            raise BuildError(f"{name} is an instruction of {prefix}, and the code is for {on.triple}")
-
-
 def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> str:
     """LLVM assembly with symbols renamed: ``prefix`` replaces ``start`` at their beginning, ``functions`` maps names."""
     module = parse(text)
@@ -198,8 +188,10 @@ def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> st
 
 
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:
-    """(optimised LLVM module, target machine)."""
-    _require_intrinsics(text, on)
+    """(optimised LLVM module, target machine). Raises ``BuildError`` for an instruction that ``on`` lacks."""
+    from .instructions import require_instructions
+
+    require_instructions(text, on)
     module = parse(text)
     target_machine = on.target_machine()
     module.triple = on.triple

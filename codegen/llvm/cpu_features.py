@@ -28,7 +28,10 @@ class Needs:
     @staticmethod
     def of(target: Machine) -> Needs:
         """What the code for ``target`` may use."""
-        return Needs(target.cpu, _features(target), target.triple)
+        if not target.is_of_this_architecture:
+            return Needs(target.cpu, (), target.triple)  # its code is refused for that
+        found = (name for name, has in features_of(target).items() if has and name not in _ONLY_INTRINSICS)
+        return Needs(target.cpu, tuple(sorted(found)), target.triple)
 
     def refusal(self) -> str | None:
         """Why this machine cannot run the code (it would crash); None if it can."""
@@ -55,18 +58,16 @@ def _host() -> dict[str, bool]:
 
 
 @functools.lru_cache(maxsize=16)
-def _features(target: Machine) -> tuple[str, ...]:
-    if not target.is_of_this_architecture:
-        return ()  # code for another architecture is refused for that
-    there = _host()
-    if target.key() == machine().key():
-        found = [name for name, has in there.items() if has]
-    else:
-        found = _implied(target, list(there))
-    return tuple(sorted(name for name in found if name not in _ONLY_INTRINSICS))
+def features_of(target: Machine) -> dict[str, bool]:
+    """The features that LLVM knows for this architecture, and whether ``target`` has each; none of another architecture."""
+    there = _host() if target.is_of_this_architecture else {}
+    if not there or target.key() == machine().key():
+        return there
+    implied = _implied(target, list(there))
+    return {name: name in implied for name in there}
 
 
-def _implied(target: Machine, names: list[str]) -> list[str]:
+def _implied(target: Machine, names: list[str]) -> set[str]:
     """Which of the features ``target`` has. LLVM's interface does not say, but its inliner does: it inlines a function
     only into one that has all of its features."""
     lines = [f'target triple = "{target.triple}"']
@@ -80,4 +81,4 @@ def _implied(target: Machine, names: list[str]) -> list[str]:
     generic = Machine("generic", "")
     functions = optimise("\n".join(lines), generic)[0].functions
     inlined = {f.name for f in functions if f.name.startswith("has") and " call " not in str(f)}
-    return [name for k, name in enumerate(names) if f"has{k}" in inlined]
+    return {name for k, name in enumerate(names) if f"has{k}" in inlined}
