@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tir.arith.linear import is_index
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, Broadcast, BufferLoad, Expr, IntImm, Mul, Ramp, Sub
+from tir.expr import Add, Broadcast, BufferLoad, Cast, Expr, IntImm, Mul, Ramp, Sub, cast
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
@@ -21,6 +22,9 @@ def as_ramp(e: Expr) -> tuple[Expr, int] | None:
         return e.base, e.stride.value
     if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
         return e.value, 0
+    if isinstance(e, Cast) and is_index(e.value.dtype.element) and is_index(e.dtype.element):  # no lane overflows
+        inner = as_ramp(e.value)
+        return inner and (cast(e.dtype.element, inner[0]), inner[1])
     if isinstance(e, Add):
         a, b = as_ramp(e.a), as_ramp(e.b)
         if a and b:
@@ -151,6 +155,25 @@ def alignment(dtype: DType) -> int:
     return memory_bytes(dtype.element)
 
 
+CLOSE = range(2, 5)  # steps between lanes at which whole vectors are loaded and lanes selected: faster than a gather
+
+
+def _close(g: Generator, access: Access, type_: str, step: int) -> str:
+    """Lanes ``step`` elements apart, from ``step`` vectors that end where the last lane does: no element beyond is read."""
+    lanes, align = access.lanes, alignment(access.buffer.dtype)
+    starts = [*range(0, lanes * (step - 1), lanes), (lanes - 1) * (step - 1)]
+    result = "poison"
+    for start, end in zip(starts, [*starts[1:], lanes * step]):
+        part = g.out.value(f"load {type_}, ptr {access.pointer(start)}, align {align}")
+        picks = [
+            lane if at < start else lanes + at - start if at < end else "poison"
+            for lane, at in enumerate(range(0, lanes * step, step))
+        ]
+        order = ", ".join(f"i32 {pick}" for pick in picks)
+        result = g.out.value(f"shufflevector {type_} {result}, {type_} {part}, <{lanes} x i32> <{order}>")
+    return result
+
+
 def _reversed(g: Generator, value: str, type_: str, lanes: int) -> str:
     order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
     return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{order}>")
@@ -187,6 +210,8 @@ def _load(g: Generator, e: BufferLoad) -> str:
     if access.step == -1 and mask is None:
         text = g.out.value(f"load {type_}, ptr {access.pointer(1 - lanes)}, align {align}")
         return from_memory(g, _reversed(g, text, type_, lanes), result)
+    if access.step is not None and access.step in CLOSE and mask is None and lanes >= 4:
+        return from_memory(g, _close(g, access, type_, access.step), result)
     name = g.out.module.declare(
         f"llvm.masked.gather.{mangled(element, lanes)}.v{lanes}p0",
         type_,

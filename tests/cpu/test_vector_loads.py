@@ -1,0 +1,52 @@
+"""Vectors of elements that are not neighbours: at constant steps, and by indices of other types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+from tir.script import tir as T
+
+STEPS = """
+@T.prim_func
+def main(A: T.Buffer((SIZE,), "TYPE"), B: T.Buffer((LANES,), "TYPE")):
+    for i in T.vectorized(LANES):
+        B[i] = A[FIRST + i * STEP]
+"""
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, -1, -2])
+@pytest.mark.parametrize("lanes", [2, 3, 4, 5, 8, 16])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool"])
+def test_lanes_at_a_constant_step(lanes: int, step: int, dtype: str):
+    """The buffer ends with the last lane: nothing beyond it may be read."""
+    size, first = (lanes - 1) * abs(step) + 1, 0 if step > 0 else (lanes - 1) * -step
+    text = STEPS
+    for name, value in {"SIZE": size, "LANES": lanes, "TYPE": dtype, "FIRST": first, "STEP": step}.items():
+        text = text.replace(name, str(value))
+    module = tir.build(parse(text))
+    code = module.source("llvm")
+    assert ("gather" in code) == (step not in (-1, 1) and not (2 <= step <= 4 and lanes >= 4))
+    if step in (2, 3, 4) and lanes >= 4:
+        assert code.count("shufflevector") == step
+    a = (np.arange(size) * 7 % 120).astype(dtype) if dtype != "bool" else np.arange(size) % 3 == 0
+    b = np.zeros(lanes, dtype)
+    module(a, b)
+    np.testing.assert_array_equal(b, a[first::step][:lanes])
+
+
+def test_a_row_whose_number_is_data_is_read_by_whole_vectors():
+    @T.prim_func
+    def rows(A: T.Buffer((9, 32), "float32"), I: T.Buffer((5,), "int64"), B: T.Buffer((5, 32), "float32")):
+        for i in range(5):
+            for j in T.vectorized(32):
+                B[i, j] = A[T.min(I[i], T.int64(8)), j]
+
+    module = tir.build(rows)
+    assert "gather" not in module.source("llvm")
+    a, b = np.random.default_rng(0).random((9, 32)).astype("float32"), np.zeros((5, 32), "float32")
+    places = np.array([3, 8, 0, 0, 11])
+    module(a, places, b)
+    np.testing.assert_array_equal(b, a[np.minimum(places, 8)])
