@@ -184,18 +184,19 @@ def _load(g: Generator, e: BufferLoad) -> str:
     access = Access(g, e.buffer, e.indices)
     dtype, align = e.buffer.dtype, alignment(e.buffer.dtype)
     element, lanes = memory_element(dtype), access.lanes
+    in_force = None if e in g.speculatable else g.mask
     if lanes == 1:
         type_ = vector(element, dtype.lanes)
 
         def read() -> str:
             return g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
 
-        if g.mask is not None:  # the address is known to be valid only if some lane is active
+        if in_force is not None:  # the address is known to be valid only if some lane is active
             zero = "zeroinitializer" if dtype.lanes > 1 else {"ptr": "null"}.get(element, _zero(element))
-            return from_memory(g, g.choose(g.any_lane(g.mask, g.mask_lanes), read, lambda: zero, type_), dtype)
+            return from_memory(g, g.choose(g.any_lane(in_force, g.mask_lanes), read, lambda: zero, type_), dtype)
         return from_memory(g, read(), dtype)
     type_, result = vector(element, lanes), dtype.with_lanes(lanes)
-    mask = g.mask if g.mask_lanes == lanes else None
+    mask = in_force if g.mask_lanes == lanes else None
     if access.step == 0 and mask is None:
         one = g.out.value(f"load {element}, ptr {access.pointer()}, align {align}")
         return from_memory(g, g.out.splat(element, one, lanes), result)

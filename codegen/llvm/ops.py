@@ -8,6 +8,7 @@ from typing import Any
 from tir.dtype import DType
 from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.op import string_arg
+from tir.visit import walk
 
 from .convert import F32
 from .elementary import ELEMENTARY
@@ -235,15 +236,31 @@ def _if_then_else(g: Generator, e: Call) -> str:
         c = g.convert_.is_nonzero(c, condition.dtype)
     if lanes == 1 and isinstance(condition, Broadcast):
         condition = condition.value
-    if not may_fault(g, yes) and not may_fault(g, no):
-        return g.out.value(f"select {vector('i1', lanes)} {c}, {type_} {g.plain(yes)}, {type_} {g.plain(no)}")
-    if lanes == 1:
+    if lanes == 1 and (may_fault(g, yes) or may_fault(g, no)):
         return g.choose(c, lambda: g.plain(yes), lambda: g.plain(no), type_)
     flags = vector("i1", lanes)
-    a = masked(g, c, lanes, yes)
-    inverse = g.out.value(f"xor {flags} {c}, {splat('i1', 'true', lanes)}")
-    b = masked(g, inverse, lanes, no) if may_fault(g, no) else g.plain(no)
+    a = _in_lanes(g, lambda: c, lanes, yes)
+    b = _in_lanes(g, lambda: g.out.value(f"xor {flags} {c}, {splat('i1', 'true', lanes)}"), lanes, no)
     return g.out.value(f"select {flags} {c}, {type_} {a}, {type_} {b}")
+
+
+_COSTLY = (LIBM | INLINE.keys()) - INTRINSIC.keys()  # many instructions each
+
+
+def _in_lanes(g: Generator, mask: Callable[[], str], lanes: int, e: Expr) -> str:
+    """``e``, of which the lanes of ``mask`` count. Where it could fault it reads memory in those only; costly functions
+    are not computed for no lane at all."""
+    costly = lanes > 1 and any(isinstance(n, Call) and n.op in _COSTLY for n in walk(e))
+    if not costly and not may_fault(g, e):
+        return g.plain(e)
+    wanted = mask()
+
+    def value() -> str:
+        return masked(g, wanted, lanes, e) if may_fault(g, e) else g.plain(e)
+
+    if not costly:
+        return value()
+    return g.choose(g.any_lane(wanted, lanes), value, lambda: "zeroinitializer", value_type(e.dtype))
 
 
 @op_rule("vectorlow", "vectorhigh")

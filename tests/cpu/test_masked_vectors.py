@@ -174,3 +174,23 @@ def test_a_guard_of_two_conditions_is_decided_one_at_a_time():
     cut = tir.lower(tiles, upto="loop_partition")["main"]
     assert not any(isinstance(n, IfThenElse) for n in walk(cut.body)), cut.script()
     assert_same_result(tiles, tir.IRModule.of(cut), engines=["interpreter"])
+
+
+@T.prim_func
+def costly_side(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
+    for i in range(4):
+        for j in T.vectorized(16):
+            C[i * 16 + j] = T.if_then_else(
+                A[i * 16 + j] > T.float32(0), A[i * 16 + j], T.expm1(A[i * 16 + j]) + T.exp(A[63 - i * 16 - j])
+            )
+
+
+def test_a_costly_function_is_not_computed_for_no_lane():
+    module = tir.build(costly_side)
+    code = module.source("llvm")
+    assert "vector.reduce.or" in code and "masked" not in code
+    assert_same_result(costly_side, costly_side, engines=["interpreter", "llvm"])
+    for a in (np.linspace(-1, -3, 64), np.linspace(1, 3, 64), np.linspace(-1, 1, 64)):
+        given, c = a.astype("float32"), np.zeros(64, "float32")
+        module(given, c)
+        np.testing.assert_allclose(c, np.where(given > 0, given, np.expm1(given) + np.exp(given[::-1])), rtol=1e-5)
