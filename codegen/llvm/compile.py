@@ -308,9 +308,6 @@ class NotLoaded:
     def function(self, name: str) -> int:
         return 0
 
-    def variable(self, name: str) -> int:
-        return 0
-
 
 def loaded(code: bytes, on: Machine) -> Loaded | NotLoaded:
     """``code`` in memory, where this machine is of its architecture."""

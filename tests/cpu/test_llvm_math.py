@@ -12,7 +12,7 @@ from codegen.build import compile_lowered
 from codegen.llvm.expr import HARMLESS
 from tir.buffer import decl_buffer
 from tir.dtype import DType
-from tir.expr import BufferLoad, Call, Cast, IntImm, Ramp, Var
+from tir.expr import Broadcast, BufferLoad, Call, Cast, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.op import OPS
@@ -256,3 +256,16 @@ def f(A: T.Buffer((144,), "{dtype}"), B: T.Buffer((144,), "{dtype}"), C: T.Buffe
         tir.build(func)(a, b, c, 144)
         assert not c.any()
         tir.build(func)(a, b, c, 0)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ldexp(dtype: str, lanes: int):
+    values = np.array([1.5, -3, 0, 0.1, np.inf, 7, -0.25, 1e30], dtype)
+    for exponent in (3, -2, -140):
+        module = unary(lambda x, n=exponent: Call("ldexp", (x, _lanes(n, lanes)), x.dtype), 8, dtype, dtype, lanes)
+        assert module.new(values).tolist() == np.ldexp(values, exponent).tolist()
+
+
+def _lanes(n: int, lanes: int):
+    return IntImm(n) if lanes == 1 else Broadcast(IntImm(n), lanes)
