@@ -39,8 +39,10 @@ from _pytest.runner import runtestprotocol
 
 from tests.tools.live_code import Counters, LiveCode, forget
 from tests.tools.mutant_sites import Mutant
+from tests.tools.related_tests import RelatedTests
 
 SLOW = 15.0  # CPU seconds; a test that takes longer is not used
+RELATED = 40  # functions of tests that are tried before the others, because they are about the changed code
 UNMEASURED = 1.0  # CPU seconds that a test is expected to take that was not measured
 PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
 Record = Callable[[Mutant, str, str], None]
@@ -118,32 +120,43 @@ def run(
     store: Path,
     limits: Limits,
     record: Record,
+    unmeasured: Sequence[str] = (),
 ) -> None:
-    """Runs the mutants with the tests that matter, and records each outcome. ``files``: those whose statements count."""
-    runner = _Runner(root, mutants, files, store, limits, record)
-    pytest.main(["-q", "-s", f"--rootdir={root}", *tests], [runner])
+    """Runs the mutants with the tests that matter, and records each outcome. ``files``: those whose statements count;
+    ``unmeasured``: files and folders of tests of which only those are used that are about the changed code."""
+    runner = _Runner(root, mutants, files, store, limits, record, unmeasured)
+    pytest.main(["-q", "-s", f"--rootdir={root}", *tests, *unmeasured], [runner])
 
 
 class _Runner:
     """A plugin of pytest that runs the collected tests in its own way."""
 
     def __init__(
-        self, root: Path, mutants: Sequence[Mutant], files: Sequence[str], store: Path, limits: Limits, record: Record
+        self,
+        root: Path,
+        mutants: Sequence[Mutant],
+        files: Sequence[str],
+        store: Path,
+        limits: Limits,
+        record: Record,
+        unmeasured: Sequence[str],
     ):
         self.root, self.mutants, self.files = root, mutants, files
         self.store, self.limits, self.record = store, limits, record
+        self.unmeasured = [Path(place).resolve() for place in unmeasured]
         self.end = time.monotonic() + limits.total
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         for file in self.files:
             _load(file)
         items = {item.nodeid: item for item in session.items}
+        self.related = RelatedTests(session.items)
         forget()
         live = LiveCode(self.root)
         gc.freeze()  # the children's collections have what they made themselves to look at, not this process's objects
         known = self.coverage()
         end = min(self.end, time.monotonic() + self.limits.measuring)
-        self.measure(live, [item for item in session.items if not known.knows(item)], end)
+        self.measure(live, [item for item in session.items if self.is_due(item, known)], end)
         for mutant in self.mutants:
             if time.monotonic() > self.end:
                 break
@@ -151,19 +164,29 @@ class _Runner:
         gc.unfreeze()
         return True
 
+    def is_due(self, item: pytest.Item, coverage: Coverage) -> bool:
+        """Whether a test is to be measured."""
+        return not coverage.knows(item) and not any(item.path.is_relative_to(place) for place in self.unmeasured)
+
     def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
-        """The outcome of a mutant: first by the tests that run what is changed, then by those that were not measured, of
-        the same files (or else of those that run its file). Of these, one that fails is measured: it has to pass without
-        the change."""
+        """The outcome of a mutant: by the tests that run what is changed, then by those that were not measured, of
+        the same files (or else of those that run its file); those that are about the changed code come first, measured or
+        not. Of tests that were not measured, one that fails is measured: it has to pass without the change."""
         coverage = self.coverage()
         tests = self.tests(mutant, items, coverage)
         near = (key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
         files = dict.fromkeys(
             t.path for t in tests or (items[name] for name in coverage.running(near) if name in items)
         )
-        others = {path: [i for i in items.values() if i.path == path and not coverage.knows(i)] for path in files}
-        kind, by = self.outcome(live, mutant, tests | dict.fromkeys(_in_turn(others), UNMEASURED))
-        failed = [item for path in others for item in others[path] if kind == "killed" and by.startswith(item.nodeid)]
+        others = {path: [i for i in items.values() if i.path == path and self.is_due(i, coverage)] for path in files}
+        following = tests | dict.fromkeys(_in_turn(others), UNMEASURED)
+        usable = [i for i in items.values() if i in tests or not coverage.knows(i)]
+        first = self.related.of(mutant, (self.root / mutant.file).read_text("utf-8"), usable, RELATED)
+        order = (item for pair in itertools.zip_longest(first, following) for item in pair if item is not None)
+        kind, by = self.outcome(live, mutant, {item: following.get(item, UNMEASURED) for item in order})
+        failed = [
+            i for i in (*first, *following) if kind == "killed" and by.startswith(i.nodeid) and not coverage.knows(i)
+        ]
         self.measure(live, failed, math.inf)
         measured = self.coverage().tests
         return self.judged(live, mutant, items) if any(measured[i.nodeid][1] is None for i in failed) else (kind, by)

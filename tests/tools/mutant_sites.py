@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.tools.live_code import statement_key
 
@@ -35,7 +36,7 @@ class Mutant:
     """``text`` in place of what stands at ``start:end`` of a file (offsets into its text).
 
     ``statement`` is the key of what must run for the change to matter. ``table`` is the span of the assignment at module
-    level that has to be made again, for a change outside functions.
+    level that has to be made again, for a change outside functions. ``number`` counts the mutants with the same key, from 1.
     """
 
     file: str
@@ -44,6 +45,7 @@ class Mutant:
     text: str
     statement: str
     table: tuple[int, int] | None = None
+    number: int = 1
 
     def applied_to(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
@@ -64,12 +66,18 @@ class Mutant:
         first, last = source.rfind("\n", 0, self.start) + 1, source.find("\n", self.end)
         changed = source[first : self.start] + self.text + source[self.end : last]
         place = self.statement.split(": ", 1)[0]
-        return f"{place}: {' '.join(source[first:last].split())} => {' '.join(changed.split())}"
+        which = f" ({self.number})" if self.number > 1 else ""
+        return f"{place}: {' '.join(source[first:last].split())} => {' '.join(changed.split())}{which}"
 
 
 def mutants_of(file: str, source: str) -> list[Mutant]:
     """Every mutant of a source file."""
-    return _Sites(file, source).found
+    made, seen = [], Counter[str]()
+    for mutant in _Sites(file, source).found:
+        key = mutant.key(source)
+        seen[key] += 1
+        made.append(replace(mutant, number=seen[key]))
+    return made
 
 
 def is_python(source: str) -> bool:

@@ -2,7 +2,7 @@
 
 Each mutant is one small change of the code (a comparison, an operator, a constant, a condition turned round, a guard or
 a statement removed), drawn at random over the rooms of :data:`ROOMS`. The tests that run the changed statement are run
-with it, the fastest first, up to the first failure. A mutant is *killed* by a failure, or by a test that no longer ends;
+with it, those about the changed function and the fastest first, up to the first failure. A mutant is *killed* by a failure, or by a test that no longer ends;
 where all of them pass it *survives*; it is *undecided* where ``--timeout`` seconds of computing were not enough, and
 *uncovered* where no test runs the statement. The last three are printed as a diff: a test is missing, the code is not needed, or the
 change makes no difference. The latter are listed, each with its reason, in ``equivalent_mutants.json``.
@@ -42,8 +42,10 @@ ROOMS = {
     "codegen": ("codegen/*.py", "codegen/*/*.py"),
     "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
 }
-# tests that say what a program means or costs; those of texts, documents and tools find little else
+# tests that say what a program means or costs; of the others, of texts, documents and tools, only those are run that are
+# about the changed code
 TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule", "ops")
+OTHERS = ("docs", "notebook", "script", "te", "testing", "tune")
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ def main(argv: list[str] | None = None) -> int:
             STORE / "tests.pickle",
             Limits(options.timeout, options.seconds, options.measuring),
             record,
+            [] if options.tests else [str(ROOT / "tests" / name) for name in OTHERS],
         )
     results = [before[key] for key in by_key if key in before]
     print(summary(results, known))
