@@ -258,3 +258,28 @@ def test_a_bare_statement_does_the_same_at_the_same_values_of_its_loops(value, l
     var = old.loop_var.replace()
     after = before.with_body(old.replace(loop_var=var, body=substitute(old.body, {old.loop_var: value(var)})))
     assert check(before, after).is_proved == legal
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'T.evaluate(T.call_extern("void", "fill", T.address_of(B[v * 4 + w])))',
+        "for u in range(2):\n                B[v * 4 + w + u] = T.float32(u)",
+        "B[v * 4 + w:v * 4 + w + 2] = T.broadcast(T.float32(v), 2)",
+    ],
+)
+def test_instances_that_write_more_than_one_element_may_meet(body):
+    """``B[v * 4 + w]`` is another element for each instance, and so is the next one; but one of theirs is the same."""
+    func = parse(f"""
+@T.prim_func
+def main(B: T.Buffer((17,), "float32")):
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.reads()
+            T.writes(B[v * 4 + w:v * 4 + w + 2])
+            {body}
+""")
+    outer = func.body.block.body
+    verdict = check_reorder(func, [outer, outer.body], [outer.body, outer])
+    assert not verdict.is_proved and "two writes of one element" in verdict.rule

@@ -15,7 +15,7 @@ from tests.prim_checks import same, schedule
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
-from tir.analysis.dependence.oracle import Proved, Question, Refuted, Tier, recorded, tiers
+from tir.analysis.dependence.oracle import PROVED, Proved, Question, Refuted, Tier, recorded, tier, tiers
 from tir.analysis.dependence.order import StatementOrder
 from tir.analysis.dependence.programs import SameMeaning
 from tir.buffer import decl_buffer
@@ -278,3 +278,33 @@ def test_a_statement_that_sets_cannot_hold_stays_beside_those_that_a_step_moves(
     with tiers(without=[Tier.SIMPLE_BLOCK]):
         sch.compute_at("C", sch.get_loops("Y")[0])
     same(sch)
+
+
+@pytest.mark.parametrize(
+    ("read", "shown"),
+    [("v * 2 + 1", True), ("v * 2 + 3", False), ("v * 2 + 2", False), ("v * 2 + 16", False), ("v * 3", False)],
+)
+def test_strides_that_pass_what_else_an_index_says_need_no_sets(read, shown):
+    sch = schedule(f"""
+@T.prim_func
+def main(B: T.Buffer((40,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v * 2] = B[{read}]
+""")
+    with tiers(without=[t for t in Tier if t not in (Tier.AFFINE, Tier.PAIRS)]):
+        assert bool(sch.can.parallel("i")) == shown
+
+
+def test_tiers_are_tried_in_order_of_cost():
+    class Always(Question):
+        @tier(Tier.SETS)
+        def by_sets(self):
+            raise AssertionError("a cheaper tier has answered")
+
+        @tier(Tier.AFFINE)
+        def by_forms(self):
+            return PROVED
+
+    assert list(Always.tiers) == [Tier.AFFINE, Tier.SETS] and Always().holds()

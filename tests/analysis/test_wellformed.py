@@ -7,13 +7,14 @@ import pytest
 import tir
 from tir.analysis import wellformed
 from tir.buffer import BufferRegion, IterVar, Range, decl_buffer
-from tir.expr import TRUE, Add, BufferLoad, IntImm, Var, const
+from tir.expr import TRUE, Add, BufferLoad, IntImm, StringImm, Var, const
 from tir.function import PrimFunc
 from tir.node import Memo, frozendict
 from tir.script import parse
 from tir.script import tir as T
 from tir.stmt import (
     Allocate,
+    AssertStmt,
     Block,
     BlockRealize,
     BufferRealize,
@@ -87,6 +88,8 @@ def test_a_good_function():
         ),
         (For(I, const(0, "int64"), const(8, "int64"), "serial", Evaluate(I)), "`i` is int32, but its minimum int64"),
         (loop(I, Evaluate(I), kind="wild"), "unknown kind"),
+        (Evaluate(J), "variable `j` is not defined"),
+        (AssertStmt(J > 0, StringImm("positive")), "variable `j` is not defined"),
         (loop(I, declares(BufferRegion(LOCAL, (AT_V,)))), "`local` is used but not declared"),
         (loop(I, declares(BufferRegion(A, (AT_V,)))), "has 2 dimensions, but its region 1"),
         (loop(I, declares(BufferRegion(A, (AT_V, Range(J, IntImm(1)))))), "variable `j` is not defined"),

@@ -674,3 +674,18 @@ def is_zero(e: Expr) -> bool:
 def test_a_likely_value_has_the_bounds_of_the_value():
     analyzer = Analyzer({I: Range(as_expr(0), as_expr(4))})
     assert analyzer.bound(call("likely", I * 2)) == (0, 6)
+
+
+def test_a_choice_between_equal_vectors_is_no_choice():
+    for vector in (Broadcast(I + 1, 4), Ramp(I, as_expr(2), 4)):
+        again = vector.replace()
+        assert again is not vector
+        chosen = simplify(call("if_then_else", I < J, vector, again))
+        assert not isinstance(chosen, Call) and same(chosen, simplify(vector))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_functions_of_constants_are_computed_where_numpy_rounds_as_we_do(dtype: str):
+    assert isinstance(simplify(call("exp", const(1.0, "float32"))), FloatImm)
+    for left in (call("exp", const(1.0, dtype)), call("isnan", const(1.0, "float32"))):
+        assert isinstance(simplify(left), Call) and simplify(left).dtype is left.dtype

@@ -13,7 +13,7 @@ import tir
 from codegen import disk
 from codegen.build import build, compile_lowered
 from codegen.machine_peak import _KINDS, _TILES, measure_copy_bandwidth, measure_fma_peak
-from codegen.module import load
+from codegen.module import load, measure
 from tir.buffer import decl_buffer
 from tir.config import cache_folder
 from tir.errors import BuildError, RunError
@@ -200,3 +200,17 @@ def test_instructions_read_operands_as_wide_as_their_sums():
 def test_the_host_of_a_target_is_the_cpu_that_calls(target):
     func = parse("@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    for i in range(4):\n        A[i] = i\n")
     assert tir.build(func, target).target.attrs["host"].kind == "llvm"
+
+
+@pytest.mark.parametrize("least", [5, 40, 300])
+def test_a_repeat_has_about_as_many_calls_as_its_least_time_takes(monkeypatch, least):
+    """By a clock that says that each call takes a millisecond."""
+    calls, read = [], []
+
+    def clock():
+        read.append(len(calls))
+        return len(calls) * 1e-3
+
+    monkeypatch.setattr("codegen.module.time.perf_counter", clock)
+    timing = measure(lambda: calls.append(0), number=1, repeat=1, min_repeat_ms=least)
+    assert timing.median == pytest.approx(1e-3) and least <= read[-1] - read[-2] <= least * 1.5

@@ -275,6 +275,19 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
         emit_kernel(func.with_body(rewrite(func.body, of_a_value)), "k")
 
 
+def test_a_guarded_load_is_of_an_address_or_a_value():
+    source = compiled("""
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    memory = T.allocate([2], "float32", "local")
+    T.evaluate(T.ptx_ldg32(memory, tx < 7, T.address_of(A[tx]), 0))
+    T.evaluate(T.ptx_ldg32(memory, tx < 7, A[tx + 1], 1))
+    R = T.decl_buffer((2,), "float32", data=memory, scope="local")
+    B[tx] = R[0] + R[1]
+""")
+    assert "__ldg(&A[tx])" in source and source.count("__ldg(") == 1
+
+
 def test_what_a_kernel_cannot_say_is_refused_by_name():
     with pytest.raises(BuildError, match="operator `call_packed` cannot be compiled: it runs on the host"):
         compiled("""

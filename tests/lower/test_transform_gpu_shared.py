@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tir
 from tests.gpu_passes import assert_lowers
+from tir.script import parse
 
 CASES = [
     pytest.param(
@@ -496,3 +499,23 @@ def f(A: T.Buffer((64,), "uint8"), B: T.Buffer((64,), "int32")):
 @pytest.mark.parametrize("name, before, after", CASES)
 def test_pass(name, before, after):
     assert_lowers(name, before, after)
+
+
+def test_a_buffer_inside_of_an_allocation_keeps_its_place_there():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    first = T.allocate([96], "float32", "shared.dyn")
+    F = T.decl_buffer((64,), "float32", data=first, elem_offset=16, scope="shared.dyn")
+    second = T.allocate([96], "float32", "shared.dyn")
+    S = T.decl_buffer((64,), "float32", data=second, elem_offset=32, scope="shared.dyn")
+    F[tx] = A[tx] + T.float32(1)
+    S[tx] = A[tx] + T.float32(2)
+    B[tx] = F[tx] * S[tx]
+""")
+    planned = tir.transform.plan_shared_memory(func)
+    assert planned.script().count("T.allocate") == 1
+    a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    tir.interp.run(planned, a, b)
+    np.testing.assert_array_equal(b, (a + 1) * (a + 2))

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tir
 from tir import transform
+from tir.script import parse
 from tir.stmt import seq
 from tir.testing.oracle import assert_roundtrip, assert_same_result
 
@@ -610,3 +612,20 @@ def main(A: T.Buffer((2, 6), "float32"), C: T.Buffer((2, 6), "float32")):
 """.replace("{separators}", separators)
     )
     assert_same_result(func, func, engines=("llvm",))
+
+
+def test_a_value_of_each_lane_that_a_scalar_store_uses():
+    """The lanes of the value are no variable of a scalar loop: all of the let is one."""
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32")):
+    for i in T.vectorized(8):
+        x: T.float32 = A[i] * T.float32(3)
+        B[i] = x
+        C[0] = x
+""")
+    made = tir.transform.vectorize_loop(func)
+    assert not tir.analysis.wellformed.check(made)
+    a, b, c = np.arange(8, dtype="float32"), np.zeros(8, "float32"), np.zeros(1, "float32")
+    tir.interp.run(made, a, b, c)
+    assert b.tolist() == (a * 3).tolist() and c.tolist() == [21]

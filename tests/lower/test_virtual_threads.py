@@ -66,6 +66,18 @@ def test_one_copy_where_nothing_differs(form):
     assert ("S[0] = 1" in text) == (form == "nothing")
 
 
+def test_a_pure_call_leaves_shared_memory_shared():
+    program = (
+        PROGRAM.replace('"local"', '"shared"')
+        + """
+    S[v] = A[v, 0]
+    O[v, 0] = T.call_pure_extern("int32", "last_of", memory, v)
+"""
+    )
+    text = inject_virtual_thread(parse(program)).script()
+    assert 'S = T.decl_buffer((3,), "int32", data=memory)' in text and '"last_of", memory, v' in text
+
+
 def test_no_virtual_threads_do_nothing():
     func = tir.script.parse("""
 @T.prim_func

@@ -154,6 +154,14 @@ def test_large_buffers_are_drawn_in_cells_of_several_elements():
     assert len(picture._first()[0]) == 60000
 
 
+def test_an_access_is_looked_at_in_so_many_iterations_and_no_more(monkeypatch):
+    monkeypatch.setattr("tir.analysis.element_accesses.MOST", 48)
+    assert len(tir.Schedule(shifted).access_picture("B", "i").elements(5)) == 8
+    monkeypatch.setattr("tir.analysis.element_accesses.MOST", 47)
+    with pytest.raises(ValueError, match="`B` is accessed in 48 iterations, more than the 47 that are looked at"):
+        tir.Schedule(shifted).access_picture("B", "i")
+
+
 def test_what_is_not_known_before_the_run_is_an_error():
     @T.prim_func
     def gather(A: T.Buffer((8,), "float32"), I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):

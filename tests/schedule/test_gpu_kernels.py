@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from prim_checks import refused, schedule
+from prim_checks import on_simulator, refused, schedule
 
 import tir
 from tir.script import parse
@@ -257,3 +257,26 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     tir.build(func, "cuda-sim")(a, b)
     assert b.reshape(2, 32).tolist() == a.reshape(2, 32)[:, ::-1].tolist()
+
+
+def test_threads_of_a_tile_may_be_bound_before_its_blocks():
+    """Until the loop of blocks is bound the threads are two kernels, which have no block that could lack the tile."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")):
+    S = T.alloc_buffer((4, 64), "float32", scope="shared")
+    for b in range(4):
+        for i in range(64):
+            with T.block("S"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                S[vb, vi] = A[vb, vi]
+        for i in range(64):
+            with T.block("B"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                B[vb, vi] = S[vb, 63 - vi]
+""")
+    block, _ = sch.get_loops("S")
+    for name in "SB":
+        sch.bind(sch.get_loops(name)[1], "threadIdx.x")
+    sch.bind(block, "blockIdx.x")
+    on_simulator(sch)

@@ -472,3 +472,15 @@ def test_an_init_beside_a_grid_is_no_block_of_it():
         tir.build(sch.mod, "cuda-sim")
     sch.bind("B_init.i", "blockIdx.y")
     on_simulator(sch)
+
+
+def test_an_init_stores_results_that_no_iteration_updates():
+    """A condition inside of a block is about its updates alone."""
+    sch = schedule(
+        SOME.format(
+            size=4, kinds="SR", where="with T.init():\n                C[vi] = 7", condition="vi < 2", element="vi"
+        )
+    )
+    sch.bind("i", "blockIdx.x")
+    sch.bind("k", "threadIdx.x")
+    on_simulator(sch)

@@ -490,3 +490,23 @@ def test_a_copy_of_what_an_init_writes():
     same(sch)
     refused(lambda: sch.cache_write("update", 0, "local"), "in the init of block")
     refused(lambda: sch.cache_write("init", 0, "local"), "in the init of block")
+
+
+@pytest.mark.parametrize(
+    ("shape", "region", "first"),
+    [("(n * m,)", "v * m:v * m + m", "v * m"), ("(n, m)", "v, 0:m", "v, 0"), ("(n, 8)", "v, 0:8", "v, 0")],
+)
+def test_what_an_instruction_fills_is_cached_without_what_was_there(shape, region, first):
+    sch = schedule(f"""
+@T.prim_func
+def main(b: T.handle, n: T.int32, m: T.int32):
+    B = T.match_buffer(b, {shape}, "float32")
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            T.reads()
+            T.writes(B[{region}])
+            T.evaluate(T.call_extern("void", "fill", T.address_of(B[{first}]), m))
+""")
+    sch.cache_write("B", 0, "local")
+    assert f"T.address_of(B_local[{first}])" in sch.script()

@@ -172,6 +172,14 @@ def test_split_names():
     same(sch, sch)
 
 
+def test_names_of_new_loops_are_identifiers():
+    sch = schedule(DOUBLE.format(n=64))
+    refused(
+        lambda: sch.split("i", [None, 8], names=["tile", "a lane"]), "'a lane' is not a name for a loop", "identifiers"
+    )
+    refused(lambda: sch.split("i", [None, 8], names=["1", "2"]), "'1' is not a name for a loop")
+
+
 def test_split_symbolic_has_a_tail():
     sch = schedule(SYMBOLIC)
     sch.split("i", [None, 8])

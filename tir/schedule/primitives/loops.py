@@ -205,7 +205,7 @@ def plan_split(
 def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is not None:
         require(len(names) == count, "{0} names for {1} loops", len(names), count, legal=f"{count} names")
-        bad = [n for n in names if not (isinstance(n, str) and n.isidentifier())]
+        bad = [n for n in names if not n.isidentifier()]
         require(
             not bad,
             "{0!r} is not a name for a loop",
