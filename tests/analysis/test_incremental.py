@@ -13,12 +13,13 @@ from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.privatization import could_be_private
 from tir.analysis.structure import NAMING, blocks_using
 from tir.analysis.wellformed import check
-from tir.expr import const
+from tir.expr import Var, const
 from tir.function import IRModule, PrimFunc
+from tir.node import made_from
 from tir.schedule.invariants import shared_writes, thread_memory
 from tir.schedule.state import State
 from tir.script import parse
-from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt
+from tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, root_block, seq
 from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.visit import buffers_in, rewrite, walk
@@ -182,3 +183,13 @@ def test_the_memory_of_threads_is_judged_as_in_the_program_alone(name):
         for asked in (thread_memory, shared_writes):
             found = [[(p.about, p.rule) for p in asked.problems_when_complete(f)] for f in (func, alone)]
             assert found[0] == found[1]
+
+
+def test_a_loop_whose_variable_another_had_is_found_once_that_is_gone():
+    var = Var("i")
+    loops = [For(var, const(0), const(4), "serial", Evaluate(const(n))) for n in range(3)]
+    before = PrimFunc((), root_block(seq(loops)))
+    assert len(index_of(before).loops) == 1
+    fewer = rewrite(before.body, lambda n: seq(n.stmts[1:]) if isinstance(n, SeqStmt) else None)
+    after = made_from(before, before.with_body(fewer))
+    assert index_of(after).loops[var].node in loops[1:]

@@ -12,6 +12,7 @@ import tir
 from codegen.build import compile_lowered
 from codegen.llvm.compile import machine, optimise, parse
 from codegen.runtime.packed import register_func
+from tir import te
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError
 from tir.expr import (
@@ -175,6 +176,22 @@ def test_shuffle_picks_lanes():
     a, b = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
     compiled([A, B], BufferStore(B, picked, (Ramp(IntImm(0), IntImm(1), 4),)))(a, b)
     np.testing.assert_array_equal(b, [7, 0, 3, 3])
+
+
+@pytest.mark.parametrize("index", [IntImm(8), IntImm(-1), Var("n")])
+def test_a_shuffle_picks_lanes_that_are_known_and_there(index):
+    A, B = decl_buffer((8,), name="A"), decl_buffer((2,), name="B")
+    picked = Shuffle((BufferLoad(A, (Ramp(IntImm(0), IntImm(1), 8),)),), (IntImm(0), index))
+    with pytest.raises(BuildError, match=r"shuffle indices must be constants in \[0, 8\)"):
+        compiled([A, B], BufferStore(B, picked, (Ramp(IntImm(0), IntImm(1), 2),)))
+
+
+def test_an_expression_that_lowering_removes_is_named():
+    A, B = te.placeholder((4, 8), name="A"), decl_buffer((1,), name="B")
+    k = te.reduce_axis((0, 8), "k")
+    total = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), "B").op.body[0]
+    with pytest.raises(BuildError, match=r"\(Reduce\) cannot be compiled; lower it first"):
+        compiled([B], BufferStore(B, total, (IntImm(0),)))
 
 
 @pytest.mark.parametrize("size", [16, 100_000])

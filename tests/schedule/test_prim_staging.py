@@ -119,6 +119,8 @@ def test_partitioned_tile():
     sch.split("i", tile)
     same(sch)
     refused(lambda: sch.sample_partitioned_tile("i_0", 2, 1, 7), "not a multiple of 7")
+    fresh = schedule(BLUR.replace("4, 4", "16, 1").replace("i * 4 + j", "i + j"))
+    refused(lambda: fresh.sample_partitioned_tile("i", 2, 1, 7), "not a multiple of 7", "legal: 1, 2, 4, 8, 16")
     refused(lambda: sch.sample_partitioned_tile("j", 2, 2, 1), "partition_pos 2")
     refused(lambda: sch.sample_partitioned_tile("j", 2, 1, 1, decision=[3, 1]), "decision [3, 1]")
 
