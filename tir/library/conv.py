@@ -90,7 +90,11 @@ def pick_tile(layer: Layer, registers: VectorRegisters | None = None) -> Tile:
         vectors, pixels = tile.channels // lanes, tile.high * tile.wide
         tiles = -(-layer.out // tile.high) * -(-layer.out // tile.wide) * -(-layer.outputs // tile.channels)
         multiply = max(5.0, pixels * vectors / 2)  # cycles of a step: two a cycle, and a result takes four
-        return tiles * (max(multiply, (pixels + vectors) / 2) + vectors / 2)  # weights are read from L2
+        loads = (pixels + vectors) / 2
+        both = (
+            max(multiply, loads) if registers.bits >= 512 else multiply + loads
+        )  # AVX-512 broadcasts as it multiplies
+        return tiles * (both + vectors / 2)  # weights are read from L2
 
     tiles = [
         Tile(high, wide, vectors * lanes)

@@ -317,8 +317,13 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
     rows, columns = pick_tile(m, n)
     if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):
         shared = cores if 2 * m * n * k > 1e6 else 1
-        if n % 8 and k > 4 * n:  # B's rows are not aligned to cache lines, and each is used for a short row of C
-            return schedule_deep_gemm(Schedule(deep_gemm(m, n, k)), -(-m // -(-m // 13)), cores=shared)
+        registers = vector_registers()
+        # B's rows are not aligned to cache lines, and each is used for a short row of C; or tiles have few rows, so that
+        # each element of B is loaded often
+        if (n % 8 and k > 4 * n) or registers.count < 32:
+            most = (registers.count - 3) // 2  # rows of two vectors of sums, beside those of B and an element of A
+            deep = deep_gemm(m, n, k, 2 * registers.lanes())
+            return schedule_deep_gemm(Schedule(deep), -(-m // -(-m // most)), cores=shared)
         return schedule_thin_gemm(Schedule(thin_gemm(m, n, k)), rows, columns, min(32, k), shared)
     parallel = ""
     if cores > 1 and 2 * m * n * k > 1e6:
