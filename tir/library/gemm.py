@@ -318,9 +318,9 @@ def scheduled_gemm(m: int, n: int, k: int, cores: int | None = None) -> Schedule
     if m <= THIN and n > THIN and 4 * n * k > cache_bytes(2):
         shared = cores if 2 * m * n * k > 1e6 else 1
         registers = vector_registers()
-        # B's rows are not aligned to cache lines, and each is used for a short row of C; or tiles have few rows, so that
-        # each element of B is loaded often
-        if (n % 8 and k > 4 * n) or registers.count < 32:
+        # B's rows are not aligned to cache lines, and each is used for a short row of C; or tiles have few of the rows, so
+        # that each element of B is loaded often
+        if (n % 8 and k > 4 * n) or m >= registers.count == 16:
             most = (registers.count - 3) // 2  # rows of two vectors of sums, beside those of B and an element of A
             deep = deep_gemm(m, n, k, 2 * registers.lanes())
             return schedule_deep_gemm(Schedule(deep), -(-m // -(-m // most)), cores=shared)

@@ -14,7 +14,7 @@ from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, vectorize
 
 VECTORS = 2  # of the columns of a tile
-ROWS = (12, 13, 14, 11, 10, 9, 8, 7, 6)  # of a tile, best first
+ROWS = (12, 13, 14, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)  # of a tile, best first
 
 
 @rule(targets=("llvm",), order=29)
@@ -31,7 +31,9 @@ def chains(sch: Schedule, block: str, env: Env) -> list[Fork]:
         return []
     if not all(_fits(p, env) for p in products) or not all(walks(s, s.reduce[-1]) for s in sums):
         return []
-    heights = [h for h in ROWS if rows[-1].size % h == 0] or list(ROWS)
+    most = (env.vectors.count - 1) // VECTORS - 1  # that leave registers for the columns and for an element
+    fitting = [h for h in ROWS if most // 2 - 1 <= h <= most]
+    heights = [h for h in fitting if rows[-1].size % h == 0] or fitting
     made = _Chain(nest, stages, products, sums, env)
     return [lambda: made.apply(sch.copy(), heights)]
 

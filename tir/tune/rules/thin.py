@@ -41,7 +41,9 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
         made = Tiling.of(found, PACKED, lanes, env) or plain
         forks.append(lambda: _packed(sch.copy(), made))
     unaligned = found.lane.size % LINE and volume(found.terms) > 4 * found.lane.size
-    return forks[::-1] if unaligned else forks
+    # with few registers a tile has few of the rows, and each element of the matrix is loaded often
+    often = volume(found.rows) >= env.vectors.count == 16
+    return forks[::-1] if unaligned or often else forks
 
 
 def _packed(sch: Schedule, tiling: Tiling) -> Schedule:

@@ -31,7 +31,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
         return []
     if stored is not contiguous:
         return [partial(_interleaved, sch.copy(), nest, stored, along, env)]
-    ways = (_turned, _tiled) if _is_copy(nest) and env.vectors.bits >= 512 else (_tiled,)
+    ways = (_turned, _tiled) if _is_copy(nest) and env.vectors.bits >= 256 else (_tiled,)
     return [partial(way, sch.copy(), nest, stored, along, env) for way in ways]
 
 
