@@ -87,11 +87,16 @@ class Generator(Dispatch):
         """Fast-math flags of float arithmetic: by default only contraction (fused multiply-add) is allowed."""
         return "fast " if self.program.fast_math else "contract "
 
-    def index(self, e: Expr) -> str:
-        """An index as an int64 operand (vector when ``e`` is one)."""
+    def in_address(self, e: Expr) -> str:
+        """``e`` inside of address arithmetic: its integers do not overflow."""
         self.index_depth += 1
         value = self.expr(e)
         self.index_depth -= 1
+        return value
+
+    def index(self, e: Expr) -> str:
+        """An index as an int64 operand (vector when ``e`` is one)."""
+        value = self.in_address(e)
         if e.dtype.bits == 64:
             return value
         if isinstance(e, IntImm):

@@ -10,7 +10,7 @@ from typing import Any
 from tir.arith.linear import is_index
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, Broadcast, BufferLoad, Cast, Expr, IntImm, Mul, Ramp, Sub, cast
+from tir.expr import Add, Broadcast, BufferLoad, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
@@ -119,6 +119,11 @@ class Access:
         element = f"[{dtype.lanes} x {memory_element(dtype)}]" if dtype.lanes > 1 else memory_element(dtype)
         return g.out.value(f"getelementptr inbounds {element}, ptr {base}, i64 {index}")
 
+    def element(self, index: str) -> str:
+        """The address of the element at an int64 index, from the buffer's offset on."""
+        base, place = self.g.expr(self.buffer.data), self._sum([self.first, index], 1)
+        return self.g.out.value(f"getelementptr inbounds {memory_element(self.buffer.dtype)}, ptr {base}, i64 {place}")
+
     def pointers(self) -> str:
         """A vector of the addresses of all lanes."""
         g = self.g
@@ -219,8 +224,55 @@ def _load(g: Generator, e: BufferLoad) -> str:
         [vector("ptr", lanes), "i32", vector("i1", lanes), type_],
     )
     on = mask or splat("i1", "true", lanes)
-    text = f"call {type_} {name}({vector('ptr', lanes)} {access.pointers()}, i32 {align}, {vector('i1', lanes)} {on}, "
-    return from_memory(g, g.out.value(f"{text}{type_} zeroinitializer)"), result)
+
+    def gather() -> str:
+        text = f"call {type_} {name}({vector('ptr', lanes)} {access.pointers()}, i32 {align}, "
+        return g.out.value(f"{text}{vector('i1', lanes)} {on}, {type_} zeroinitializer)")
+
+    if mask is None and len(e.indices) == 1 and not e.buffer.strides and 1 in (_slopes(e.indices[0]) or ()):
+        together, first = _neighbours(g, e.indices[0])
+
+        def load() -> str:
+            return g.out.value(f"load {type_}, ptr {access.element(first)}, align {align}")
+
+        return from_memory(g, g.choose(together, load, gather, type_), result)
+    return from_memory(g, gather(), result)
+
+
+def _neighbours(g: Generator, index: Expr) -> tuple[str, str]:
+    """Whether the lanes of a vector index are neighbours, and the first of them."""
+    lanes, kind, element = index.dtype.lanes, value_type(index.dtype), element_type(index.dtype)
+    value = g.in_address(index)
+    first = g.out.value(f"extractelement {kind} {value}, i64 0")
+    steps = ", ".join(f"{element} {k}" for k in range(lanes))
+    wanted = g.out.value(f"add {kind} {g.out.splat(element, first, lanes)}, <{steps}>")
+    same = g.out.value(f"icmp eq {kind} {value}, {wanted}")
+    function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [vector("i1", lanes)])
+    together = g.out.value(f"call i1 {function}({vector('i1', lanes)} {same})")
+    return together, first if element == "i64" else g.out.value(f"sext {element} {first} to i64")
+
+
+def _slopes(e: Expr) -> frozenset[int] | None:
+    """The steps between lanes of a vector index, but for jumps: wherever a remainder, a minimum or a selection takes another
+    piece. None if it need not have such pieces."""
+    ramp = as_ramp(e)
+    if ramp is not None:
+        return frozenset([ramp[1]])
+    if isinstance(e, Cast):
+        return _slopes(e.value)
+    if isinstance(e, FloorMod) and isinstance(e.b, Broadcast):
+        return _slopes(e.a)
+    if isinstance(e, (Add, Sub, Min, Max)):
+        a, b = _slopes(e.a), _slopes(e.b)
+    elif isinstance(e, Select):
+        a, b = _slopes(e.true_value), _slopes(e.false_value)
+    else:
+        return None
+    if a is None or b is None:
+        return None
+    if isinstance(e, (Add, Sub)):
+        return frozenset(x + y if isinstance(e, Add) else x - y for x in a for y in b)
+    return a | b
 
 
 def _zero(element: str) -> str:

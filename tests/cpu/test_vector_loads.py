@@ -8,6 +8,7 @@ import pytest
 import tir
 from tir.script import parse
 from tir.script import tir as T
+from tir.testing import assert_same_result
 
 STEPS = """
 @T.prim_func
@@ -50,3 +51,34 @@ def test_a_row_whose_number_is_data_is_read_by_whole_vectors():
     places = np.array([3, 8, 0, 0, 11])
     module(a, places, b)
     np.testing.assert_array_equal(b, a[np.minimum(places, 8)])
+
+
+PIECES = """
+@T.prim_func
+def main(A: T.Buffer((37,), "float32"), B: T.Buffer((96,), "float32")):
+    for i in range(12):
+        for j in T.vectorized(8):
+            B[i * 8 + j] = A[INDEX]
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "branches"),
+    [
+        ("(i * 8 + j + 30) % 37", True),
+        ("T.cast(i * 8 + j + 30, 'int64') % T.int64(37)", True),
+        ("T.min(i * 8 + j, 36)", True),
+        ("T.max(T.min(i * 8 + j - 20, 36), 0)", True),
+        ("T.min((i * 8 + j + 3) % 74, 73 - (i * 8 + j + 3) % 74)", True),
+        ("T.Select(i * 8 + j < 30, i + j, 36 - (i + j))", True),
+        ("36 - T.min(i * 8 + j, 36)", False),
+        ("(i * 8 + j) // 3", False),
+        ("(i * 8 + j) * 5 % 37", False),
+    ],
+)
+def test_pieces_of_neighbours_are_loaded_whole(index: str, branches: bool):
+    """What mostly runs along memory is tested: a plain load where a vector is of neighbours, a gather where it is not."""
+    func = parse(PIECES.replace("INDEX", index))
+    code = tir.build(func).source("llvm")
+    assert "gather" in code and ("vector.reduce.and" in code) == branches
+    assert_same_result(func, func, engines=["interpreter", "llvm"])
