@@ -18,6 +18,7 @@ from .gradient import gradient
 from .recurrence import ScanOp, scan
 from .reduction import comm_reducer, max, min, prod, sum
 from .schedule import create_schedule
+from .tag import tag_scope
 from .tensor import (
     Operation,
     PlaceholderOp,
@@ -61,6 +62,7 @@ __all__ = [
     "scan",
     "size_var",
     "sum",
+    "tag_scope",
     "thread_axis",
     "var",
 ]

@@ -11,10 +11,10 @@ from typing import Any
 from ..buffer import Range
 from ..dtype import DType
 from ..expr import Expr, Let, Reduce, Var, const
-from ..node import freeze
 from ..recursion import with_recursion_limit
 from ..visit import walk
-from .places import error, user_place, users_errors
+from .places import error, users_errors
+from .tag import notes
 from .tensor import (
     Axis,
     Operation,
@@ -103,7 +103,7 @@ def compute(
         raise error(f"the name of a computation is a string, not {name!r}")
     sizes = extents(shape, f"`{name}`")
     axes = _axes(fcompute, sizes, name, varargs_names)
-    place = user_place()
+    noted = notes(tag, attrs)
     with users_errors(f"te.compute of `{name}`"):
         given = fcompute(*(a.var for a in axes))
         several = isinstance(given, (list, tuple))
@@ -111,7 +111,7 @@ def compute(
     if not body:
         raise error(f"te.compute of `{name}` gives no value")
     check_variables(body, axes, name)
-    op = ComputeOp(name, axes, split_off(body, axes, name), tag=tag, attrs=freeze(dict(attrs or {})), place=place)
+    op = ComputeOp(name, axes, split_off(body, axes, name), **noted)
     return op.outputs if several else op.output(0)
 
 

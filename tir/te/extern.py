@@ -10,10 +10,10 @@ from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import Expr, Var
 from ..ir_builder import effect
-from ..node import freeze
 from ..stmt import Stmt
 from ..visit import free_vars
-from .places import error, user_place, users_errors
+from .places import error, users_errors
+from .tag import notes
 from .tensor import Operation, Tensor, data_type, extents
 
 
@@ -52,8 +52,8 @@ class ExternOp(Operation):
         if not any(t in tensors for t in self.inputs):
             return self
         inputs = tuple(tensors.get(t, t) for t in self.inputs)
-        notes = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
-        return ExternOp(self.name, inputs, self.in_buffers, self.out_buffers, self.body, **notes)
+        kept = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
+        return ExternOp(self.name, inputs, self.in_buffers, self.out_buffers, self.body, **kept)
 
     def variables(self) -> Iterable[Var]:
         """The scalars of the body: not those that its buffers declare."""
@@ -104,7 +104,7 @@ def extern(
     outs = _given(out_buffers, [(s, d, name) for s, d in zip(shapes, dtypes)], "output", name)
     with users_errors(f"te.extern `{name}`"):
         body = _statement(fcompute(list(ins), list(outs)), name)
-    op = ExternOp(name, tensors, ins, outs, body, tag=tag, attrs=freeze(dict(attrs or {})), place=user_place())
+    op = ExternOp(name, tensors, ins, outs, body, **notes(tag, attrs))
     return list(op.outputs) if several else op.output(0)
 
 

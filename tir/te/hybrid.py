@@ -23,7 +23,8 @@ from ..script.parser import Options, parse_function
 from ..script.scope import Environment
 from ..stmt import BlockRealize
 from .extern import ExternOp
-from .places import error, user_place
+from .places import error
+from .tag import notes
 from .tensor import Operation, Tensor
 
 _OUTPUT, _SCALAR = "output_tensor", "__declare_scalar"
@@ -43,9 +44,9 @@ class HybridOp(ExternOp):
         if not any(t in tensors for t in self.inputs):
             return self
         inputs = tuple(tensors.get(t, t) for t in self.inputs)
-        notes: dict[str, Any] = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
+        kept: dict[str, Any] = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
         parts = (self.in_buffers, self.out_buffers, self.body)
-        return HybridOp(self.name, inputs, *parts, local_buffers=self.local_buffers, **notes)
+        return HybridOp(self.name, inputs, *parts, local_buffers=self.local_buffers, **kept)
 
 
 class HybridFunction:
@@ -127,8 +128,7 @@ def _op_of(func: PrimFunc, name: str, inputs: tuple[Tensor, ...], results: list[
         raise error(f"`{name}` returns `{', '.join(missing)}`, which no output_tensor made")
     outs = tuple(memory[r] for r in results)
     locals_ = tuple(b for b in memory.values() if b not in outs)
-    place = user_place()
-    op = HybridOp(name, inputs, func.buffers(), outs, root.body, local_buffers=locals_, place=place)
+    op = HybridOp(name, inputs, func.buffers(), outs, root.body, local_buffers=locals_, **notes())
     return op.output(0) if len(results) == 1 else list(op.outputs)
 
 

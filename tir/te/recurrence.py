@@ -12,10 +12,10 @@ from ..buffer import Range
 from ..dtype import DType
 from ..equal import structural_equal
 from ..expr import Expr, Var
-from ..node import freeze
 from ..visit import substitute
 from .computation import ComputeOp
-from .places import error, user_place
+from .places import error
+from .tag import notes
 from .tensor import Axis, Operation, PlaceholderOp, Tensor, loads_in, operations_of
 
 
@@ -119,8 +119,7 @@ def scan(
             raise error(f"a tensor is the {what} of two states of a scan")
     for first, step, state in zip(*groups):
         _check_shapes(first, step, state)
-    notes = {"tag": tag, "attrs": freeze(dict(attrs or {})), "place": user_place()}
-    made = ScanOp(name, _time(groups), groups[0], groups[1], groups[2], tuple(inputs or ()), **notes)
+    made = ScanOp(name, _time(groups), groups[0], groups[1], groups[2], tuple(inputs or ()), **notes(tag, attrs))
     _check_steps(made)
     return list(made.outputs) if several else made.output(0)
 
