@@ -364,6 +364,16 @@ def _concatenated(g: Generator, parts: list[tuple[str, DType]], dtype: DType) ->
 @expr_rule(Ramp)
 def _ramp(g: Generator, e: Ramp) -> str:
     out, element, lanes = g.out, element_type(e.dtype), e.lanes
+    nsw = "nsw " if g.index_depth else ""
+    if isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
+        # adding constants last lets ramps that differ by a constant share the vector of their base
+        base, first = (
+            (e.base.a, e.base.b.value) if isinstance(e.base, Add) and isinstance(e.base.b, IntImm) else (e.base, 0)
+        )
+        last = first + e.stride.value * (lanes - 1)
+        if all(e.dtype.min_value <= end <= e.dtype.max_value for end in (first, last)):
+            counts = f"<{', '.join(f'{element} {first + k * e.stride.value}' for k in range(lanes))}>"
+            return out.value(f"add {nsw}{value_type(e.dtype)} {out.splat(element, g.expr(base), lanes)}, {counts}")
     base, stride = g.expr(e.base), g.expr(e.stride)
     if e.base.dtype.lanes > 1:
         parts = []
@@ -371,7 +381,6 @@ def _ramp(g: Generator, e: Ramp) -> str:
             step = out.value(f"mul {value_type(e.base.dtype)} {stride}, {splat(element, str(k), e.base.dtype.lanes)}")
             parts.append((out.value(f"add {value_type(e.base.dtype)} {base}, {step}"), e.base.dtype))
         return _concatenated(g, parts, e.dtype)
-    nsw = "nsw " if g.index_depth else ""
     counts = f"<{', '.join(f'{element} {k}' for k in range(lanes))}>"
     type_ = value_type(e.dtype)
     steps = out.value(f"mul {nsw}{type_} {out.splat(element, stride, lanes)}, {counts}")
