@@ -58,6 +58,40 @@ def test_gpu_stages_run_as_far_as_the_executor_knows_them():
     testing.check_lowering(sch.mod, "cuda-sim")
 
 
+STAGED = tir.script.parse("""
+@T.prim_func
+def staged(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    S = T.alloc_buffer((16,), "float32", scope="shared")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(16, thread="threadIdx.x"):
+            with T.block("S"):
+                v = T.axis.spatial(16, t)
+                S[v] = A[v] * T.float32(2)
+        for t in T.thread_binding(16, thread="threadIdx.x"):
+            with T.block("B"):
+                v = T.axis.spatial(16, t)
+                B[v] = S[15 - v]
+""")
+
+
+def test_the_simulator_decides_about_threads_that_exchange_values():
+    """The executor would run the second block of a thread before the first block of the next one."""
+    testing.check_lowering(STAGED, "cuda")
+    late = {"tir.add_lower_pass": [(3, func_pass(wrong_products))]}
+    with (
+        tir.transform.PassContext(config=late),
+        pytest.raises(AssertionError, match="passes .*wrong_products.* changed"),
+    ):
+        testing.check_lowering(STAGED, "cuda")
+
+
+def wrong_products(func: tir.PrimFunc) -> tir.PrimFunc:
+    """A fault: float products are by one."""
+    return func.with_body(
+        rewrite(func.body, lambda n: tir.FloatImm(1.0, n.dtype) if isinstance(n, tir.FloatImm) else None)
+    )
+
+
 @pytest.fixture
 def wrong_step():
     """A primitive that makes sums into differences."""
