@@ -61,7 +61,6 @@ class Generator(Dispatch):
         self.nonnegative: set[Var] = set()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
-        self.loop_depth = 0
         self.hoisted = Hoisted()  # to compute before each loop
         self.invariant: dict[Expr, str] = {}  # values of divisions hoisted before an enclosing loop
         self.reciprocals: dict[Expr, tuple[str, str]] = {}  # of divisors, as :func:`invariants.reciprocal` gives them

@@ -40,9 +40,7 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     g.env[s.loop_var] = var
     if g.is_nonnegative(s.min):
         g.nonnegative.add(s.loop_var)
-    g.loop_depth += 1
     g.stmt(s.body)
-    g.loop_depth -= 1
     following = out.value(f"add nsw {type_} {var}, 1")
     more = out.value(f"icmp slt {type_} {following}, {end}")
     latch = out.block

@@ -126,7 +126,6 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     inner.env = {var: f"%arg{k}" for k, var in enumerate(captured)}
     inner.nonnegative = set(g.nonnegative)
     inner.owned_pointers = set(g.owned_pointers)
-    inner.loop_depth = 1
     inner.hoisted, inner.speculatable = g.hoisted, g.speculatable
     inner.streamed = g.streamed
     configure_tiles(inner, s.body)

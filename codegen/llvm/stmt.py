@@ -145,9 +145,7 @@ def _while(g: Generator, s: While) -> None:
     out.start(head)
     out.branch(g.plain(s.condition), body, end)
     out.start(body)
-    g.loop_depth += 1
     g.stmt(s.body)
-    g.loop_depth -= 1
     out.jump(head)
     out.start(end)
 

@@ -219,6 +219,21 @@ def test_digits_that_tell_an_instance_need_no_sets(index, shown):
     assert bool(answer) == shown and (shown or "no tier of proof" in answer.reason), answer.reason
 
 
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        ("T.bitwise_xor(v, 1), 0", True),
+        ("v // 12, T.bitwise_xor(v % 12, 2)", True),
+        ("T.bitwise_and(v, 15), 0", False),
+        ("T.bitwise_xor(v, v), v // 4", False),
+    ],
+)
+def test_bits_that_tell_an_instance_need_no_sets(index, shown):
+    sch = schedule(DIGITS.replace("INDEX", index))
+    with tiers(without=[t for t in Tier if t not in (Tier.ENUMERATION, Tier.PAIRS)]):
+        assert bool(sch.can.reorder(*reversed(sch.get_loops("D")))) == shown
+
+
 KEPT = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")):

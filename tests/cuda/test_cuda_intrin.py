@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from codegen.cuda.matrix import Fragment
+from tests.cuda.test_cuda_codegen import compiled
 from tir.dtype import DType
 from tir.interp.numbers import encode
 from tir.intrin import TensorIntrin
@@ -207,3 +208,39 @@ def test_the_registers_of_a_fragment(ptx, dtype, shape, a, b, c):
     assert [Fragment(role, *shape, DType(dtype), ptx).registers for role in "ab"] == [a, b]
     assert Fragment("c", *shape, DType(dtype), wide).registers == c
     assert Fragment("c", 16, 16, 16, DType("float16"), "f16").registers == 4
+
+
+PRODUCT = """
+def f(A: T.Buffer(({a},), "{kind}"), B: T.Buffer(({b},), "{kind}"), C: T.Buffer(({c},), "{out}")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    a = T.allocate([{a}], "{kind}", "wmma.matrix_a")
+    b = T.allocate([{b}], "{kind}", "wmma.matrix_b")
+    c = T.allocate([{c}], "{out}", "wmma.accumulator")
+    T.tvm_fill_fragment(c, {m}, {n}, {k}, 0, T.{out}(0), dtype="handle")
+    T.tvm_load_matrix_sync(a, {m}, {n}, {k}, 0, T.address_of(A[0]), {k}, "row_major", dtype="handle")
+    T.tvm_load_matrix_sync(b, {m}, {n}, {k}, 0, T.address_of(B[0]), {n}, "row_major", dtype="handle")
+    T.tvm_mma_sync(c, 0, a, 0, b, 0, c, 0, dtype="handle")
+    T.tvm_store_matrix_sync(c, {m}, {n}, {k}, 0, T.address_of(C[0]), {n}, "row_major", dtype="handle")
+"""
+
+
+def product(kind: str, out: str, m: int, n: int, k: int) -> str:
+    return PRODUCT.format(kind=kind, out=out, m=m, n=n, k=k, a=m * k, b=k * n, c=m * n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "out", "shapes"),
+    [  # as the PTX ISA lists them
+        *((kind, "float32", [(16, 16, 16), (32, 8, 16), (8, 32, 16)]) for kind in ("float16", "bfloat16")),
+        *((kind, "int32", [(16, 16, 16), (32, 8, 16), (8, 32, 16)]) for kind in ("int8", "uint8")),
+        ("float32", "float32", [(16, 16, 8)]),
+        ("float64", "float64", [(8, 8, 4)]),
+    ],
+)
+def test_the_shapes_of_products_of_fragments(kind, out, shapes):
+    for shape in shapes:
+        assert "wmma.mma.sync.aligned.row.row.m{}n{}k{}.".format(*shape) in compiled(product(kind, out, *shape))
+    with pytest.raises(tir.BuildError) as caught:
+        compiled(product(kind, out, 16, 8, 4))
+    assert f"has no shape m16n8k4 of {kind}; it has " in str(caught.value)
+    assert str(caught.value).endswith(", ".join("m{}n{}k{}".format(*shape) for shape in shapes))

@@ -85,6 +85,8 @@ def test_passes_are_callable_both_ways():
     tir.assert_structural_equal(transform.ConvertBlocksToOpaque()(mod), transform.convert_blocks_to_opaque(mod))
     chain = transform.Sequential([transform.convert_blocks_to_opaque, transform.lower_opaque_block])
     assert chain(func).root is None and chain(mod)["main"].root is None
+    with pytest.raises(tir.BuildError, match="has iterators: run convert_blocks_to_opaque before lower_opaque_block"):
+        transform.lower_opaque_block(func)
     assert transform.find("simplify") is transform.simplify
     with pytest.raises(KeyError, match="unroll_loop"):
         transform.find("unrol_loop")
