@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from tests.tools import mutants
 from tests.tools.mutant_runner import Limits, run
 from tests.tools.mutant_sites import mutants_of
 from tests.tools.mutants import ROOMS, Result, draw, load, stale, summary
+from tests.tools.related_tests import RelatedTests
 
 SOURCE = '''"""A docstring with 3 and < in it."""
 
@@ -180,3 +184,34 @@ def test_equivalent_mutants_are_mutants_of_the_code():
     assert stale(mutants.ROOT, known) == []
     assert all(reason.strip() for reason in known.values())
     assert stale(mutants.ROOT, ["tir/dtype.py:gone: a => b"]) == ["tir/dtype.py:gone: a => b"]
+
+
+def test_mutants_of_the_same_text_have_keys_of_their_own():
+    source = "def f(x):\n    if x:\n        return True\n    return True\n"
+    keys = [mutant.key(source) for mutant in mutants_of("m.py", source)]
+    assert len({*keys}) == len(keys)
+    assert {"m.py:f: return True => return False", "m.py:f: return True => return False (2)"} <= {*keys}
+
+
+@dataclass(eq=False)
+class Item:
+    function: Callable[[], None]
+    path: Path
+
+
+def test_tests_about_the_changed_code_come_first(tmp_path):
+    def peeled():
+        """The condition of the first iteration is peeled off the loop."""
+
+    def shuffled():
+        """Lanes of a vector in another order."""
+
+    file = tmp_path / "test_loops.py"
+    file.write_text("")
+    items = [Item(shuffled, file), Item(peeled, file), Item(shuffled, file)]
+    source = "def peel(loop):\n    return loop.min == 0 and uses(loop.condition)\n"
+    mutant = mutants_of("loops.py", source)[0]
+    related = RelatedTests(items)  # type: ignore[arg-type]
+    assert related.of(mutant, source, items, 1) == [items[1]]
+    assert related.of(mutant, source, items, 2) == [items[1], items[0], items[2]]
+    assert related.of(mutant, source, items[2:], 2) == [items[2]]

@@ -2,10 +2,11 @@
 
 Each mutant is one small change of the code (a comparison, an operator, a constant, a condition turned round, a guard or
 a statement removed), drawn at random over the rooms of :data:`ROOMS`. The tests that run the changed statement are run
-with it, those about the changed function and the fastest first, up to the first failure. A mutant is *killed* by a failure, or by a test that no longer ends;
-where all of them pass it *survives*; it is *undecided* where ``--timeout`` seconds of computing were not enough, and
-*uncovered* where no test runs the statement. The last three are printed as a diff: a test is missing, the code is not needed, or the
-change makes no difference. The latter are listed, each with its reason, in ``equivalent_mutants.json``.
+with it up to the first failure: those about the changed code in turn with the fastest. A mutant is *killed* by a
+failure, or by a test that no longer ends; where all of them pass it *survives*; it is *undecided* where ``--timeout``
+seconds of computing were not enough, and *uncovered* where no test runs the statement. The last three are printed as a
+diff: a test is missing, the code is not needed, or the change makes no difference. The latter are listed, each with its
+reason, in ``equivalent_mutants.json``.
 
 Which tests run which statements is measured once and kept in ``build/mutants``, beside the results, so that a run can be
 stopped (``--seconds``) and goes on where it was. It is measured again for files of tests that changed; of a statement
