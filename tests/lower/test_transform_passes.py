@@ -629,3 +629,27 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((1
     a, b, c = np.arange(8, dtype="float32"), np.zeros(8, "float32"), np.zeros(1, "float32")
     tir.interp.run(made, a, b, c)
     assert b.tolist() == (a * 3).tolist() and c.tolist() == [21]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "B[i, T.ramp(0, 1, 8)] = A[i, T.ramp(0, 1, 8)] * T.broadcast(T.float32(2), 8)",
+        "B[i, T.ramp(i * 2, 1, 2)] = T.broadcast(A[i, 0], 2)",
+        "for j in T.vectorized(8):\n            B[i, j] = A[i, j] + T.Cast('float32', j)",
+    ],
+)
+def test_a_loop_around_vectors_stays_a_loop_and_says_why(body):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in T.vectorized(4):
+        {body}
+""")
+    made = tir.transform.vectorize_loop(func)
+    assert "it holds vectors already" in made.script() and "T.vectorized" not in made.script()
+    a = np.arange(32, dtype="float32").reshape(4, 8)
+    results = np.zeros((2, 4, 8), "float32")
+    for program, result in zip((func, made), results):
+        tir.interp.run(program, a, result)
+    np.testing.assert_array_equal(*results)

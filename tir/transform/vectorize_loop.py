@@ -162,7 +162,7 @@ class _Vectorizer:
     def expr(self, e: Expr) -> Expr:
         found = self.memo.get(e)
         if found is None:
-            if e.dtype.lanes > 1 and not uses_var(e, self.vectors):
+            if e.dtype.lanes > 1:
                 raise NotVector("it holds vectors already")  # of a loop inside: its lanes are not those of this one
             found = self.memo[e] = self._expr(e) if uses_var(e, self.vectors) else e
         return found
@@ -173,8 +173,6 @@ class _Vectorizer:
         if isinstance(e, BinaryOp):
             return self.binary(e)
         if isinstance(e, BufferLoad):
-            if e.buffer.dtype.lanes > 1:
-                raise NotVector(f"the elements of {e.buffer.name} are vectors")
             return BufferLoad(e.buffer, self.indices(e.indices))
         if isinstance(e, Cast):
             return Cast(e.dtype.with_lanes(self.lanes), self.wide(self.expr(e.value)))
@@ -191,14 +189,10 @@ class _Vectorizer:
             var = e.var.replace(dtype=value.dtype)
             self.vectors[e.var] = var
             return Let(var, value, self.wide(self.expr(e.body)))
-        if isinstance(e, (Ramp, Broadcast)):
-            raise NotVector("it holds vectors already")
         raise NotVector(f"a {type(e).__name__} has no vector form")
 
     def binary(self, e: Any) -> Expr:
         a, b = self.expr(e.a), self.expr(e.b)
-        if a.dtype.lanes not in (1, self.lanes) or b.dtype.lanes not in (1, self.lanes):
-            raise NotVector("it holds vectors already")
         if e.dtype.element.is_int:
             if isinstance(e, Add):
                 total = self._ramp_sum(a, b)
