@@ -185,6 +185,18 @@ def test_several_functions():
         sch.work_on("third")
 
 
+def test_a_trace_keeps_lists_as_they_were(sch):
+    loops = sch.get_loops("B")
+    factors = [None, 4]
+    parts = sch.split(loops[0], factors)
+    script, history, text = sch.script(), str(sch.history), sch.trace.as_python()
+    loops.reverse()
+    parts.reverse()
+    factors[1] = 2
+    assert str(sch.history) == history and sch.trace.as_python() == text
+    assert sch.trace.replay(parse(CHAIN)).script() == script
+
+
 def test_a_trace_of_several_functions_replays():
     mod = tir.IRModule.of({"first": parse(CHAIN), "second": parse(CHAIN)})
     sch = tir.Schedule(mod)

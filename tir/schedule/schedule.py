@@ -219,7 +219,7 @@ class Schedule(Snapshots):
         made.__dict__.update(self.__dict__)
         made.can = Asker(made)  # pyright: ignore[reportArgumentType]
         made._states = list(self._states)
-        made._texts = list(self._texts)
+        made._requests = list(self._requests)
         made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
         return made
 
@@ -257,13 +257,15 @@ class Schedule(Snapshots):
         if not self._check and "unsafe" in step.signature.parameters:
             given = {**given, "unsafe": True}
         new, result, plan = self._attempt(step, state, given)
+        given = _trace.copied(given)
         recorded = {**given, **getattr(plan, "recorded", {})}
-        new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, result)))
-        del self._states[self._at + 1 :], self._texts[self._at + 1 :]
+        new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, _trace.copied(result))))
+        del self._states[self._at + 1 :], self._requests[self._at + 1 :]
         self._states.append(new)
-        self._texts.append(request_text(step, given))
+        self._requests.append(functools.partial(request_text, step, given))
         self._at += 1
-        _log.debug("step %d: %s", self._at, self._texts[self._at])
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("step %d: %s", self._at, self._requests[self._at]())
         return result
 
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
@@ -271,7 +273,8 @@ class Schedule(Snapshots):
             result = check_only(step, state, given)
         except ScheduleError as error:
             raise self._plainer(error) from error.__cause__
-        self._set_state(state.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, given, result))))
+        entry = _trace.Entry(step.name, _trace.copied(given), _trace.copied(result))
+        self._set_state(state.replaced(trace=_trace.append(state.trace, entry)))
         return result
 
     def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:

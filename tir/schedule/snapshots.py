@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.footprint import footprint
@@ -28,7 +28,7 @@ class Snapshots:
 
     def __init__(self, start: State):
         self._states: list[State] = [start]
-        self._texts: list[str] = [""]
+        self._requests: list[Callable[[], str]] = [str]  # of each step: the call as text
         self._at = 0
 
     # ------------------------------------------------------------ properties
@@ -116,7 +116,7 @@ class Snapshots:
         >>> "T.parallel(8)" in str(sch.history[0].mod), "T.parallel(8)" in str(sch.history[1].mod)
         (False, True)
         """
-        return History(Step(n, self._texts[n] or "start", self._states[n].mod) for n in range(self._at + 1))
+        return History(Step(n, self._requests[n]() or "start", self._states[n].mod) for n in range(self._at + 1))
 
     def _set_state(self, state: State) -> None:
         self._states[self._at] = state
@@ -370,7 +370,7 @@ class Snapshots:
             raise ScheduleError(f"diff({step}): {taken}")
 
         before, after = self._states[number - 1].mod, self._states[number].mod
-        lines = program_diff(before, after, self._texts[number], context).splitlines()
+        lines = program_diff(before, after, self._requests[number](), context).splitlines()
         if sys.stdout.isatty() if color is None else color:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]

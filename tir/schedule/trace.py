@@ -38,6 +38,13 @@ def append(chain: Any, entry: Entry) -> Any:
     return (chain, entry)
 
 
+def copied(value: Any) -> Any:
+    """An argument or a result as it is now: the lists in it, which the caller may change later, are copied."""
+    if type(value) is list:
+        return [copied(item) for item in value]
+    return {name: copied(item) for name, item in value.items()} if type(value) is dict else value
+
+
 def entries(chain: Any) -> list[Entry]:
     """The recorded calls of a snapshot, first to last."""
     found = []
