@@ -223,6 +223,7 @@ def node(cls: type[T]) -> type[T]:
     made.fields = tuple(f.name for f in given if f.name != "span")  # type: ignore
     links = {f.name: _type_name(f.type) for f in given if f.name != "span" and _type_name(f.type) not in _PLAIN}
     namespace = {**vars(sys.modules[cls.__module__]), **_names_of(made, fields)}
+    exec(_made_source(made, fields), namespace)
     for method in (
         _init_source(made, fields),
         _replace_source(given),
@@ -261,12 +262,21 @@ def set_field(node: Any, name: str, value: Any) -> None:
     object.__setattr__(node, name, value)
 
 
-# Programs are built and visited by these four, which each class has as its own, without loops over names of fields.
+# Programs are built and visited by these, which each class has as its own, without loops over names of fields.
 def _names_of(made: Any, fields: Any) -> dict[str, Any]:
     """What their sources use: how each field is set although nodes are immutable, and the defaults."""
     setters = {f"_set_{f.name}": getattr(made, f.name).__set__ for f in fields}
     defaults = {f"_default_{f.name}": _default(f) for f in fields if _default(f) is not dataclasses.MISSING}
-    helpers = {"_cls": made, "_Node": Node, "_DType": DType, "_EMPTY": EMPTY, "_KEPT": object(), "_members": _members}
+    helpers = {
+        "_cls": made,
+        "_Open": _open_twin(made),
+        "_new": object.__new__,
+        "_Node": Node,
+        "_DType": DType,
+        "_EMPTY": EMPTY,
+        "_KEPT": object(),
+        "_members": _members,
+    }
     return {**helpers, "_map_nodes": _map_nodes, "_map_value": _map_value, **setters, **defaults}
 
 
@@ -283,8 +293,28 @@ def _init_source(made: Any, fields: Any) -> str:
     if named:
         parameters.insert(len(parameters) - named, "*")
     lines = [f"def __init__(self, {', '.join(parameters)}):"]
-    lines += [f"    _set_{f.name}(self, {made.computed.get(f.name) or _as_declared(f)})" for f in fields]
+    lines += [f"    _set_{f.name}(self, {_value_of(made, f)})" for f in fields]
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
+
+
+def _made_source(made: Any, fields: Any) -> str:
+    """Of a function that makes a node of all parameters of ``__init__``, in order."""
+    lines = [f"def _made({', '.join(f.name for f in fields if f.init)}):", "    self = _new(_Open)"]
+    lines += [f"    self.{f.name} = {_value_of(made, f)}" for f in fields]
+    lines += ["    self._memos = None", "    self.__class__ = _cls"]
+    lines += ["    self.__post_init__()"] if hasattr(made, "__post_init__") else []
+    return "\n".join([*lines, "    return self"])
+
+
+def _open_twin(made: Any) -> type:
+    """A class of the same slots, which are set by plain assignments. That is several times as fast as setting those of a
+    class that refuses assignments, so that nodes made from others begin as instances of it."""
+    open_again = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    return type(made.__name__, made.__bases__, {"__slots__": made.__slots__, **open_again})
+
+
+def _value_of(made: Any, f: Any) -> str:
+    return made.computed.get(f.name) or _as_declared(f)
 
 
 def _as_declared(f: Any) -> str:
@@ -298,8 +328,8 @@ def _as_declared(f: Any) -> str:
 
 def _replace_source(fields: Any) -> str:
     parameters = ", ".join(f"{f.name}=_KEPT" for f in fields)
-    values = (f"{f.name}=self.{f.name} if {f.name} is _KEPT else {f.name}" for f in fields)
-    return f"def replace(self{', *, ' if parameters else ''}{parameters}):\n    return _cls({', '.join(values)})"
+    values = (f"self.{f.name} if {f.name} is _KEPT else {f.name}" for f in fields)
+    return f"def replace(self{', *, ' if parameters else ''}{parameters}):\n    return _made({', '.join(values)})"
 
 
 def _children_source(links: dict[str, str]) -> str:
@@ -325,5 +355,5 @@ def _map_children_source(links: dict[str, str], fields: Any) -> str:
 
     lines = [f"    {name} = {mapped(name, type_)}" for name, type_ in links.items()]
     same = " and ".join(f"{name} is self.{name}" for name in links) or "True"
-    values = ", ".join(f"{f.name}={f.name if f.name in links else f'self.{f.name}'}" for f in fields)
-    return "\n".join(["def map_children(self, fn):", *lines, f"    return self if {same} else _cls({values})"])
+    values = ", ".join(f.name if f.name in links else f"self.{f.name}" for f in fields)
+    return "\n".join(["def map_children(self, fn):", *lines, f"    return self if {same} else _made({values})"])
