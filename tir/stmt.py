@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
 from .expr import TRUE, Expr, IntImm, Var
-from .node import EMPTY, Node, Span, node
+from .node import EMPTY, Node, Span, made_from, node
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "serial",
@@ -328,6 +328,19 @@ def seq(stmts: Iterable[Stmt]) -> Stmt:
     if not flat:
         return NOP
     return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))
+
+
+def is_long(stmts: Sequence[Any]) -> bool:
+    """Whether finding what changed among statements is faster than finding everything."""
+    return len(stmts) > _FEW
+
+
+_FEW = 16
+
+
+def edited_seq(old: Stmt, new: Stmt) -> Stmt:
+    """``new``, which was made by editing ``old``: of a long sequence, it is noted (:func:`~tir.node.made_from`)."""
+    return made_from(old, new) if type(new) is SeqStmt and is_long(new.stmts) else new
 
 
 def is_nop(stmt: Stmt) -> bool:

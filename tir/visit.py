@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
-from .node import Node, made_from
-from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt
+from .node import Node
+from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt, edited_seq
 
 N = TypeVar("N")
-LEAVES = frozenset((Buffer, Var, IntImm, FloatImm, StringImm))  # classes below which nothing is visited
+_CONSTANTS = frozenset((IntImm, FloatImm, StringImm))
+LEAVES = _CONSTANTS | {Buffer, Var}  # classes below which nothing is visited
 
 
 def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
@@ -64,15 +65,18 @@ def rewrite(
         if enter is not None and not enter(item):
             result = item
         else:
-            inner = item if type(item) in LEAVES else item.map_children(visit)
+            kind: Any = type(item)
+            inner = item if kind in LEAVES else item.map_children(visit)  # noqa: F821  (deleted only afterwards)
             changed = fn(inner)
             result = inner if changed is None else changed
-            if type(item) is SeqStmt:
-                made_from(item, result)
+            if kind is SeqStmt:
+                edited_seq(item, result)
         memo[item] = result
         return result
 
-    return visit(root)
+    found = visit(root)
+    del visit  # it refers to itself, and would stay until garbage is collected
+    return found
 
 
 def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
@@ -84,16 +88,19 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
     memo: dict[Any, Any] = dict(buffers or {})
 
     def visit(item: Any) -> Any:
-        if type(item) is Var:
+        kind: Any = type(item)
+        if kind is Var:
             return variables.get(item, item)
-        if type(item) in LEAVES and type(item) is not Buffer:
+        if kind in _CONSTANTS:
             return item
         done = memo.get(item)
         if done is None:
-            done = memo[item] = item.map_children(visit)
+            done = memo[item] = item.map_children(visit)  # noqa: F821  (deleted only afterwards)
         return done
 
-    return visit(root)
+    found = visit(root)
+    del visit  # as in rewrite
+    return found
 
 
 def free_vars(root: Any) -> list[Var]:
@@ -115,7 +122,11 @@ def free_vars(root: Any) -> list[Var]:
         elif kind is Buffer:
             if item not in seen:
                 seen.add(item)
-                used.update([(leaf, None) for child in item.children() for leaf in walk(child) if type(leaf) is Var])
+                for part in item.children():
+                    if type(part) is Var:
+                        used[part] = None
+                    elif type(part) not in LEAVES:
+                        used.update([(leaf, None) for leaf in walk(part) if type(leaf) is Var])
         elif kind not in LEAVES:
             if kind in _BOUND:
                 bound.update(_BOUND[kind](item))
@@ -139,20 +150,30 @@ def buffers_in(root: Any) -> list[Buffer]:
     return list(dict.fromkeys(item for item in walk(root) if isinstance(item, Buffer)))
 
 
-def accesses(root: Any) -> Iterator[BufferLoad | BufferStore]:
-    """Every load and store under ``root``."""
-    return (item for item in walk(root) if isinstance(item, (BufferLoad, BufferStore)))
+def accesses(root: Any) -> list[BufferLoad | BufferStore]:
+    """Every load and store under ``root``, parents first, in program order."""
+    found: list[BufferLoad | BufferStore] = []
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        kind: Any = type(item)
+        if kind not in LEAVES:
+            if kind is BufferLoad or kind is BufferStore:
+                found.append(item)
+            children = item.children()
+            children.reverse()
+            stack += children
+    return found
 
 
 def contains(root: Any, kind: type) -> bool:
     """Whether a node of class ``kind`` (itself, not a subclass) is under ``root``, or is it."""
-    if type(root) in LEAVES:
-        return type(root) is kind
     found = [root]
     for item in found:
-        if type(item) is kind:
+        own: Any = type(item)
+        if own is kind:
             return True
-        if type(item) not in LEAVES:
+        if own not in LEAVES:
             found += item.children()
     return False
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from ..arith.regions import relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import BufferLoad, Var
-from ..op import is_pure
-from ..stmt import Block, BufferStore
-from ..visit import uses_var, walk
+from ..expr import BufferLoad, Call, Expr, IntImm, Var
+from ..op import effect_of
+from ..stmt import Block
+from ..visit import LEAVES, accesses
 from .effects import READ, WRITE, Effect, Effects, Loop, as_range, outline
-from .structure import has_load
 
 Hulls = list[Range | None]  # one for each axis; None is all of it
 
@@ -48,7 +47,7 @@ def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buff
 
 def _mentioned(block: Block) -> dict[Var, Buffer]:
     """The buffers that the block accesses or declares, by pointer; views are known by themselves."""
-    accessed = (n.buffer for n in walk(block.body) if isinstance(n, (BufferLoad, BufferStore)))
+    accessed = (n.buffer for n in accesses(block.body))
     declared = (region.buffer for region in (*block.reads, *block.writes))
     found: dict[Var, Buffer] = {}
     for buffer in (*accessed, *declared):
@@ -64,21 +63,28 @@ def _hulls(effect: Effect, buffer: Buffer) -> Hulls:
 
 def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -> Hulls:
     """The hull of each index over ``loops``, outermost first; None where memory, or a call with effects, decides it."""
-    deciding: set[Var] = set()
+    deciding: set[Any] = set()
     for var, low, extent in loops:
-        if _varies(low, deciding) or _varies(extent, deciding):
+        if _varies((low, extent), deciding):
             deciding.add(var)
-    known = [axis for axis in indices if axis is not None and not _varies(axis, deciding)]
+    known = [axis for axis in indices if axis is not None and not _varies((axis.min, axis.extent), deciding)]
     found: dict[Any, Range | None] = dict(
         zip(known, relax_axes(known, {var: Range(low, extent) for var, low, extent in loops}))
     )
     return [found.get(axis) for axis in indices]
 
 
-def _varies(e: Any, deciding: set[Var]) -> bool:
-    """Whether ``e`` may have several values while the block runs: it uses memory, an impure call, or a variable that
-    depends on one."""
-    return has_load(e) or not is_pure(e) or uses_var(e, deciding)
+def _varies(parts: Sequence[Expr], deciding: set[Any]) -> bool:
+    """Whether one of ``parts`` may have several values while the block runs: it uses memory, an impure call, or a variable
+    that depends on one."""
+    found = [e for e in parts if type(e) is not IntImm]
+    for e in found:  # which grows
+        kind: Any = type(e)
+        if kind is BufferLoad or e in deciding or (kind is Call and effect_of(e) not in ("pure", "read")):
+            return True
+        if kind not in LEAVES:
+            found += e.children()
+    return False
 
 
 def _joined(old: Hulls, new: Hulls) -> Hulls:
@@ -89,6 +95,7 @@ def boxes(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
     """The hulls as regions."""
     found: list[BufferRegion] = []
     for buffer, hulls in touched.items():
-        axes = zip(hulls, buffer.full_region().region)
-        found.append(BufferRegion(buffer, tuple(whole if hull is None else hull for hull, whole in axes)))
+        if None in hulls:
+            hulls = [whole if hull is None else hull for hull, whole in zip(hulls, buffer.full_region().region)]
+        found.append(BufferRegion(buffer, tuple(hulls)))
     return tuple(found)

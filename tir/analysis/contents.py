@@ -5,7 +5,7 @@ contained.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain, compress, count
 from operator import is_not
@@ -30,6 +30,7 @@ from ..stmt import (
     LetStmt,
     SeqStmt,
     While,
+    is_long,
 )
 
 
@@ -52,14 +53,6 @@ _CHILDREN: dict[type, Any] = {
         (While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)
     ),
 }
-
-
-def is_long(stmts: Sequence[Any]) -> bool:
-    """Whether finding what changed among statements is faster than finding everything."""
-    return len(stmts) > FEW
-
-
-FEW = 16
 
 
 @dataclass(frozen=True)
@@ -246,7 +239,8 @@ class MembersBy:
     def _table(self, stmt: Any) -> dict[Any, tuple[Any, ...]]:
         known = self._known.get(stmt)
         if known is None:
-            known = self._known[stmt] = self._edited(stmt) or self._all(members_of(stmt))
+            made = self._edited(stmt) if type(stmt) is SeqStmt and is_long(stmt.stmts) else None
+            known = self._known[stmt] = made or self._all(members_of(stmt))
         return known
 
     def _all(self, members: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
@@ -349,6 +343,10 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
+    was, now = shape(old), shape(new)
+    if SeqStmt not in map(type, chain(was, now)):
+        before, after = dict.fromkeys(was), dict.fromkeys(now)
+        return Difference(tuple([s for s in before if s not in after]), tuple([s for s in after if s not in before]))
     removed: dict[Any, None] = {}
     added: dict[Any, None] = {}
     _compare(old, new, removed, added)

@@ -15,8 +15,8 @@ from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo, version_before
-from ..stmt import Block, BlockRealize, For
-from .contents import contents, difference, is_long, marked, path_to, sub_statements, with_memory
+from ..stmt import Block, BlockRealize, For, is_long
+from .contents import contents, difference, marked, path_to, sub_statements, with_memory
 
 
 class Place:

@@ -25,7 +25,7 @@ from ..expr import (
     const,
     is_const,
 )
-from ..node import Memo, made_from
+from ..node import Memo
 from ..stmt import (
     Block,
     BlockRealize,
@@ -36,10 +36,12 @@ from ..stmt import (
     LetStmt,
     SeqStmt,
     Stmt,
+    edited_seq,
+    is_long,
     seq,
 )
 from ..visit import LEAVES, contains, free_vars, nodes_of, rewrite, substitute, uses_var, walk
-from .contents import MembersBy, is_long, shape, sub_statements
+from .contents import MembersBy, shape, sub_statements
 from .index import BlockRef, LoopRef, Place
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def vars_in(e: Any) -> set[Var]:
 
 
 def has_load(e: Expr) -> bool:
-    return contains(e, BufferLoad)
+    return type(e) not in LEAVES and contains(e, BufferLoad)
 
 
 def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
@@ -246,8 +248,11 @@ def is_nest_of_blocks(stmt: Any) -> bool:
         return True
     found = _BLOCKS_ALONE.get(stmt)
     if found is None:
-        inner = (stmt.body,) if isinstance(stmt, For) else stmt.stmts if isinstance(stmt, SeqStmt) else ()
-        found = _BLOCKS_ALONE[stmt] = bool(inner) and all(map(is_nest_of_blocks, inner))
+        inner: Any = stmt
+        while type(inner) is For:
+            inner = inner.body
+        found = type(inner) is BlockRealize or (type(inner) is SeqStmt and all(map(is_nest_of_blocks, inner.stmts)))
+        _BLOCKS_ALONE[stmt] = found
     return found
 
 
@@ -264,9 +269,11 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
         inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
         known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
         pointed, buffers = found = _MEMORY[stmt] = set(known[0]), dict(known[1])
-        parts = (*stmt.iter_values, stmt.predicate) if inside else (stmt,)
-        for item in (item for part in parts for item in nodes_of(part)):
+        items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
+        for item in items:  # which grows
             kind = type(item)
+            if kind not in LEAVES:
+                items += item.children()
             if kind is Var:
                 pointed.add(item)
             elif kind is Buffer:
@@ -312,10 +319,13 @@ def _in_regions(stmt: Any) -> frozenset[Var]:
     """The pointers of the memory in the regions of the outermost blocks in a statement."""
     found = _IN_REGIONS.get(stmt)
     if found is None:
-        if isinstance(stmt, BlockRealize):
-            found = frozenset(r.buffer.data for r in (*stmt.block.reads, *stmt.block.writes))
+        inner: Any = stmt
+        while type(inner) is For:
+            inner = inner.body
+        if type(inner) is BlockRealize:
+            found = frozenset([r.buffer.data for r in (*inner.block.reads, *inner.block.writes)])
         else:
-            found = frozenset().union(*map(_in_regions, sub_statements(stmt)))
+            found = frozenset().union(*map(_in_regions, sub_statements(inner)))
         _IN_REGIONS[stmt] = found
     return found
 
@@ -334,7 +344,7 @@ def with_statements(body: Stmt, members: Sequence[Stmt]) -> Stmt:
     """The body of a block or a loop with other ``statements``, inside of the same declarations."""
     if isinstance(body, DeclBuffer):
         return body.replace(body=with_statements(body.body, members))
-    return made_from(body, seq(members))
+    return edited_seq(body, seq(members))
 
 
 def _declaring(owner: Any) -> Any:

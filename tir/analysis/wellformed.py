@@ -28,9 +28,10 @@ from ..stmt import (
     LetStmt,
     SeqStmt,
     While,
+    is_long,
 )
 from ..visit import uses_var
-from .contents import edit_between, is_long, known_before
+from .contents import edit_between, known_before
 from .private_clause import clause_problems
 from .structure import NAMING, named
 from .wellformed_parts import NoSummary, Summary
@@ -237,7 +238,7 @@ class _Checker:
 
     def visit(self, s: Any) -> None:
         kind = type(s)
-        if kind is BlockRealize or kind is SeqStmt:
+        if kind is SeqStmt and is_long(s.stmts):
             self.known_part(s)
         elif kind in _VISIT:
             _VISIT[kind](self, s)
@@ -245,8 +246,8 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any, realize: BlockRealize | None = None) -> None:
-        """Visit a block or its ``realize``, a sequence, or a nest of loops in one: if it is known to be well-formed, only
-        check that it fits here."""
+        """Visit a block with its ``realize``, a long sequence, or a loop or a block in a sequence: if it is known to be
+        well-formed, only check that it fits here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
             self.accept(known)
@@ -291,7 +292,7 @@ class _Checker:
         if len(s.stmts) < 2 or SeqStmt in map(type, s.stmts):
             self.say(s, "a sequence holds two or more statements, none of them a sequence")
         for x in self.unknown_members(s):
-            self.known_part(x) if type(x) is For else self.visit(x)
+            self.known_part(x) if type(x) is For or type(x) is BlockRealize else self.visit(x)
 
     def unknown_members(self, s: SeqStmt) -> Collection[Any]:
         """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as

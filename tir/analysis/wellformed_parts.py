@@ -52,12 +52,15 @@ class Summary:
         return made
 
     def close(self) -> None:
-        """Remove what is defined inside the part."""
+        """Remove what is defined inside the part. The summary is complete then, and not changed any more."""
         if self.bound:
             self.uses -= self.bound
             self.used_in_blocks -= self.bound
         if self.allocated:
             self.buffers -= self.allocated
+        for name in _SETS:
+            if not getattr(self, name):
+                setattr(self, name, _NOTHING)
 
     def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
         self.allocated.update(buffers)
@@ -91,3 +94,4 @@ class NoSummary(Summary):
 
 
 _SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
+_NOTHING = frozenset[Any]()  # for all summaries one: most of their sets are empty

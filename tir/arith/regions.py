@@ -445,5 +445,7 @@ def _sizes_and_distance(a: Range, b: Range) -> tuple[int, int, int] | None:
     """The extents of two ranges and how far the second begins after the first, if these are constant."""
     if not (type(a.extent) is IntImm and type(b.extent) is IntImm and is_index(a.min.dtype)):
         return None
+    if a.min is b.min:
+        return a.extent.value, b.extent.value, 0
     gap = linear(b.min).add(linear(a.min), -1)
     return (a.extent.value, b.extent.value, gap.const) if gap.is_const else None

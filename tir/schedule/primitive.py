@@ -28,8 +28,7 @@ A package outside this one adds primitives with the same decorator in a module n
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
@@ -80,7 +79,8 @@ class Primitive:
 
     def kept_by(self, plan: Any) -> Keeps:
         """What the step of ``plan`` preserves: what all steps do, and what the plan declares in ``keeps``."""
-        return self.keeps | getattr(plan, "keeps", Keeps.NOTHING)
+        own = getattr(plan, "keeps", Keeps.NOTHING)
+        return self.keeps if own is Keeps.NOTHING else self.keeps | own
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its
@@ -229,22 +229,30 @@ def _leave(state: State, before: State, working: State) -> State:
     return state.replaced(func_name=func, primitive_name="", past="", step=before.step + 1)
 
 
-@contextmanager
-def explained(step: Primitive, given: Mapping[str, Any], state: State) -> Iterator[None]:
-    """Refusals name the request as the user wrote it, and the function. What is no refusal is an ``InternalError``."""
-    try:
-        yield
-    except ScheduleError as error:
-        error.request = error.request or request_text(step, given)
-        if error.func is None and error.nodes:
-            error.func = state.func
-        raise error.with_traceback(None) from error.__cause__
-    except TirError:
-        raise
-    except Exception as error:
-        what = f"a fault inside {step.name}, not in your program ({type(error).__name__}: {error})"
-        rule = f"{what}; the schedule is unchanged. Please report it with the program"
-        raise InternalError(rule, request=request_text(step, given)) from error
+class explained:
+    """In this context, refusals name the request as the user wrote it, and the function. What is no refusal is an
+    ``InternalError``."""
+
+    __slots__ = ("step", "given", "state")
+
+    def __init__(self, step: Primitive, given: Mapping[str, Any], state: State):
+        self.step = step
+        self.given = given
+        self.state = state
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, ScheduleError):
+            error.request = error.request or request_text(self.step, self.given)
+            if error.func is None and error.nodes:
+                error.func = self.state.func
+            raise error.with_traceback(None) from error.__cause__
+        if isinstance(error, Exception) and not isinstance(error, TirError):
+            what = f"a fault inside {self.step.name}, not in your program ({type(error).__name__}: {error})"
+            rule = f"{what}; the schedule is unchanged. Please report it with the program"
+            raise InternalError(rule, request=request_text(self.step, self.given)) from error
 
 
 def request_text(step: Primitive, given: Mapping[str, Any]) -> str:

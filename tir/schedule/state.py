@@ -33,6 +33,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
     While,
+    edited_seq,
     seq,
 )
 from ..target import Target
@@ -353,7 +354,7 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
     if kind is For:
         return parent.replace(body=new)
     if kind is SeqStmt:
-        return made_from(parent, seq([s for s in [new if s is old else s for s in parent.stmts] if s is not None]))
+        return edited_seq(parent, seq([s for s in [new if s is old else s for s in parent.stmts] if s is not None]))
     if kind is Block and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):

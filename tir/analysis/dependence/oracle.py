@@ -137,9 +137,12 @@ class Question:
 
     def answer_by(self, name: Tier) -> Verdict:
         """The answer of one tier."""
+        return self._asked(self.tiers[name])
+
+    def _asked(self, method: Callable[[Any], Verdict]) -> Verdict:
         with bounded():
             try:
-                return self.tiers[name](self)
+                return method(self)
             except Undecided as error:
                 return self.unknown(error)
 
@@ -157,11 +160,11 @@ class Question:
         for listener in _listeners:
             listener.append(self)
         why: Unknown | None = None
-        for name in self.tiers:
-            if name in _disabled:
+        for name, method in self.tiers.items():
+            if _disabled and name in _disabled:
                 continue
             start = perf_counter() if _explaining else 0.0
-            verdict = self.answer_by(name)
+            verdict = self._asked(method)
             if _explaining and verdict is not NOT_SHOWN:
                 _explain(self, name, verdict, perf_counter() - start)
             if not isinstance(verdict, Unknown):

@@ -234,8 +234,10 @@ _OTHERS = MembersBy(lambda s: () if _only_blocks(s) else (False,))
 
 
 def _has_only_blocks(s: Any) -> bool:
-    if isinstance(s, For):
-        return not has_load(s.min) and not has_load(s.extent) and _only_blocks(s.body)
+    while type(s) is For:
+        if has_load(s.min) or has_load(s.extent):
+            return False
+        s = s.body
     if isinstance(s, SeqStmt):
         return not _OTHERS.of(s, False)
     return isinstance(s, BlockRealize) and _is_all(s)
