@@ -12,7 +12,7 @@ from tir.analysis.dependence.initialization import check_initialized
 from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
 from tir.analysis.dependence.oracle import Refuted
 from tir.analysis.dependence.programs import check
-from tir.analysis.simple_blocks import distinguishes_iterations
+from tir.analysis.simple_blocks import distinguishes_iterations, elements_distinguish
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const
 from tir.function import PrimFunc
@@ -224,6 +224,14 @@ def test_every_read_is_covered_by_an_earlier_write(shift, missing):
     func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
     verdict = check_initialized(func, B)
     assert verdict.is_proved if missing is None else verdict.witness[0].startswith(missing)
+
+
+def test_a_loop_of_unknown_extent_determines_only_itself():
+    i, repeated, n = Var("i"), Var("r"), Var("n")
+    body = loop(repeated, BufferStore(D, const(1.0, "float32"), (i, IntImm(0))), 3)
+    outer = For(i, IntImm(0), n, "serial", body)
+    assert elements_distinguish([i], outer, [outer.body])
+    assert not elements_distinguish([i], outer.body, [outer])
 
 
 def test_loops_of_one_name_below_a_parallel_loop():

@@ -332,6 +332,23 @@ def test_reorder_accepts_a_kept_dependence():
     same(sch, sch)
 
 
+@pytest.mark.parametrize("size", ["n", "8"])
+def test_reorder_refuses_to_mix_repeated_sums(size):
+    text = f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n, 4), "float32")
+    C = T.match_buffer(c, (n,), "float32")
+    for i, r, k in T.grid({size}, 3, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] += A[vi, vk]
+"""
+    refused(lambda: schedule(text).reorder("k", "i", "r"), "two writes of one element would change their order")
+
+
 def test_reorder_refusals():
     refused(lambda: schedule(TRIANGLE).reorder("j", "i"), "range of `j` depends on `i`", "at i=0")
     sch = schedule(TWO)

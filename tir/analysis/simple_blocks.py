@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..arith.itermap import detect_iter_map
@@ -13,7 +13,7 @@ from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var
 from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
-from ..visit import nodes_of
+from ..visit import nodes_of, uses_var
 from .reductions import Reduction
 from .structure import constant, free_in, is_steered_by_memory, vars_in
 
@@ -119,10 +119,8 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     # loops are at their start in this one alone, unless a loop repeats the element.
     spatial = [v for i, v in zip(inner.iter_vars, block.iter_values) if i.iter_type == "spatial"]
     rest = [f for f in loops if f.loop_var not in used["reduce"] and constant(f.extent) != 1]
-    if all(elements_distinguish(spatial, f, [g for g in rest if g is not f]) for f in rest):
-        return True
-    numbers = _without_digits(spatial)
-    if all(elements_distinguish(numbers, f, [g for g in rest if g is not f]) for f in rest):
+    repeating = {f.loop_var for f in rest}
+    if repeating <= _determined(spatial, rest) or repeating <= _determined(_without_digits(spatial), rest):
         return True
     return bool(detect_iter_map(spatial, {f.loop_var: f.domain for f in rest}, check="bijective"))
 
@@ -155,39 +153,40 @@ def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[Fo
     inner = block.block
     if not is_simple_block(inner) or loop.loop_var in free_in(inner) or is_steered_by_memory(block, inside):
         return False
-    extents = {f.loop_var: constant(f.extent) for f in (loop, *inside)}
     if any(f.loop_var in free_in(inner) for f in inside):
         return False
-    decoded = False
-    for iterator, value in zip(inner.iter_vars, block.iter_values):
-        used = vars_in(value)
-        if loop.loop_var not in used:
-            continue
-        if iterator.iter_type != "spatial":
-            return False
-        strides = linear(value).coefficients()
-        decoded = decoded or (strides is not None and _decodable(strides, extents, loop.loop_var))
-    return decoded
+    using = [(i, value) for i, value in zip(inner.iter_vars, block.iter_values) if uses_var(value, loop.loop_var)]
+    if any(i.iter_type != "spatial" for i, _ in using):
+        return False
+    return elements_distinguish([value for _, value in using], loop, inside)
 
 
 def elements_distinguish(indices: Sequence[Expr], loop: For, others: Sequence[For]) -> bool:
     """Whether different iterations of ``loop`` access different elements at ``indices``, for any iterations of
     ``others``."""
-    extents = {f.loop_var: constant(f.extent) for f in (loop, *others)}
-    strides = [linear(index).coefficients() for index in indices]
-    return any(terms is not None and _decodable(terms, extents, loop.loop_var) for terms in strides)
+    return loop.loop_var in _determined(indices, (loop, *others))
 
 
-def _decodable(terms: dict[Var, int], extents: dict[Var, int | None], wanted: Var) -> bool:
-    """Whether ``wanted`` is determined by the sum: strides in mixed radix over the varying loops."""
-    found = ((abs(c), v.name, v) for v, c in terms.items() if v in extents and c)
-    moving = sorted(found, key=lambda term: term[:2])  # two loops may have one name
+def _determined(indices: Iterable[Expr], loops: Iterable[For]) -> set[Var]:
+    """The variables of ``loops`` whose values one of ``indices`` determines: it is a sum of loops with strides in mixed
+    radix."""
+    extents = {f.loop_var: constant(f.extent) for f in loops}
+    found: set[Var] = set()
+    for index in indices:
+        terms = linear(index).coefficients()
+        if terms is not None:
+            found.update(_digits({v: c for v, c in terms.items() if v in extents}, extents))
+    return found
+
+
+def _digits(strides: Mapping[Var, int], extents: Mapping[Var, int | None]) -> Iterable[Var]:
+    """The variables with these ``strides`` in a sum, if it determines all of them; none otherwise."""
+    moving = sorted(strides, key=lambda v: (abs(strides[v]), v.name))
     reach = 0  # the largest difference that smaller terms can make
-    for stride, _, v in moving:
-        if stride <= reach:
-            return False
+    for v in moving:
         extent = extents[v]
-        if extent is None:  # of unknown size: fine only as the largest term
-            return v is moving[-1][2]
-        reach += stride * max(extent - 1, 0)
-    return any(v is wanted for _, _, v in moving)
+        # of unknown size: fine only as the largest term
+        if abs(strides[v]) <= reach or (extent is None and v is not moving[-1]):
+            return ()
+        reach += abs(strides[v]) * max((extent or 1) - 1, 0)
+    return moving
