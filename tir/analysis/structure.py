@@ -211,7 +211,7 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     variables: dict[Var, Any] = dict(also or {})
     buffers: dict[Buffer, Buffer] = {}
     item: Any
-    for item in walk(stmt):
+    for item in nodes_of(stmt):
         kind = type(item)
         if kind is For:
             variables.setdefault(item.loop_var, item.loop_var.replace())

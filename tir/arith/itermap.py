@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from ..buffer import Range
@@ -266,24 +267,31 @@ def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: s
     for e in indices:
         if not is_index(e.dtype):
             return None
-        moving, base = linear(e).split(domains)
-        strides = moving.coefficients()
-        if strides is None or not used.isdisjoint(strides):
-            return None
-        used.update(strides)
+        form = linear(e)
+        base = Linear(form.const)
         digits: list[tuple[int, Var, IntImm]] = []
-        for var, c in strides.items():
-            extent = domains[var].extent
-            if not is_const(domains[var].min, 0) or not isinstance(extent, IntImm) or extent.value < 1:
+        for term_key, (factors, c) in form.terms.items():
+            var = factors[0]
+            domain = domains.get(var) if len(factors) == 1 and isinstance(var, Var) else None
+            if domain is not None and isinstance(var, Var):
+                extent = domain.extent
+                if var in used or not is_const(domain.min, 0) or not isinstance(extent, IntImm) or extent.value < 1:
+                    return None
+                used.add(var)
+                if extent.value != 1:
+                    digits.append((c, var, extent))
+            elif any(uses_var(f, domains) for f in factors):
                 return None
-            if extent.value != 1:
-                digits.append((c, var, extent))
-        size, one = 1, const(1, e.dtype)
-        for c, _, extent in sorted(digits, key=lambda d: d[0]):
+            else:
+                base.terms[term_key] = (factors, c)
+        digits.sort(key=itemgetter(0))
+        size = 1
+        for c, _, extent in digits:
             if c != size:
                 return None
             size *= extent.value
-        splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in sorted(digits, key=lambda d: -d[0])]
+        one = const(1, e.dtype)
+        splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in reversed(digits)]
         sums.append(IterSum(tuple(splits), base.build(e.dtype), const(size, e.dtype)))
     if check == "bijective" and any(v not in used and not is_const(r.extent, 1) for v, r in domains.items()):
         return None

@@ -195,8 +195,12 @@ class Linear:
 
     def coefficients(self) -> dict[Var, int] | None:
         """The coefficient of each variable; None if a term is anything but a variable."""
-        found = {factors[0]: c for factors, c in self.items() if len(factors) == 1 and isinstance(factors[0], Var)}
-        return found if len(found) == len(self.terms) else None
+        found: dict[Var, int] = {}
+        for factors, c in self.terms.values():
+            if len(factors) != 1 or type(factors[0]) is not Var:
+                return None
+            found[factors[0]] = c
+        return found
 
     def coefficient(self, var: Var) -> int:
         """What ``var`` is multiplied by where it is a term of its own; 0 if it is none."""
@@ -310,6 +314,9 @@ def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: boo
             _collect(e, 1, None, True, known)
         return known.copy()
     out = Linear()
+    if type(e) is Var and visit is None:
+        out.terms[id(e)] = ((e,), 1)
+        return out
     _collect(e, 1, visit, distribute, out)
     return out
 
