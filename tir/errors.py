@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from .render import to_lines
@@ -229,6 +230,8 @@ def require(
     nodes: Sequence[Any] = (),
     legal: Legal = "",
 ) -> None:
-    """Raise ``ScheduleError`` unless ``condition``; ``{0}``, ``{1}`` … in ``rule`` name ``parts`` (loops, blocks, text)."""
+    """Raise ``ScheduleError`` unless ``condition``; ``{0}``, ``{1}`` … in ``rule`` name ``parts`` (loops, blocks, text, or
+    functions that find these)."""
     if not condition:
-        raise ScheduleError(rule, *parts, witness=witness, func=func, nodes=nodes, legal=legal)
+        found = [part() if isinstance(part, FunctionType) else part for part in parts]
+        raise ScheduleError(rule, *found, witness=witness, func=func, nodes=nodes, legal=legal)

@@ -332,10 +332,10 @@ def seq(stmts: Iterable[Stmt]) -> Stmt:
 
 def is_long(stmts: Sequence[Any]) -> bool:
     """Whether finding what changed among statements is faster than finding everything."""
-    return len(stmts) > _FEW
+    return len(stmts) > FEW
 
 
-_FEW = 16
+FEW = 16
 
 
 def edited_seq(old: Stmt, new: Stmt) -> Stmt:

@@ -28,7 +28,7 @@ from tir.visit import buffers_in, rewrite, walk
 @pytest.fixture(autouse=True, params=["long", "short"])
 def sequences(request, monkeypatch):
     """With sequences of two statements taken to be long, and to be short."""
-    monkeypatch.setattr("tir.analysis.contents.FEW", 1 if request.param == "long" else 16)
+    monkeypatch.setattr("tir.stmt.FEW", 1 if request.param == "long" else 16)
 
 
 SEEDS = range(9100, 9120)

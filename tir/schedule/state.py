@@ -285,10 +285,12 @@ def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:
         loop in loops,
         "loop {0} belongs to {1}, not to {2}",
         loop.node,
-        owners(state, loop),
+        lambda: owners(state, loop),
         block,
         nodes=[loop.node],
-        legal=f"the loops of {block.name} are {', '.join(ref.name for ref in loops)}" if loops else "it has no loops",
+        legal=lambda: (
+            f"the loops of {block.name} are {', '.join(ref.name for ref in loops)}" if loops else "it has no loops"
+        ),
     )
 
 

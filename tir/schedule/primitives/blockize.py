@@ -204,8 +204,8 @@ def _domains(iterator: IterVar, outer: Expr, inner: Expr) -> tuple[Range, Range]
         is_const(inner, 1) or analyzer.can_prove_equal(first % inner, 0),
         "{0} starts at {1}, inside of a part of {2}",
         iterator.var.name,
-        short_text(first),
-        short_text(inner),
+        lambda: short_text(first),
+        lambda: short_text(inner),
     )
     return Range(begin, analyzer.simplify(outer - begin)), Range(zero, inner)
 
@@ -244,7 +244,7 @@ def _require_init_at_start(
                 analyzer.can_prove(first),
                 "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
                 ref,
-                short_text(first),
+                lambda: short_text(first),
                 nodes=[ref.node],
                 legal="decompose_reduction first",
             )

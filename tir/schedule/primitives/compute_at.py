@@ -289,7 +289,7 @@ def _move_producer(
     require(
         consumers,
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
-        block, loop.node, _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
+        block, loop.node, lambda: _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
     domains = solve_domains(block, accessed_regions(block.block)["writes"], needed)
@@ -321,7 +321,7 @@ def _move_consumer(
     require(
         producers,
         "no producer of block {0} is under loop {1}; its producers are {2}",
-        block, loop.node, _other_users(block, read, "writes") or "outside this function", nodes=[loop.node],
+        block, loop.node, lambda: _other_users(block, read, "writes") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
     made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
     reads = accessed_regions(block.block)["reads"]

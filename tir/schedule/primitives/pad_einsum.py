@@ -199,7 +199,7 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
             "iterator {0} of block {1} is `{2}`, not a loop",
             iterator.var.name,
             block,
-            short_text(value),
+            lambda: short_text(value),
             nodes=[block.node],
         )
         require(
@@ -288,7 +288,7 @@ def _groups(
                 "block {0} uses {1} at `{2}`, which is not an iterator or a constant",
                 block,
                 access.buffer.name,
-                short_text(index),
+                lambda: short_text(index),
                 nodes=[block.node],
             )
         store = written.get(access.buffer.data)
@@ -363,7 +363,7 @@ def _pad_values(block: BlockRef, padded: set[Var]) -> dict[Buffer, Expr]:
         "which cannot be proved to leave the result as it is",
         wrong,
         block,
-        short_text(term),
+        lambda: short_text(term),
         nodes=[block.node],
         legal="padding 1 for that iterator; or padding every factor of the term along it",
     )

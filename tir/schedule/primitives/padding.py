@@ -79,7 +79,7 @@ def _check_decompose_padding(
         condition is not None,
         "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`",
         block,
-        short_text(store.value),
+        lambda: short_text(store.value),
         nodes=[block.node],
         legal="a block that stores T.if_then_else(inside, value, padding)",
     )
@@ -90,14 +90,14 @@ def _check_decompose_padding(
     require(
         not analyzer.can_prove(condition),
         "the condition `{0}` of block {1} always holds: nothing is padded",
-        short_text(condition),
+        lambda: short_text(condition),
         block,
         nodes=[block.node],
     )
     require(
         not any(True for _ in accesses(padding)),
         "the padding `{0}` of block {1} reads memory",
-        short_text(padding),
+        lambda: short_text(padding),
         block,
         nodes=[block.node],
         legal="a padding that is computed from constants and iterators",

@@ -116,7 +116,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     require(
         all(v in allowed or v in state.func.params for v in walk(extent) if isinstance(v, Var)),
         "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
-        short_text(extent),
+        lambda: short_text(extent),
         loop.node,
         nodes=[loop.node],
     )
@@ -231,8 +231,8 @@ def _reduction(block: BlockRef) -> Reduction:
         all(structural_equal(s.indices, first.indices) for s in found.stores),
         "block {0} stores its results at different places: {1} and {2}",
         block,
-        short_text(first),
-        short_text(found.stores[-1]),
+        lambda: short_text(first),
+        lambda: short_text(found.stores[-1]),
         nodes=[block.node],
     )
     steps = [i.var for i in block.block.iter_vars if i.iter_type == "reduce"]
@@ -241,7 +241,7 @@ def _reduction(block: BlockRef) -> Reduction:
         chosen is None,
         "block {0} stores to `{1}`, an element that reduction iterator {2} chooses: it does not reduce along {2}",
         block,
-        short_text(first.buffer[first.indices]),
+        lambda: short_text(first.buffer[first.indices]),
         chosen.name if chosen is not None else "",
         nodes=[block.node],
         legal="make that iterator spatial",
@@ -284,7 +284,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
             require(
                 analyzer.can_prove(first),
                 "some partial results would have no first term: `{0}` of block {1} can be false at their start",
-                short_text(first),
+                lambda: short_text(first),
                 block,
                 nodes=[block.node],
                 legal="split the reduction so that it divides, or pad it",
