@@ -239,7 +239,7 @@ class Target:
 
     def limit(self, name: str) -> int | None:
         """A numeric limit such as ``max_threads_per_block``; None where the target has none."""
-        value = self.attrs.get(name, _of_architecture(self.attrs.get("arch")).get(name))
+        value = self.attrs[name] if name in self.attrs else _of_architecture(self.attrs.get("arch")).get(name)
         return None if value is None else int(value)
 
     @property

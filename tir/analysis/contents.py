@@ -217,8 +217,8 @@ def members_of(stmt: Any) -> tuple[Any, ...]:
 
 
 class MembersBy:
-    """The members of a sequence by the ``keys`` of each, which depend on it alone; found once for each sequence, in a long
-    one from those of a version before."""
+    """The members of a sequence by the ``keys`` of each, which depend on it alone. Those of a long sequence are found once,
+    from those of a version before."""
 
     def __init__(self, keys: Callable[[Any], Collection[Hashable]]):
         self._keys = keys
@@ -226,21 +226,27 @@ class MembersBy:
 
     def of(self, stmt: Any, key: Hashable) -> tuple[Any, ...]:
         """The members of a sequence that have ``key``, in order; any other statement is a sequence of itself."""
-        return self._table(stmt).get(key, ())
+        members = members_of(stmt)
+        if is_long(members):
+            return self._table(stmt).get(key, ())
+        return tuple([s for s in dict.fromkeys(members) if key in self._keys(s)])
 
     def of_any(self, stmt: Any, keys: Iterable[Hashable]) -> list[Any]:
         """The members that have one of ``keys``, in order."""
-        table, members = self._table(stmt), members_of(stmt)
+        members = members_of(stmt)
+        if not is_long(members):
+            wanted = frozenset(keys)
+            return [s for s in dict.fromkeys(members) if not wanted.isdisjoint(self._keys(s))]
+        table = self._table(stmt)
         found = {s for key in keys for s in table.get(key, ())}
         if len(found) * len(found) > len(members):
             return [s for s in members if s in found]
         return sorted(found, key=members.index)
 
-    def _table(self, stmt: Any) -> dict[Any, tuple[Any, ...]]:
-        known = self._known.get(stmt)
+    def _table(self, seq: SeqStmt) -> dict[Any, tuple[Any, ...]]:
+        known = self._known.get(seq)
         if known is None:
-            made = self._edited(stmt) if type(stmt) is SeqStmt and is_long(stmt.stmts) else None
-            known = self._known[stmt] = made or self._all(members_of(stmt))
+            known = self._known[seq] = self._edited(seq) or self._all(seq.stmts)
         return known
 
     def _all(self, members: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
@@ -250,12 +256,12 @@ class MembersBy:
                 found.setdefault(key, []).append(s)
         return {key: tuple(having) for key, having in found.items()}
 
-    def _edited(self, stmt: Any) -> dict[Any, tuple[Any, ...]] | None:
+    def _edited(self, seq: SeqStmt) -> dict[Any, tuple[Any, ...]] | None:
         """The table made from that of the nearest version that has one; None if there is none."""
-        old = made_before(stmt, self._known, self._all)
-        if old is None or any(len({*members}) < len(members) for members in (old.stmts, stmt.stmts)):
+        old = made_before(seq, self._known, self._all)
+        if old is None or any(len({*members}) < len(members) for members in (old.stmts, seq.stmts)):
             return None
-        change = edit_between(old, stmt)
+        change = edit_between(old, seq)
         table, new, gone = dict(self._table(old)), self._all(change.added), {*change.removed}
         for key in {*new, *(key for s in change.removed for key in self._keys(s))}:
             kept = [s for s in table.get(key, ()) if s not in gone]

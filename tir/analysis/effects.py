@@ -219,8 +219,19 @@ def is_in_one_element(effect: Effect) -> bool:
 
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
-    """What executing a block reads before its body, in terms of the loops around it."""
-    around = within or Surroundings()
+    """What executing a block reads before its body, in terms of the loops around it; cached as :func:`effects`."""
+    if within is not None:
+        return _steering(realize, within)
+    found = _STEERING.get(realize)
+    if found is None:
+        found = _STEERING[realize] = _steering(realize, Surroundings())
+    return found
+
+
+_STEERING: Memo[Effects] = Memo()
+
+
+def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     views = {m.buffer.data: m for m in realize.block.match_buffers}
     inside = (
         replace(around, views={**around.views, **views}) if views else around

@@ -91,7 +91,7 @@ class Invariant:
         """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
         if self.kept_by is not None and self.kept_by in delta.keeps:
             return None
-        if self.loops and not delta.changed_loops(self.loops):
+        if self.loops and delta.changed_kinds.isdisjoint(self.loops):
             return None
         for problem in self.problems(after, delta):
             if not self._had(problem, delta):

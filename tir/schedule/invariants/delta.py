@@ -245,10 +245,17 @@ class Delta:
     def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
         """Loops of ``after``, of these kinds, that are new or changed."""
         index = index_of(self.after)
-        if self.before is None:
-            return [ref for ref in index.loops.values() if kinds is None or ref.node.kind in kinds]
-        added = difference(self.before, self.after).added
-        return [index.place(s) for s in added if type(s) is For and (kinds is None or s.kind in kinds)]
+        return [index.place(f) for f in self._changed if kinds is None or f.kind in kinds]
+
+    @cached_property
+    def changed_kinds(self) -> frozenset[str]:
+        """The kinds of ``changed_loops``."""
+        return frozenset([f.kind for f in self._changed])
+
+    @cached_property
+    def _changed(self) -> list[For]:
+        nodes = index_of(self.after).nodes if self.before is None else difference(self.before, self.after).added
+        return [s for s in nodes if type(s) is For]
 
     def is_marked(self, loop: LoopRef) -> bool:
         """Whether the step gave ``loop``, of ``after``, its kind."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, vars_in
 from ...arith import Analyzer, simplify
@@ -54,7 +55,7 @@ def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
     """Names of loops above and below, which a new loop here must avoid; those of ``loops`` are free."""
     gone = {loop.node for loop in loops}
     around = {p.name for p in loops[0].all_loops()}
-    below = {p.name for p in state.index.below(loops[-1]) if isinstance(p, LoopRef) and p.node not in gone}
+    below = {f.loop_var.name for f in contents(loops[-1].node) if type(f) is For and f not in gone}
     params = {p.name for p in state.func.params}
     return (around | below | params) - {n.loop_var.name for n in gone}
 
