@@ -65,7 +65,7 @@ def rewrite(
         if enter is not None and not enter(item):
             result = item
         else:
-            kind: Any = type(item)
+            kind = item.__class__
             inner = item if kind in LEAVES else item.map_children(visit)  # noqa: F821  (deleted only afterwards)
             changed = fn(inner)
             result = inner if changed is None else changed
@@ -88,7 +88,7 @@ def substitute(root: N, variables: Mapping[Var, Any], buffers: Mapping[Buffer, B
     memo: dict[Any, Any] = dict(buffers or {})
 
     def visit(item: Any) -> Any:
-        kind: Any = type(item)
+        kind = item.__class__
         if kind is Var:
             return variables.get(item, item)
         if kind in _CONSTANTS:
@@ -156,7 +156,7 @@ def accesses(root: Any) -> list[BufferLoad | BufferStore]:
     stack = [root]
     while stack:
         item = stack.pop()
-        kind: Any = type(item)
+        kind = item.__class__
         if kind not in LEAVES:
             if kind is BufferLoad or kind is BufferStore:
                 found.append(item)
@@ -170,7 +170,7 @@ def contains(root: Any, kind: type) -> bool:
     """Whether a node of class ``kind`` (itself, not a subclass) is under ``root``, or is it."""
     found = [root]
     for item in found:
-        own: Any = type(item)
+        own = item.__class__
         if own is kind:
             return True
         if own not in LEAVES:

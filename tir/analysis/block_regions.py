@@ -77,9 +77,9 @@ def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -
 def _varies(parts: Sequence[Expr], deciding: set[Any]) -> bool:
     """Whether one of ``parts`` may have several values while the block runs: it uses memory, an impure call, or a variable
     that depends on one."""
-    found = [e for e in parts if type(e) is not IntImm]
+    found: list[Any] = [e for e in parts if type(e) is not IntImm]
     for e in found:  # which grows
-        kind: Any = type(e)
+        kind = e.__class__
         if kind is BufferLoad or e in deciding or (kind is Call and effect_of(e) not in ("pure", "read")):
             return True
         if kind not in LEAVES:
@@ -95,7 +95,6 @@ def boxes(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
     """The hulls as regions."""
     found: list[BufferRegion] = []
     for buffer, hulls in touched.items():
-        if None in hulls:
-            hulls = [whole if hull is None else hull for hull, whole in zip(hulls, buffer.full_region().region)]
-        found.append(BufferRegion(buffer, tuple(hulls)))
+        whole = buffer.full_region().region if None in hulls else ()
+        found.append(BufferRegion(buffer, tuple([whole[n] if h is None else h for n, h in enumerate(hulls)])))
     return tuple(found)
