@@ -7,7 +7,7 @@ from typing import Any
 
 from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
-from ..analysis.structure import free_in, has_load, may_fail, refresh, uses_pointer
+from ..analysis.structure import NAMING, free_in, has_load, may_fail, refresh, uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
@@ -178,7 +178,7 @@ def without_names(stmt: Stmt, buffer: Buffer) -> Stmt:
     def visit(item: Any) -> Any:
         return item.body if type(item) is DeclBuffer and item.buffer.data is buffer.data else None
 
-    return rewrite(stmt, visit) if uses_pointer(stmt, buffer) else stmt
+    return rewrite(stmt, visit) if NAMING.of(stmt, buffer.data) and uses_pointer(stmt, buffer) else stmt
 
 
 def without_unused(block: Block) -> Block:
