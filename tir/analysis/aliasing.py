@@ -43,6 +43,8 @@ def second_names(place: Place) -> dict[Var, MatchBufferRegion]:
 
 def is_named_twice(block: Block) -> bool:
     """Whether the body of ``block`` uses some memory by two names, because of its views."""
+    if not block.match_buffers:
+        return False
     views = {m.buffer.data: m for m in block.match_buffers}
     used = {b.data for b in _used(block)}
     return len({_behind(views, p) for p in used}) < len(used)
