@@ -5,41 +5,70 @@ Indices may be flat (one per access, after flattening) or one per axis; a buffer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tir.arith.linear import is_index
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, Broadcast, BufferLoad, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast
+from tir.expr import (
+    Add,
+    Broadcast,
+    BufferLoad,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    cast,
+)
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
 
 
-def as_ramp(e: Expr) -> tuple[Expr, int] | None:
-    """(first lane, step between lanes) of a vector index whose step is a constant."""
+def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
+    """(the first lane of a vector index, how far each lane is from it); None if that is not constant.
+
+    >>> from tir.expr import Var
+    >>> lane_offsets(Broadcast(Var("i"), 4) + Ramp(IntImm(1), IntImm(1), 4) // Broadcast(IntImm(2), 4))
+    (T.Add(i, 0), (0, 1, 1, 2))
+    """
     if isinstance(e, Ramp) and isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
-        return e.base, e.stride.value
+        return e.base, tuple(k * e.stride.value for k in range(e.lanes))
     if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
-        return e.value, 0
+        return e.value, (0,) * e.lanes
     if isinstance(e, Cast) and is_index(e.value.dtype.element) and is_index(e.dtype.element):  # no lane overflows
-        inner = as_ramp(e.value)
+        inner = lane_offsets(e.value)
         return inner and (cast(e.dtype.element, inner[0]), inner[1])
-    if isinstance(e, Add):
-        a, b = as_ramp(e.a), as_ramp(e.b)
-        if a and b:
-            return Add(a[0], b[0]), a[1] + b[1]
-    if isinstance(e, Sub):
-        a, b = as_ramp(e.a), as_ramp(e.b)
-        if a and b:
-            return Sub(a[0], b[0]), a[1] - b[1]
+    if not isinstance(e, (Add, Sub, Mul, FloorDiv, FloorMod)):
+        return None
+    a, b = lane_offsets(e.a), lane_offsets(e.b)
+    if a is None or b is None:
+        return None
+    if isinstance(e, (Add, Sub)):
+        kind, sign = (Add, 1) if isinstance(e, Add) else (Sub, -1)
+        return kind(a[0], b[0]), tuple(x + sign * y for x, y in zip(a[1], b[1]))
     if isinstance(e, Mul):
-        a, b = as_ramp(e.a), as_ramp(e.b)
-        if a and b:
-            for (base, step), (factor, flat) in ((a, b), (b, a)):
-                if flat == 0 and isinstance(factor, IntImm):
-                    return Mul(base, factor), step * factor.value
-    return None
+        (base, offsets), (factor, flat) = (a, b) if isinstance(b[0], IntImm) and not any(b[1]) else (b, a)
+        scales = isinstance(factor, IntImm) and not any(flat)
+        return (Mul(base, factor), tuple(x * factor.value for x in offsets)) if scales else None  # type: ignore[attr-defined]
+    if not isinstance(a[0], IntImm) or not isinstance(b[0], IntImm) or any(b[1]) or b[0].value <= 0:
+        return None
+    parts = [divmod(a[0].value + x, b[0].value)[isinstance(e, FloorMod)] for x in a[1]]
+    return IntImm(parts[0], a[0].dtype), tuple(part - parts[0] for part in parts)
+
+
+def _step(offsets: Sequence[int]) -> int | None:
+    """The constant step between lanes at ``offsets``; None if there is none."""
+    step = offsets[1] if len(offsets) > 1 else 0
+    return step if all(offset == k * step for k, offset in enumerate(offsets)) else None
 
 
 def element_strides(buffer: Buffer) -> list[Expr | int]:
@@ -55,7 +84,7 @@ def element_strides(buffer: Buffer) -> list[Expr | int]:
 
 
 class Access:
-    """The location of a load or store: index of its first lane, and the step between lanes or a vector of indices."""
+    """The location of a load or store: the index of its first lane, and how far the others are, or a vector of indices."""
 
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
         self.g, self.buffer = g, buffer
@@ -65,25 +94,34 @@ class Access:
         strides = element_strides(buffer)
         if len(strides) != len(indices):
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
-        self.step: int | None = 0
+        self.offsets: list[int] | None = [0] * self.lanes  # of each lane from the first
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
-        ramps = [as_ramp(i) if i.dtype.lanes > 1 else (i, 0) for i in indices]
-        for index, ramp, stride in zip(indices, ramps, strides):
-            if ramp is not None and (ramp[1] == 0 or isinstance(stride, int)):
-                offsets.append(self._scaled(g.index(ramp[0]), stride, 1))
-                self.step += ramp[1] * stride if ramp[1] else 0  # type: ignore[operator]
+        found = [lane_offsets(i) if i.dtype.lanes > 1 else (i, (0,) * self.lanes) for i in indices]
+        for index, lanes, stride in zip(indices, found, strides):
+            if lanes is not None and (isinstance(stride, int) or not any(lanes[1])):
+                offsets.append(self._scaled(g.index(lanes[0]), stride, 1))
+                self.offsets = [a + b * stride if b else a for a, b in zip(self.offsets, lanes[1])]  # type: ignore
             else:
                 vectors.append(self._scaled(g.index(index), stride, index.dtype.lanes))
         self.first = self._sum(offsets, 1)
         self.vector: str | None = None
         if vectors:
-            base = g.out.splat("i64", self.first, self.lanes)
-            if self.step:
-                steps = ", ".join(f"i64 {k * self.step}" for k in range(self.lanes))
-                base = g.out.value(f"add nsw {vector('i64', self.lanes)} {base}, <{steps}>")
-            self.vector = self._sum([base, *vectors], self.lanes)
-            self.step = None
+            self.vector = self._sum([self._from_first(), *vectors], self.lanes)
+            self.offsets = None
+
+    @property
+    def step(self) -> int | None:
+        """The step from each lane to the next; None if that varies, or is not constant."""
+        return None if self.offsets is None else _step(self.offsets)
+
+    def _from_first(self) -> str:
+        """The vector of the indices of lanes at constant offsets."""
+        base = self.g.out.splat("i64", self.first, self.lanes)
+        if not any(self.offsets):  # type: ignore[arg-type]
+            return base
+        steps = ", ".join(f"i64 {offset}" for offset in self.offsets)  # type: ignore[union-attr]
+        return self.g.out.value(f"add nsw {vector('i64', self.lanes)} {base}, <{steps}>")
 
     def _scaled(self, index: str, stride: Expr | int, lanes: int) -> str:
         if stride == 1 if isinstance(stride, int) else False:
@@ -128,11 +166,7 @@ class Access:
         """A vector of the addresses of all lanes."""
         g = self.g
         base = g.expr(self.buffer.data)
-        index = self.vector
-        if index is None:
-            steps = ", ".join(f"i64 {k * self.step}" for k in range(self.lanes))  # type: ignore[operator]
-            first = g.out.splat("i64", self.first, self.lanes)
-            index = g.out.value(f"add nsw {vector('i64', self.lanes)} {first}, <{steps}>")
+        index = self._from_first() if self.vector is None else self.vector
         element = memory_element(self.buffer.dtype)
         return g.out.value(f"getelementptr inbounds {element}, ptr {base}, {vector('i64', self.lanes)} {index}")
 
@@ -160,22 +194,25 @@ def alignment(dtype: DType) -> int:
     return memory_bytes(dtype.element)
 
 
-CLOSE = range(2, 5)  # steps between lanes at which whole vectors are loaded and lanes selected: faster than a gather
+CLOSE = 4  # vectors in which all lanes are loaded whole, and selected: faster than a gather
 
 
-def _close(g: Generator, access: Access, type_: str, step: int) -> str:
-    """Lanes ``step`` elements apart, from ``step`` vectors that end where the last lane does: no element beyond is read."""
+def _picked(g: Generator, access: Access, element: str, offsets: Sequence[int]) -> str:
+    """Lanes at constant offsets, from whole vectors between the first element and the last: none beyond is read."""
     lanes, align = access.lanes, alignment(access.buffer.dtype)
-    starts = [*range(0, lanes * (step - 1), lanes), (lanes - 1) * (step - 1)]
-    result = "poison"
-    for start, end in zip(starts, [*starts[1:], lanes * step]):
-        part = g.out.value(f"load {type_}, ptr {access.pointer(start)}, align {align}")
-        picks = [
-            lane if at < start else lanes + at - start if at < end else "poison"
-            for lane, at in enumerate(range(0, lanes * step, step))
-        ]
-        order = ", ".join(f"i32 {pick}" for pick in picks)
-        result = g.out.value(f"shufflevector {type_} {result}, {type_} {part}, <{lanes} x i32> <{order}>")
+    low, span = min(offsets), max(offsets) - min(offsets) + 1
+    width = min(lanes, span)
+    result = ""
+    for start in range(0, span, width):
+        start = min(start, span - width)
+        part = g.out.value(f"load {vector(element, width)}, ptr {access.pointer(low + start)}, align {align}")
+        inside = [start <= offset - low < start + width for offset in offsets]
+        picks = [offset - low - start if here else None for offset, here in zip(offsets, inside)]
+        if result:
+            picks = [lane if pick is None else lanes + pick for lane, pick in enumerate(picks)]
+        order = ", ".join("i32 poison" if pick is None else f"i32 {pick}" for pick in picks)
+        pair = f"{vector(element, width)} {result or part}, {vector(element, width)} {part if result else 'poison'}"
+        result = g.out.value(f"shufflevector {pair}, <{lanes} x i32> <{order}>")
     return result
 
 
@@ -216,8 +253,9 @@ def _load(g: Generator, e: BufferLoad) -> str:
     if access.step == -1 and mask is None:
         text = g.out.value(f"load {type_}, ptr {access.pointer(1 - lanes)}, align {align}")
         return from_memory(g, _reversed(g, text, type_, lanes), result)
-    if access.step is not None and access.step in CLOSE and mask is None and lanes >= 4:
-        return from_memory(g, _close(g, access, type_, access.step), result)
+    offsets = access.offsets
+    if offsets is not None and mask is None and lanes >= 4 and max(offsets) - min(offsets) < CLOSE * lanes:
+        return from_memory(g, _picked(g, access, element, offsets), result)
     name = g.out.module.declare(
         f"llvm.masked.gather.{mangled(element, lanes)}.v{lanes}p0",
         type_,
@@ -255,9 +293,10 @@ def _neighbours(g: Generator, index: Expr) -> tuple[str, str]:
 def _slopes(e: Expr) -> frozenset[int] | None:
     """The steps between lanes of a vector index, but for jumps: wherever a remainder, a minimum or a selection takes another
     piece. None if it need not have such pieces."""
-    ramp = as_ramp(e)
-    if ramp is not None:
-        return frozenset([ramp[1]])
+    lanes = lane_offsets(e)
+    if lanes is not None:
+        step = _step(lanes[1])
+        return None if step is None else frozenset([step])
     if isinstance(e, Cast):
         return _slopes(e.value)
     if isinstance(e, FloorMod) and isinstance(e.b, Broadcast):

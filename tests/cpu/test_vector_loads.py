@@ -29,13 +29,36 @@ def test_lanes_at_a_constant_step(lanes: int, step: int, dtype: str):
         text = text.replace(name, str(value))
     module = tir.build(parse(text))
     code = module.source("llvm")
-    assert ("gather" in code) == (step not in (-1, 1) and not (2 <= step <= 4 and lanes >= 4))
-    if step in (2, 3, 4) and lanes >= 4:
-        assert code.count("shufflevector") == step
+    whole = lanes >= 4 and size <= 4 * lanes
+    assert ("gather" in code) == (abs(step) != 1 and not whole)
+    if whole and abs(step) > 1:
+        assert code.count("shufflevector") == -(-size // lanes)
     a = (np.arange(size) * 7 % 120).astype(dtype) if dtype != "bool" else np.arange(size) % 3 == 0
     b = np.zeros(lanes, dtype)
     module(a, b)
     np.testing.assert_array_equal(b, a[first::step][:lanes])
+
+
+PATTERN = """
+@T.prim_func
+def main(A: T.Buffer((SIZE,), "TYPE"), B: T.Buffer((4, 8), "TYPE")):
+    for i in range(4):
+        for j in T.vectorized(8):
+            B[i, j] = A[i * 2 + INDEX]
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize(
+    "index",
+    ["j // 3", "j % 3", "(j + 5) // 2 * 4", "7 - j // 2", "j % 4 * 3 + j // 4", "(j * 2 + 1) % 7", "3 - j % 2 * 3"],
+)
+def test_lanes_in_a_constant_pattern(index: str, dtype: str):
+    size = 7 + max(eval(index, {"j": j}) for j in range(8))  # noqa: S307
+    text = PATTERN.replace("SIZE", str(size)).replace("TYPE", dtype).replace("INDEX", index)
+    func = parse(text)
+    assert "gather" not in tir.build(func).source("llvm")
+    assert_same_result(func, func, engines=["interpreter", "llvm"])
 
 
 def test_a_row_whose_number_is_data_is_read_by_whole_vectors():
