@@ -37,7 +37,7 @@ def scan(**given):
     return te.scan(first, step, state, inputs=[A], **given)
 
 
-MAKERS = [compute, extern, scan, lambda: doubled(A), lambda: ops.add(A, A)]
+MAKERS = [compute, extern, scan, lambda: doubled(A), lambda: ops.add(A, A), lambda: ops.cumsum(A, 0)]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -103,3 +103,12 @@ def test_the_tag_is_a_string():
     for wrong in (lambda: compute(tag=3), lambda: te.tag_scope(None).__enter__()):
         with pytest.raises(TensorExpressionError, match="a tag is a string"):
             wrong()
+
+
+def test_operations_of_loops_and_reductions_inside_of_formulas_have_it_too():
+    with te.tag_scope("inside"):
+        indices = ops.nonzero(A)[0]
+        k = te.reduce_axis((0, 4), "k")
+        share = te.compute((8, 4), lambda i, j: A[i, j] / te.sum(A[i, k], axis=k), name="share")
+    assert indices.op.tag == "inside"
+    assert [t.op.tag for t in share.op.input_tensors if t is not A] == ["inside"]

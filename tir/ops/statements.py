@@ -12,7 +12,7 @@ from ..expr import Expr
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
 from ..te.hybrid import HybridOp
-from ..te.places import user_place
+from ..te.tag import notes
 from .places import sized
 
 Memory = Sequence[tuple[Any, Any]]  # shapes and data types
@@ -34,7 +34,7 @@ def statements(
     own = [_declared(f"{name}_memory", *spec) for spec in memory]
     ib = ir_builder.create()
     body(ib, *([BufferVar(ib, b) for b in group] for group in (ins, outs, own)))
-    op = HybridOp(name, tuple(inputs), tuple(ins), tuple(outs), ib.get(), local_buffers=tuple(own), place=user_place())
+    op = HybridOp(name, tuple(inputs), tuple(ins), tuple(outs), ib.get(), local_buffers=tuple(own), **notes())
     return list(op.outputs)
 
 

@@ -18,7 +18,8 @@ from ..expr import Add, Call, Expr, IntImm, Let, Max, Min, Mul, Reduce, Var, all
 from ..names import unique_name
 from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp, free_variables, has_reduction
-from .places import error, user_place
+from .places import error
+from .tag import notes
 from .tensor import Axis, TensorLoad
 
 _WORDS = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}
@@ -153,7 +154,7 @@ class _Splitter:
         body = tuple(moved.replace(value_index=n) for n in range(len(e.source)))
         word = _WORDS.get(type(e.combiner.result[0])) if len(e.source) == 1 else None
         name = unique_name(f"{self.name}_{word or 'reduce'}", {op.name for _, _, op, _ in self.helpers})
-        return ComputeOp(name, tuple(axes), body, place=user_place()), tuple(indices)
+        return ComputeOp(name, tuple(axes), body, **notes()), tuple(indices)
 
 
 def _concerns(guard: Expr, e: Reduce, context: _Context) -> bool:
