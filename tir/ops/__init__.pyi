@@ -253,6 +253,16 @@ def bitwise_xor(x: Operand, y: Operand) -> Tensor:
     >>> ops.bitwise_xor(te.placeholder((4, 1), "int32"), te.placeholder((3,), "int32"))
     Tensor(bitwise_xor, (4, 3), int32)"""
 
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """The tensors ``arrays``, each of the shape that they have together and of its own type.
+
+    Raises ``TensorExpressionError`` for shapes that do not broadcast, and for no tensors.
+
+    >>> from tir import ops, te
+    >>> x, y = te.placeholder((3, 1), name="x"), te.placeholder((4,), "int8", name="y")
+    >>> [(t.shape, t.dtype) for t in ops.broadcast_arrays(x, y)]
+    [((3, 4), 'float32'), ((3, 4), 'int8')]"""
+
 def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     """``x`` repeated along dimensions of extent 1 and new leading ones.
 
@@ -318,6 +328,13 @@ def cosh(x: te.Tensor) -> te.Tensor:
     >>> ops.cosh(te.placeholder((4, 3), "float32"))
     Tensor(cosh, (4, 3), float32)"""
 
+def count_nonzero(x: te.Tensor, axis: Axes = ..., keepdims: bool = ...) -> te.Tensor:
+    """How many elements over ``axis`` (one, several, all for None) are true, or not 0; nan is not 0. The type is int64.
+
+    >>> from tir import ops, te
+    >>> ops.count_nonzero(te.placeholder((4, 3), "float32"), axis=-1)
+    Tensor(count_nonzero, (4,), int64)"""
+
 def cumprod(x: te.Tensor, axis: int | None = ..., exclusive: bool = ..., dtype: Any = ..., acc_dtype: Any = ...) -> te.Tensor:
     """The products of the elements up to each along ``axis``, as ``cumsum`` gives the sums.
 
@@ -346,6 +363,17 @@ def dft(re_data: Tensor, im_data: Tensor, inverse: bool = ...) -> list[Tensor]:
     >>> real, imaginary = ops.dft(te.placeholder((2, 6), name="re"), te.placeholder((2, 6), name="im"))
     >>> real.shape
     (2, 6)"""
+
+def diff(x: Tensor, n: int = ..., axis: int = ..., prepend: Operand | None = ..., append: Operand | None = ...) -> Tensor:
+    """The differences ``x[i + 1] - x[i]`` of neighbours along ``axis``, taken ``n`` times: each time there is one fewer.
+
+    ``prepend`` and ``append`` are put before and behind ``x`` first: tensors, whose types are promoted with that of
+    ``x``, or numbers. Integers wrap around. Raises ``TensorExpressionError`` for a negative ``n``, for tensors of no
+    dimensions, and for bools.
+
+    >>> from tir import ops, te
+    >>> ops.diff(te.placeholder((4, 5), name="x"), n=2).shape
+    (4, 3)"""
 
 def divide(x: Operand, y: Operand) -> Tensor:
     """``x / y`` of floats; of integers see ``floor_divide`` and ``trunc_divide``.
@@ -727,6 +755,17 @@ def logsumexp(x: te.Tensor, axis: Axes = ..., keepdims: bool = ...) -> te.Tensor
     >>> ops.logsumexp(te.placeholder((4, 3)), axis=-1)
     Tensor(logsumexp, (4,), float32)"""
 
+def matmul(a: Tensor, b: Tensor, transp_a: bool = ..., transp_b: bool = ...) -> Tensor:
+    """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
+
+    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Types are promoted; with
+    an accumulator of another type or a bias it is ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not
+    agree, for tensors of no dimensions, and for bools.
+
+    >>> from tir import ops, te
+    >>> ops.matmul(te.placeholder((2, 3, 8), name="a"), te.placeholder((4, 8), name="b"), transp_b=True)
+    Tensor(matmul, (2, 3, 4), float32)"""
+
 def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = ..., align: str = ...) -> Tensor:
     """The matrices ``x`` with other diagonals: number ``k``, above the main one where positive, or from ``k[0]`` to ``k[1]``.
 
@@ -738,6 +777,13 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = ..., align: str = ...)
     >>> from tir import ops, te
     >>> ops.matrix_set_diag(te.placeholder((3, 4), name="x"), te.placeholder((3,), name="d")).shape
     (3, 4)"""
+
+def matrix_transpose(x: Tensor) -> Tensor:
+    """``x`` with its last two dimensions exchanged. Raises ``TensorExpressionError`` where there are fewer.
+
+    >>> from tir import ops, te
+    >>> ops.matrix_transpose(te.placeholder((2, 3, 4), name="x")).shape
+    (2, 4, 3)"""
 
 def max(x: te.Tensor, axis: Axes = ..., keepdims: bool = ...) -> te.Tensor:
     """The largest element over ``axis`` (one, several, all for None); nan if one is nan. Of no elements an error.
@@ -821,6 +867,17 @@ def negative(x: te.Tensor) -> te.Tensor:
     >>> from tir import ops, te
     >>> ops.negative(te.placeholder((4, 3), "float32"))
     Tensor(negative, (4, 3), float32)"""
+
+def nextafter(x: Operand, y: Operand) -> Tensor:
+    """The number of the type that is next to ``x`` on the way to ``y``; ``y`` where both are equal, nan if either is nan.
+
+    The bits of floats of one sign are integers in the order of the floats. Not for floats of 8 bits and fewer.
+
+    Operands broadcast, are promoted to a common type, and are floats.
+
+    >>> from tir import ops, te
+    >>> ops.nextafter(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
+    Tensor(nextafter, (4, 3), float32)"""
 
 def nonzero(x: Tensor) -> list[Tensor]:
     """The indices (dimensions, size of ``x``) of the elements that are not 0, in order, and (1,) how many they are.
@@ -1377,6 +1434,16 @@ def var(x: te.Tensor, axis: Axes = ..., correction: float = ..., keepdims: bool 
     >>> from tir import ops, te
     >>> ops.var(te.placeholder((4, 3)), axis=1, correction=1).shape
     (4,)"""
+
+def vecdot(x1: Tensor, x2: Tensor, axis: int = ...) -> Tensor:
+    """The sums of the products along ``axis`` of both tensors; the other axes broadcast.
+
+    ``axis`` is counted in each tensor. Types are promoted. Raises ``TensorExpressionError`` where the extents along it
+    differ or the others do not broadcast, and for bools.
+
+    >>> from tir import ops, te
+    >>> ops.vecdot(te.placeholder((2, 1, 8), name="x"), te.placeholder((3, 8), name="y"))
+    Tensor(vecdot, (2, 3), float32)"""
 
 def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
     """``x`` where ``condition``, a tensor of bools, is true, and ``y`` where it is not. All three broadcast.

@@ -16,7 +16,7 @@ from ..op import call
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt
 from ..te import Tensor
 from ..te.hybrid import HybridOp
-from ..te.places import user_place
+from ..te.tag import notes
 from .cases import Case, arg, case
 from .reduction import accumulator, sum_type
 from .registry import operator
@@ -143,4 +143,4 @@ def _recurrence(
     body: Stmt = BlockRealize(tuple(loops), TRUE, block.replace(reads=tuple(reads), writes=tuple(writes)))
     for loop, extent in reversed(list(zip(loops, x.shape))):
         body = For(loop, const(0, loop.dtype), extent, SERIAL, body)
-    return HybridOp(name, (x,), (source,), (out,), body, place=user_place()).output(0)
+    return HybridOp(name, (x,), (source,), (out,), body, **notes()).output(0)

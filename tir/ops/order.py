@@ -60,6 +60,29 @@ def transpose(x: Tensor, axes: Any = None) -> Tensor:
 
 @operator(
     section="transform",
+    reference=lambda x: np.swapaxes(x, -1, -2),
+    cases=[
+        case(arg((3, 5))),
+        case(arg((2, 1, 3), "int8")),
+        case(arg((2, 3, 4, 5), "float64")),
+        case(arg((0, 3), "bool")),
+        case(arg(("n", 1), "bfloat16")),
+    ],
+)
+def matrix_transpose(x: Tensor) -> Tensor:
+    """``x`` with its last two dimensions exchanged. Raises ``TensorExpressionError`` where there are fewer.
+
+    >>> from tir import ops, te
+    >>> ops.matrix_transpose(te.placeholder((2, 3, 4), name="x")).shape
+    (2, 4, 3)
+    """
+    if x.ndim < 2:
+        raise error(f"a matrix has two dimensions, not the shape {x.shape}")
+    return transpose(x, (*range(x.ndim - 2), -1, -2))
+
+
+@operator(
+    section="transform",
     reference=np.moveaxis,
     cases=[
         case(arg((2, 3, 4)), 0, -1),

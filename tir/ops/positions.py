@@ -11,7 +11,7 @@ from .. import expr as ir
 from .. import te
 from ..analysis.reductions import MAXIMUM, MINIMUM, Combiner
 from ..dtype import DType
-from ..expr import Expr, IntImm, Select, const, is_const, logical_and, logical_or
+from ..expr import Expr, Select, const, is_const, logical_and, logical_or
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
@@ -98,7 +98,7 @@ def _position(
     over = Reduction(x, tuple(range(x.ndim)) if axis is None else (axis_of(axis, x.ndim),), bool(keepdims))
     if not any(is_const(extent, 0) for extent in over.shape):
         over.require_elements()
-    counted = _counting_type(over, kind)
+    counted = over.counting_type(kind)
     reducer = _reducer(name, start, beats, bool(last))
 
     def element(*indices: Any) -> Any:
@@ -112,14 +112,6 @@ def _position(
 
     found = te.compute(over.shape, element, name=name if counted is kind else f"{name}_{counted}")[0]
     return found if counted is kind else te.compute(over.shape, lambda *i: found[i].astype(kind), name=name)
-
-
-def _counting_type(over: Reduction, kind: DType) -> DType:
-    """The type in which positions are compared: no wider than the numbers of elements need."""
-    count = over.count
-    narrow = DType("int32")
-    fits = isinstance(count, IntImm) and count.value <= narrow.max_value
-    return narrow if fits and kind.bits > narrow.bits else kind
 
 
 def _reducer(name: str, start: Combiner, beats: Callable[[Any, Any], Expr], last: bool) -> Reducer:

@@ -16,7 +16,7 @@ import numpy as np
 from .. import te
 from ..analysis.reductions import MAXIMUM, MINIMUM
 from ..dtype import DType
-from ..expr import FALSE, NE, TRUE, Expr, cast, compare, const, is_const, logical_and, logical_or
+from ..expr import FALSE, NE, TRUE, Expr, IntImm, cast, compare, const, is_const, logical_and, logical_or
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
@@ -65,6 +65,12 @@ class Reduction:
     def is_empty(self) -> bool:
         """Whether it is known that no elements make one."""
         return is_const(self.count, 0)
+
+    def counting_type(self, kind: DType) -> DType:
+        """The type in which these elements are counted for a number of type ``kind``: no wider than their count needs."""
+        narrow = DType("int32")
+        fits = isinstance(self.count, IntImm) and self.count.value <= narrow.max_value
+        return narrow if fits and kind.bits > narrow.bits else kind
 
     def iterators(self) -> dict[int, Any]:
         """New axes to reduce over, by the axes of ``x``."""
@@ -253,12 +259,11 @@ def min(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
 
 def _tested(name: str, reducer: Reducer, empty: Expr, x: Tensor, axis: Any, keepdims: Any) -> Tensor:
     over = reduction(x, axis, keepdims)
-    zero = const(0, x.dtype)
+    return te.compute(over.shape, lambda *i: over.of(reducer, lambda at: _is_true(x[at]), i, empty), name=name)
 
-    def value(at: Any) -> Any:
-        return x[at] if x.dtype.is_bool else compare(NE, x[at], zero)
 
-    return te.compute(over.shape, lambda *i: over.of(reducer, value, i, empty), name=name)
+def _is_true(element: Any) -> Expr:
+    return element if element.dtype.is_bool else compare(NE, element, const(0, element.dtype))
 
 
 @operator(section=SECTION, reference=plain_reference(np.all), cases=reduction_cases(("bool", "integer", "float")))
@@ -281,3 +286,26 @@ def any(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     Tensor(any, (), bool)
     """
     return _tested("any", _any, FALSE, x, axis, keepdims)
+
+
+@operator(
+    section=SECTION,
+    reference=plain_reference(np.count_nonzero),
+    cases=[*reduction_cases(("bool", "integer", "float")), case(arg((9, 3), "float32", "nonfinite"), axis=0)],
+)
+def count_nonzero(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
+    """How many elements over ``axis`` (one, several, all for None) are true, or not 0; nan is not 0. The type is int64.
+
+    >>> from tir import ops, te
+    >>> ops.count_nonzero(te.placeholder((4, 3), "float32"), axis=-1)
+    Tensor(count_nonzero, (4,), int64)
+    """
+    over = reduction(x, axis, keepdims)
+    result = DType("int64")
+    counted = over.counting_type(result)
+
+    def element(*indices: Any) -> Any:
+        number = over.of(te.sum, lambda at: cast(counted, _is_true(x[at])), indices, const(0, counted))
+        return cast(result, number)
+
+    return te.compute(over.shape, element, name="count_nonzero")

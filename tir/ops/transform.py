@@ -30,7 +30,7 @@ from .places import (
     unflattened,
 )
 from .registry import arg, case, operator
-from .shapes import are_equal, axes_of, axis_of
+from .shapes import are_equal, axes_of, axis_of, broadcast
 
 # ---------------------------------------------------------------- shape
 
@@ -245,6 +245,33 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     return compute(
         target, lambda *i: x(*(0 if one else at for one, at in zip(repeated, i[lead:]))), name="broadcast_to"
     )
+
+
+@operator(
+    section="transform",
+    reference=lambda *arrays: list(np.broadcast_arrays(*arrays)),
+    cases=[
+        case(arg((3, 1)), arg((4,), "int8")),
+        case(arg((2, 1, 3), "float16"), arg((1, 5, 1), "bool"), arg((), "uint8")),
+        case(arg((5,), "int64")),
+        case(arg((0, 1)), arg((3,), "bfloat16")),
+        case(arg(("n", 1), "float64"), arg((7,))),
+    ],
+)
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """The tensors ``arrays``, each of the shape that they have together and of its own type.
+
+    Raises ``TensorExpressionError`` for shapes that do not broadcast, and for no tensors.
+
+    >>> from tir import ops, te
+    >>> x, y = te.placeholder((3, 1), name="x"), te.placeholder((4,), "int8", name="y")
+    >>> [(t.shape, t.dtype) for t in ops.broadcast_arrays(x, y)]
+    [((3, 4), 'float32'), ((3, 4), 'int8')]
+    """
+    if not arrays:
+        raise error("there is no tensor to broadcast")
+    target = broadcast(*(x.shape for x in arrays))
+    return [broadcast_to(x, target) for x in arrays]
 
 
 def _numpy_expand_like(x: Any, shape_like: Any, axis: Any) -> Any:

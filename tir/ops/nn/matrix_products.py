@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
-from ..places import may_differ
-from ..shapes import axis_of, broadcast, read_index
+from ..products import matmul_reference, matrix_product, product_of_matrices
+from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
 from .checks import out_type, require_extent, require_shape, require_tensor, require_vector
 
@@ -26,17 +25,8 @@ def _with_bias(x: Tensor, bias: Any, name: str) -> Tensor:
     return te.compute(x.shape, lambda *i: x(*i) + added(i[-1]).astype(x.dtype), name=f"{name}_bias")
 
 
-def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of two matrices, row by column."""
-    kind = np.float64 if x.dtype.kind == "f" else np.int64
-    made = np.zeros((len(x), y.shape[1]), kind)
-    for m, n in np.ndindex(*made.shape):
-        made[m, n] = (x[m].astype(kind) * y[:, n].astype(kind)).sum()
-    return made
-
-
 def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) -> np.ndarray:
-    made = _product(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T).reshape(*x.shape[:-1], len(w))
+    made = product_of_matrices(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w.T).reshape(*x.shape[:-1], len(w))
     return made if bias is None else made + bias
 
 
@@ -78,26 +68,8 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
     return _with_bias(te.compute((*x.shape[:-1], w.shape[0]), element, name="dense"), bias, "dense")
 
 
-def _matrices(x: Any, transpose: bool) -> np.ndarray:
-    return np.swapaxes(x, -1, -2) if transpose else x
-
-
-def _matmul_reference(
-    a: Any, b: Any, bias: Any = None, out_dtype: Any = None, transpose_a: bool = False, transpose_b: bool = False
-) -> np.ndarray:
-    x = a[None] if a.ndim == 1 else _matrices(a, transpose_a)
-    y = b[:, None] if b.ndim == 1 else _matrices(b, transpose_b)
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    xs, ys = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (x, y))
-    made = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y, np.int64))
-    for at in np.ndindex(*batch):
-        made[at] = _product(xs[at], ys[at])
-    made = made.reshape((*batch, *x.shape[-2:-1][: a.ndim > 1], *y.shape[-1:][: b.ndim > 1]))
-    return made if bias is None else made + bias
-
-
 @nn_operator(
-    reference=_matmul_reference,
+    reference=matmul_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((5, 4), "float32")),
         case(arg((5, 3), "float32"), arg((4, 5), "float32"), transpose_a=True, transpose_b=True),
@@ -129,52 +101,12 @@ def matmul(
     >>> topi.nn.matmul(x, y)
     Tensor(matmul, (2, 3, 4), float32)
     """
-    a = _Operand(tensor_a, "the first operand of matmul", transpose_a, is_row=True)
-    b = _Operand(tensor_b, "the second operand of matmul", transpose_b, is_row=False)
-    if may_differ(a.columns, b.rows):
-        raise error(
-            f"matmul of {a} and {b} adds over {a.columns!r} elements of one and {b.rows!r} of the other",
-            "(…, M, K) by (…, K, N)",
-        )
-    batch = broadcast(a.batch, b.batch)
-    out = out_type(out_dtype, a.tensor, b.tensor)
-    shape = (*batch, *([] if a.is_vector else [a.rows]), *([] if b.is_vector else [b.columns]))
-    k = te.reduce_axis((0, a.columns), "k")
-
-    def element(*i: Any) -> Expr:
-        row, column = (None if a.is_vector else i[len(batch)]), (None if b.is_vector else i[-1])
-        x, y = (m.at(batch, i[: len(batch)], *at) for m, at in ((a, (row, k)), (b, (k, column))))
-        return te.sum(x.astype(out) * y.astype(out), axis=k)
-
-    return _with_bias(te.compute(shape, element, name="matmul"), bias, "matmul")
-
-
-class _Operand:
-    """An operand of a product, as matrices."""
-
-    def __init__(self, value: Any, what: str, transpose: bool, is_row: bool):
-        self.tensor = require_tensor(value, what)
-        if not self.tensor.ndim:
-            raise error(f"{what} has a dimension at least, but `{self.tensor.name}` is a scalar")
-        self.is_vector = self.tensor.ndim == 1
-        self.transpose = transpose and not self.is_vector
-        shape = self.tensor.shape
-        self.batch = shape[:-2]
-        pair = ((1, shape[0]) if is_row else (shape[0], 1)) if self.is_vector else shape[-2:]
-        self.rows, self.columns = pair[::-1] if self.transpose else pair
-
-    def at(self, shape: Any, batch: Sequence[Any], row: Any, column: Any) -> Expr:
-        if self.is_vector:
-            return self.tensor(row if column is None else column)
-        own = read_index(self.batch, shape, batch)
-        return self.tensor(*own, *((column, row) if self.transpose else (row, column)))
-
-    def __str__(self) -> str:
-        return f"`{self.tensor.name}` {self.tensor.shape}{' transposed' * self.transpose}"
+    out = out_type(out_dtype, tensor_a, tensor_b)
+    return _with_bias(matrix_product(tensor_a, tensor_b, out, transpose_a, transpose_b), bias, "matmul")
 
 
 @nn_operator(
-    reference=lambda a, b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True: _matmul_reference(
+    reference=lambda a, b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True: matmul_reference(
         a, b, None, out_dtype, transpose_a, transpose_b
     ),
     cases=(

@@ -1,0 +1,181 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import te
+from ..dtype import DType
+from ..expr import Expr
+from ..te import Tensor
+from ..te.places import error
+from .operands import require_kind
+from .places import may_differ, replaced
+from .promotion import result_type
+from .registry import arg, case, operator
+from .shapes import axis_of, broadcast, read_index
+
+_NUMBERS = ("integer", "float")
+
+
+def product_of_matrices(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of two matrices, row by column."""
+    kind = np.float64 if x.dtype.kind == "f" else np.int64
+    made = np.zeros((len(x), y.shape[1]), kind)
+    for m, n in np.ndindex(*made.shape):
+        made[m, n] = (x[m].astype(kind) * y[:, n].astype(kind)).sum()
+    return made
+
+
+def _matrices(x: Any, transpose: bool) -> np.ndarray:
+    return np.swapaxes(x, -1, -2) if transpose else x
+
+
+def matmul_reference(
+    a: Any, b: Any, bias: Any = None, out_dtype: Any = None, transpose_a: bool = False, transpose_b: bool = False
+) -> np.ndarray:
+    x = a[None] if a.ndim == 1 else _matrices(a, transpose_a)
+    y = b[:, None] if b.ndim == 1 else _matrices(b, transpose_b)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    xs, ys = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (x, y))
+    made = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y, np.int64))
+    for at in np.ndindex(*batch):
+        made[at] = product_of_matrices(xs[at], ys[at])
+    made = made.reshape((*batch, *x.shape[-2:-1][: a.ndim > 1], *y.shape[-1:][: b.ndim > 1]))
+    return made if bias is None else made + bias
+
+
+@operator(
+    section="linear algebra",
+    reference=lambda a, b, transp_a=False, transp_b=False: matmul_reference(a, b, None, None, transp_a, transp_b),
+    cases=[
+        case(arg((3, 5)), arg((5, 4))),
+        case(arg((7, 3), "float64"), arg((4, 7), "float32"), True, True),
+        case(arg((5,), "float64"), arg((5,), "float64")),
+        case(arg((2, 3, 5)), arg((5,)), transp_b=True),
+        case(arg((1,), "float16"), arg((2, 1, 3), "float16")),
+        case(arg((2, 1, 3, 5)), arg((4, 2, 5)), transp_b=True),
+        case(arg((3, 5), "int8"), arg((5, 1), "uint8")),
+        case(arg((1, 4), "int64"), arg((4, 3), "int32")),
+        case(arg((3, 0)), arg((0, 4))),
+        case(arg((0, 3, 2)), arg((1, 2, 5))),
+        case(arg(("n", "m")), arg(("m", 2))),
+        case(arg((3, 4), "float32", "nonfinite"), arg((4, 3), "float32", "nonfinite")),
+    ],
+)
+def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False) -> Tensor:
+    """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
+
+    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Types are promoted; with
+    an accumulator of another type or a bias it is ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not
+    agree, for tensors of no dimensions, and for bools.
+
+    >>> from tir import ops, te
+    >>> ops.matmul(te.placeholder((2, 3, 8), name="a"), te.placeholder((4, 8), name="b"), transp_b=True)
+    Tensor(matmul, (2, 3, 4), float32)
+    """
+    return matrix_product(a, b, _common_type(a, b), transp_a, transp_b)
+
+
+def _common_type(a: Tensor, b: Tensor) -> DType:
+    dtype = result_type((a.dtype, b.dtype))
+    require_kind(dtype, _NUMBERS, "an operand")
+    return dtype
+
+
+def matrix_product(
+    first: Tensor, second: Tensor, dtype: DType, transpose_first: bool, transpose_second: bool
+) -> Tensor:
+    """The product of vectors, matrices or batches of them, multiplied and added in ``dtype``."""
+    a = _Operand(first, "the first operand of matmul", transpose_first, is_row=True)
+    b = _Operand(second, "the second operand of matmul", transpose_second, is_row=False)
+    if may_differ(a.columns, b.rows):
+        raise error(
+            f"matmul of {a} and {b} adds over {a.columns!r} elements of one and {b.rows!r} of the other",
+            "(…, M, K) by (…, K, N)",
+        )
+    batch = broadcast(a.batch, b.batch)
+    shape = (*batch, *([] if a.is_vector else [a.rows]), *([] if b.is_vector else [b.columns]))
+    k = te.reduce_axis((0, a.columns), "k")
+
+    def element(*i: Any) -> Expr:
+        row, column = (None if a.is_vector else i[len(batch)]), (None if b.is_vector else i[-1])
+        x, y = (m.at(batch, i[: len(batch)], *at) for m, at in ((a, (row, k)), (b, (k, column))))
+        return te.sum(x.astype(dtype) * y.astype(dtype), axis=k)
+
+    return te.compute(shape, element, name="matmul")
+
+
+class _Operand:
+    """An operand of a product, as matrices."""
+
+    def __init__(self, tensor: Tensor, what: str, transpose: bool, is_row: bool):
+        if not tensor.ndim:
+            raise error(f"{what} has a dimension at least, but `{tensor.name}` is a scalar")
+        self.tensor = tensor
+        self.is_vector = tensor.ndim == 1
+        self.transpose = transpose and not self.is_vector
+        shape = tensor.shape
+        self.batch = shape[:-2]
+        pair = ((1, shape[0]) if is_row else (shape[0], 1)) if self.is_vector else shape[-2:]
+        self.rows, self.columns = pair[::-1] if self.transpose else pair
+
+    def at(self, shape: Any, batch: Sequence[Any], row: Any, column: Any) -> Expr:
+        if self.is_vector:
+            return self.tensor(row if column is None else column)
+        own = read_index(self.batch, shape, batch)
+        return self.tensor(*own, *((column, row) if self.transpose else (row, column)))
+
+    def __str__(self) -> str:
+        return f"`{self.tensor.name}` {self.tensor.shape}{' transposed' * self.transpose}"
+
+
+def _numpy_vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+    return (np.moveaxis(x1, axis, -1) * np.moveaxis(x2, axis, -1).astype(np.result_type(x2, np.int64))).sum(-1)
+
+
+@operator(
+    section="linear algebra",
+    reference=_numpy_vecdot,
+    cases=[
+        case(arg((3, 5)), arg((3, 5))),
+        case(arg((5,), "float64"), arg((5,), "float32")),
+        case(arg((2, 1, 7)), arg((3, 7))),
+        case(arg((3, 1), "float16"), arg((3, 4), "float16"), -2),
+        case(arg((4, 2, 3)), arg((4, 1, 3)), axis=0),
+        case(arg((5, 2), "int8"), arg((5, 1), "uint8"), axis=0),
+        case(arg((2, 0)), arg((1, 0))),
+        case(arg((0, 3), "int64"), arg((3,), "int64")),
+        case(arg((2, "n")), arg(("n",))),
+        case(arg((3, 9), "bfloat16"), arg((9,), "bfloat16")),
+        case(arg((3, 4), "float32", "nonfinite"), arg((4,), "float32", "nonfinite")),
+    ],
+)
+def vecdot(x1: Tensor, x2: Tensor, axis: int = -1) -> Tensor:
+    """The sums of the products along ``axis`` of both tensors; the other axes broadcast.
+
+    ``axis`` is counted in each tensor. Types are promoted. Raises ``TensorExpressionError`` where the extents along it
+    differ or the others do not broadcast, and for bools.
+
+    >>> from tir import ops, te
+    >>> ops.vecdot(te.placeholder((2, 1, 8), name="x"), te.placeholder((3, 8), name="y"))
+    Tensor(vecdot, (2, 3), float32)
+    """
+    axes = [axis_of(axis, x.ndim) for x in (x1, x2)]
+    extents = [x.shape[at] for x, at in zip((x1, x2), axes)]
+    if may_differ(*extents):
+        raise error(f"`{x1.name}` has {extents[0]!r} elements along axis {axis}, and `{x2.name}` {extents[1]!r}")
+    dtype = _common_type(x1, x2)
+    rest = [replaced(x.shape, at) for x, at in zip((x1, x2), axes)]
+    shape = broadcast(*rest)
+    k = te.reduce_axis((0, extents[0]), "k")
+
+    def element(*i: Any) -> Expr:
+        own = [read_index(left, shape, i) for left in rest]
+        x, y = (t(*at[:n], k, *at[n:]).astype(dtype) for t, at, n in zip((x1, x2), own, axes))
+        return te.sum(x * y, axis=k)
+
+    return te.compute(shape, element, name="vecdot")
