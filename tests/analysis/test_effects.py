@@ -220,3 +220,20 @@ def test_effects_are_kept_with_a_statement_unless_its_surroundings_matter():
     (place,) = write.indices
     assert write.substituted({}) is write and write.substituted({other: place}) is write
     assert write.substituted({place: other}).indices == (other,)
+
+
+def test_a_pointer_leads_to_the_buffer_that_is_known_around_its_block():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(8, 8):
+        with T.block("A"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = T.float32(0)
+    with T.block("f"):
+        T.reads()
+        T.writes(A[0:8, 0:8])
+        T.evaluate(T.call_extern("void", "f", A.data))
+""")
+    (buffer,) = func.buffer_map.values()
+    assert {e.buffer for e in effects(func.body)} == {buffer}

@@ -269,6 +269,33 @@ def test_padding_counts():
     assert [b.bytes for b in shared_buffers(sch.mod["main"])] == [16 * 33 * 4]
 
 
+def two_tiles(*stages: tuple[str, str]) -> tir.Schedule:
+    """Tiles ``X`` and ``Z`` of 32 KiB each, in statements (what is written, which value)."""
+    stage = """        for i in range(8192):
+            with T.block("{}"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                {}[vb, vi] = {}
+"""
+    return schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((2, 8192), "float32"), Y: T.Buffer((2, 8192), "float32"), B: T.Buffer((2, 8192), "float32")):
+    X = T.alloc_buffer((2, 8192), "float32", scope="shared")
+    Z = T.alloc_buffer((2, 8192), "float32", scope="shared")
+    for b in range(2):
+"""
+        + "".join(stage.format(name, name, value) for name, value in stages),
+        target="cuda",
+    )
+
+
+def test_tiles_that_are_not_used_at_once_are_not_added_up():
+    first, last = ("X", "A[vb, vi]"), ("B", "Z[vb, vi]")
+    two_tiles(first, ("Y", "X[vb, vi]"), ("Z", "Y[vb, vi]"), last).bind("b", "blockIdx.x")
+    both = two_tiles(first, ("Z", "A[vb, vi]"), ("Y", "X[vb, vi]"), last)
+    refused(lambda: both.bind("b", "blockIdx.x"), "65536 B > 49152 B", "X 32 KB, Z 32 KB")
+
+
 @pytest.mark.parametrize(
     ("arch", "size"), [("sm_75", 65536), ("sm_80", 166912), ("sm_86", 101376), ("sm_90a", 232448), ("sm_120", 101376)]
 )
