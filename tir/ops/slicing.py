@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arith import simplify
-from ..expr import Expr, as_expr, const, is_const, max_, min_
+from ..expr import Expr, IntImm, as_expr, const, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
 from ..te.places import error
 from .places import (
@@ -253,8 +253,12 @@ def dynamic_strided_slice(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor
         extent = x.shape[axis].astype("int64")
         first, step = as_index(begin[axis]).astype("int64"), as_index(strides[axis]).astype("int64")
         first = if_then_else(first < 0, first + extent, first)
-        first = if_then_else(step > 0, max_(first, 0), min_(first, extent - 1))
-        return max_(min_(first + at * step, extent - 1), 0)
+        # from within the tensor, by steps no longer than it: the same places, and mostly numbers that int32 holds
+        first, step = max_(min_(first, extent - 1), 0), max_(min_(step, extent), -extent)
+        sizes = [n.value if isinstance(n, IntImm) else None for n in (x.shape[axis], shape[axis])]
+        fits = None not in sizes and sizes[0] * (sizes[1] + 1) < 2**31  # type: ignore[operator]
+        kind = at.dtype if fits else "int64"
+        return max_(min_(first.astype(kind) + at * step.astype(kind), (extent - 1).astype(kind)), 0)
 
     return compute(shape, lambda *i: x(*(place(n, at) for n, at in enumerate(i))), name="dynamic_strided_slice")
 
