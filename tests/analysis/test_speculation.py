@@ -28,6 +28,7 @@ def found(body: str, head: str = 'A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "
         ("for i in T.vectorized(8):\n    B[i] = A[i] and B[i]", {"B[0:8]"}),
         ("for i in T.vectorized(8):\n    B[i] = A[i] and A[7 - i]", {"A[T.Ramp(7, -1, 8)]"}),
         ("for i in range(8):\n    B[i] = A[i] and A[T.cast(B[i], 'int32') * 9]", {"B[i]"}),
+        ("for i in range(8):\n    B[i] = T.if_then_else(T.isnullptr(A.data), B[i], A[i])", {"B[i]"}),
     ],
 )
 def test_the_loops_bound_the_address(body, loads):

@@ -31,9 +31,10 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     if not any(isinstance(n, (And, Or)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(func.body)):
         return frozenset()
     sizes: Sizes = {}
+    may_be_null = {a for n in walk(func.body) if isinstance(n, Call) and n.op == "isnullptr" for a in n.args}
     for buffer in func.buffer_map.values():
         count = _count(buffer)
-        if count is not None:
+        if count is not None and buffer.data not in may_be_null:
             sizes[buffer.data] = buffer.dtype, count
     known = Analyzer()
     known.assume_sizes(func.buffer_map.values())
