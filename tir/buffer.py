@@ -29,6 +29,7 @@ class Range(Node):
     (T.Range(2, 5), 3)
     """
 
+    from_numbers = {"min, extent": "min, extent"}  # refused below
     min: Expr
     extent: Expr
 

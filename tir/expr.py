@@ -43,6 +43,7 @@ from .expr_nodes import (
     Sub,
     Var,
 )
+from .node import Node
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
@@ -149,6 +150,15 @@ def matched(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
             return a, b
     common = _common_dtype(a.dtype, b.dtype, what)
     return cast(common, a), cast(common, b)
+
+
+def with_number(a: ExprLike, b: ExprLike, kind: Any) -> tuple[Expr, Expr]:
+    """The operands of a node ``kind`` that is given a number of Python beside an expression, whose type it takes."""
+    if not isinstance(a, Node) and not isinstance(b, Node):
+        raise TypeError(
+            f"{kind.__name__} takes two expressions, or one and a number that takes its type, not {a!r} and {b!r}"
+        )
+    return matched(a, b, kind)
 
 
 def _number_like(value: Any, other: Expr, what: Any) -> Expr:

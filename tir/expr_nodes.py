@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .dtype import BOOL, HANDLE, INT32, DType  # noqa: F401 (BOOL: a computed field)
-from .node import EMPTY, Node, node, set_field
+from .node import EMPTY, Node, node
 
 
 class Expr(Node):
@@ -151,15 +151,20 @@ class StringImm(Expr):
 
 
 class BinaryOp(Expr):
-    """Base of nodes of two operands, ``a`` and ``b``.
+    """Base of nodes of two operands, ``a`` and ``b``. A number of Python takes the type of the other.
+
+    Raises ``TypeError`` for two numbers, and for what is neither an expression nor a number.
 
     >>> from tir import Add, BinaryOp, Var
     >>> node = Add(Var("i"), Var("j"))
     >>> isinstance(node, BinaryOp), node.a, node.b
     (True, i, j)
+    >>> Add(1, Var("x", "float32")).a.dtype
+    'float32'
     """
 
     __slots__ = ()
+    from_numbers = {"a, b": "with_number(a, b, _cls)"}
     a: Expr
     b: Expr
 
@@ -189,8 +194,9 @@ class Comparison(BinaryOp):
     computed = {"dtype": "BOOL if a.dtype.lanes == 1 else BOOL.with_lanes(a.dtype.lanes)"}
 
 
-def _binary(name: str, base: type, what: str, shown: str, dtype: str = "int32") -> Any:
-    """One binary node class; all have the same shape. ``shown`` is the text of it with operands i and j of ``dtype``."""
+def _binary(name: str, base: type, what: str, shown: str, dtype: str = "int32", **more: Any) -> Any:
+    """One binary node class; all have the same shape. ``shown`` is the text of it with operands i and j of ``dtype``;
+    ``more`` are other attributes of the class."""
     from dataclasses import field
 
     doc = f"""{what}.
@@ -206,10 +212,12 @@ def _binary(name: str, base: type, what: str, shown: str, dtype: str = "int32") 
         "__doc__": doc,
         "__annotations__": {"a": Expr, "b": Expr, "dtype": DType},
         "dtype": field(init=False),
+        **more,
     }
     return node(type(name, (base,), namespace))
 
 
+_CONDITIONS = {"a": "as_bool(a)", "b": "as_bool(b)"}
 Add = _binary("Add", Arithmetic, "The sum ``a + b``; its dtype is that of both operands", "i + j")
 Sub = _binary("Sub", Arithmetic, "The difference ``a - b``; its dtype is that of both operands", "i - j")
 Mul = _binary("Mul", Arithmetic, "The product ``a * b``; its dtype is that of both operands", "i * j")
@@ -237,6 +245,7 @@ And = _binary(
     "Whether both bools hold; the second is not evaluated where the first does not",
     "i and j",
     "bool",
+    from_numbers=_CONDITIONS,
 )
 Or = _binary(
     "Or",
@@ -244,6 +253,7 @@ Or = _binary(
     "Whether one of two bools holds; the second is not evaluated where the first does",
     "i or j",
     "bool",
+    from_numbers=_CONDITIONS,
 )
 
 
@@ -256,6 +266,7 @@ class Not(Expr):
     not c
     """
 
+    from_numbers = {"a": "as_bool(a)"}
     a: Expr
 
     @property
@@ -276,18 +287,13 @@ class Select(Expr):
     'float16'
     """
 
+    from_numbers = {
+        "condition": "as_bool(condition)",
+        "true_value, false_value": "matched(true_value, false_value, _cls)",
+    }
     condition: Expr
     true_value: Expr
     false_value: Expr
-
-    def __post_init__(self) -> None:
-        if not any(isinstance(v, (int, float)) for v in (self.condition, self.true_value, self.false_value)):
-            return
-        from .expr import as_bool, matched
-
-        true_value, false_value = matched(self.true_value, self.false_value, Select)
-        for name, value in zip(self.fields, (as_bool(self.condition), true_value, false_value)):
-            set_field(self, name, value)
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]
@@ -317,6 +323,7 @@ class Ramp(Expr):
     (T.Ramp(i, 2, 4), 'int32x4')
     """
 
+    from_numbers = {"base, stride": "matched(base, stride, 'Ramp')"}
     base: Expr
     stride: Expr
     lanes: int
@@ -371,6 +378,7 @@ class Let(Expr):
     T.Let(x * x, where={x: 3})
     """
 
+    from_numbers = {"value": "as_expr(value, var.dtype)"}
     var: Var
     value: Expr
     body: Expr

@@ -78,6 +78,9 @@ class Node:
     fields: tuple[str, ...] = ()
     computed: Mapping[str, str] = {}
     """Fields that the others determine: their values as Python expressions, over the other fields and the class's module."""
+    from_numbers: Mapping[str, str] = {}
+    """How fields of expressions (``"a, b"``: several at once) are made where Python numbers are given: Python expressions
+    over the fields, by functions of ``tir/expr.py``; for the rest ``as_expr``, and for a tuple of expressions its items."""
 
     def __repr__(self) -> str:
         return short_text(self)
@@ -292,7 +295,7 @@ def _init_source(made: Any, fields: Any) -> str:
     named = [f.kw_only for f in fields if f.init].count(True)
     if named:
         parameters.insert(len(parameters) - named, "*")
-    lines = [f"def __init__(self, {', '.join(parameters)}):"]
+    lines = [f"def __init__(self, {', '.join(parameters)}):", *_numbers_source(made, fields)]
     lines += [f"    _set_{f.name}(self, {_value_of(made, f)})" for f in fields]
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
 
@@ -315,6 +318,26 @@ def _open_twin(made: Any) -> type:
 
 def _value_of(made: Any, f: Any) -> str:
     return made.computed.get(f.name) or _as_declared(f)
+
+
+def _numbers_source(made: Any, fields: Any) -> list[str]:
+    """What notices numbers in the place of expressions, which have no ``fields``, at the price of looking that up."""
+    types = {f.name: _type_name(f.type) for f in fields if f.init}
+    single = [name for name, type_ in types.items() if type_ == "Expr"]
+    tuples = [name for name, type_ in types.items() if type_ == "tuple[Expr, ...]"]
+    if not single and not tuples:
+        return []
+    known = {name for names in made.from_numbers for name in names.split(", ")}
+    rules = {**{n: f"as_expr({n})" for n in single if n not in known}, **made.from_numbers}
+    rules |= {n: f"tuple(map(as_expr, {n}))" for n in tuples if n not in known}
+    return [
+        "    try:",
+        *(f"        {name}.fields" for name in single),
+        *(f"        for _item in {name}: _item.fields" for name in tuples),
+        "    except AttributeError:",
+        f"        from {__package__}.expr import as_bool, as_expr, matched, with_number",
+        *(f"        {names} = {rule}" for names, rule in rules.items()),
+    ]
 
 
 def _as_declared(f: Any) -> str:

@@ -47,6 +47,7 @@ class BufferStore(Stmt):
     A[i] = T.float32(1)
     """
 
+    from_numbers = {"value": "as_expr(value, buffer.dtype)"}
     buffer: Buffer
     value: Expr
     indices: tuple[Expr, ...]
@@ -67,6 +68,7 @@ class For(Stmt):
         A[i] = T.float32(1)
     """
 
+    from_numbers = {"min": "as_expr(min, loop_var.dtype)", "extent": "as_expr(extent, loop_var.dtype)"}
     loop_var: Var
     min: Expr
     extent: Expr
@@ -98,6 +100,7 @@ class While(Stmt):
         n[0] = n[0] - 1
     """
 
+    from_numbers = {"condition": "as_bool(condition)"}
     condition: Expr
     body: Stmt
 
@@ -113,6 +116,7 @@ class IfThenElse(Stmt):
         A[i] = T.float32(1)
     """
 
+    from_numbers = {"condition": "as_bool(condition)"}
     condition: Expr
     then_case: Stmt
     else_case: Stmt | None = None
@@ -143,6 +147,7 @@ class LetStmt(Stmt):
     A[x] = x
     """
 
+    from_numbers = {"value": "as_expr(value, var.dtype)"}
     var: Var
     value: Expr
     body: Stmt
@@ -157,6 +162,7 @@ class AssertStmt(Stmt):
     assert n > 0, "n is positive"
     """
 
+    from_numbers = {"condition": "as_bool(condition)"}
     condition: Expr
     message: Expr
 
@@ -203,6 +209,7 @@ class Allocate(Stmt):
     T.call_packed("notify")
     """
 
+    from_numbers = {"condition": "as_bool(condition)"}
     buffer_var: Var
     dtype: DType
     extents: tuple[Expr, ...]
@@ -262,6 +269,7 @@ class BufferRealize(Stmt):
     A[0] = T.float32(1)
     """
 
+    from_numbers = {"condition": "as_bool(condition)"}
     buffer: Buffer
     bounds: tuple[Any, ...]
     condition: Expr
@@ -305,6 +313,7 @@ class BlockRealize(Stmt):
     ('BlockRealize', 'total', [i, j], True)
     """
 
+    from_numbers = {"predicate": "as_bool(predicate)"}
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: Block
