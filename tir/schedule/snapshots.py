@@ -286,9 +286,9 @@ class Snapshots:
         notebook a figure. ``step``: after an earlier step of the history, 0 for the start.
 
         >>> import tir
-        >>> print(tir.Schedule(tir.library.rows.row_sum(8, 16)).loop_tree())
+        >>> print(tir.Schedule(tir.library.rows.row_sum(2, 16)).loop_tree())
         loop or block  extent  kind   touches  held by    regions
-        i                   8           544 B  registers
+        i                   2           136 B  registers
           j                16            68 B  registers
             total              block                      B[vi] = A[vi, vj]
         """
