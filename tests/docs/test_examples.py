@@ -7,6 +7,8 @@ import pathlib
 
 import pytest
 
+from tir.target import vector_registers
+
 
 def example(name: str):
     path = pathlib.Path(__file__).parents[2] / "docs" / "examples" / f"{name}.py"
@@ -23,4 +25,8 @@ def test_sgemm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     ex.main()
     printed = capsys.readouterr().out
     assert "def apply_trace(" in printed and "largest error " in printed
-    assert "gemm 50x70x33: " in printed and "% of one core's FMA peak" in printed and "vectors of 16 lanes" in printed
+    assert (
+        "gemm 50x70x33: " in printed
+        and "% of one core's FMA peak" in printed
+        and f"vectors of {vector_registers().lanes()} lanes" in printed
+    )
