@@ -263,9 +263,9 @@ def f(A: T.Buffer((144,), "{dtype}"), B: T.Buffer((144,), "{dtype}"), C: T.Buffe
 def test_ldexp(dtype: str, lanes: int):
     values = np.array([1.5, -3, 0, 0.1, np.inf, 7, -0.25, 1e30], dtype)
     for exponent in (3, -2, -140):
-        module = unary(lambda x, n=exponent: Call("ldexp", (x, _lanes(n, lanes)), x.dtype), 8, dtype, dtype, lanes)
+        module = unary(lambda x, n=exponent: Call("ldexp", (x, _splat(n, lanes)), x.dtype), 8, dtype, dtype, lanes)
         assert module.new(values).tolist() == np.ldexp(values, exponent).tolist()
 
 
-def _lanes(n: int, lanes: int):
+def _splat(n: int, lanes: int):
     return IntImm(n) if lanes == 1 else Broadcast(IntImm(n), lanes)
