@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from prim_checks import refused, same, schedule
 
+import tir
+from tir.errors import ScheduleError
+from tir.script import parse
+
 MATMUL = """
 @T.prim_func
 def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
@@ -252,3 +256,18 @@ def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,
     sch.reindex("D", "D")
     sch.blockize("C.i", preserve_unit_iters=True)
     same(sch)
+
+
+def test_rfactor_refuses_an_init_that_uses_a_reduction_iterator():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2,), "int32")):
+    for i, k in T.grid(2, 8):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = W[vk, vi]
+            S[vi] += A[vi, vk]
+""")
+    with pytest.raises(ScheduleError, match="the init of block `S` uses reduction iterator vk"):
+        tir.Schedule(func).rfactor("k", 1)

@@ -246,6 +246,16 @@ def _reduction(block: BlockRef) -> Reduction:
         nodes=[block.node],
         legal="make that iterator spatial",
     )
+    init = block.block.init
+    read = next((v for v in steps if init is not None and uses_var(init, v)), None)
+    require(
+        read is None,
+        "the init of block {0} uses reduction iterator {1}, which the combination of partial results does not have",
+        block,
+        read.name if read is not None else "",
+        nodes=[block.node],
+        legal="let the init be the same whatever the first iteration is",
+    )
     return found
 
 
