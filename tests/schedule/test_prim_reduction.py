@@ -8,6 +8,7 @@ from prim_checks import refused, same, schedule
 import tir
 from tir.errors import ScheduleError
 from tir.script import parse
+from tir.testing import assert_same_result
 
 MATMUL = """
 @T.prim_func
@@ -258,7 +259,8 @@ def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,
     same(sch)
 
 
-def test_rfactor_refuses_an_init_that_uses_a_reduction_iterator():
+@pytest.mark.parametrize("step", [("rfactor", "k", 1), ("blockize", "i")])
+def test_an_init_that_uses_a_reduction_iterator_stays_with_it(step):
     func = parse("""
 @T.prim_func
 def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2,), "int32")):
@@ -270,4 +272,20 @@ def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2
             S[vi] += A[vi, vk]
 """)
     with pytest.raises(ScheduleError, match="the init of block `S` uses reduction iterator vk"):
-        tir.Schedule(func).rfactor("k", 1)
+        getattr(tir.Schedule(func), step[0])(*step[1:])
+
+
+def test_an_init_that_uses_the_iterator_of_the_outer_block_is_moved_to_it():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2,), "int32")):
+    for k, i in T.grid(8, 2):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = W[vk, vi]
+            S[vi] += A[vi, vk]
+""")
+    sch = tir.Schedule(func)
+    sch.blockize("i")
+    assert_same_result(func, sch.mod)

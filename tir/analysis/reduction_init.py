@@ -24,6 +24,22 @@ from .reductions import NotAReduction, Reduction
 from .simple_blocks import elements_distinguish
 
 
+def require_same_init(block: BlockRef) -> None:
+    """Require an init that is the same whatever the first iteration of the reduction is: it is run without iterators of the
+    reduction. Raises ``ScheduleError`` with the iterator that it uses."""
+    init = block.block.init
+    steps = (i.var for i in block.block.iter_vars if i.iter_type == "reduce")
+    used = next((v for v in steps if init is not None and uses_var(init, v)), None)
+    if used is not None:
+        raise ScheduleError(
+            "the init of block {0} uses reduction iterator {1}, and would run without it",
+            block,
+            used.name,
+            nodes=[block.node],
+            legal="let the init be the same whatever the first iteration is",
+        )
+
+
 class InitRuns:
     """The executions of the init of ``realize``, under ``loops``; its reduction is under ``inner``, a suffix of them.
 

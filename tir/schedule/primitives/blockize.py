@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.index_types import same_size, with_narrow_indices
-from ...analysis.reduction_init import InitRuns
+from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.structure import entered, refresh, vars_in
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
@@ -175,6 +175,8 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_block = with_regions(inner_block.replace(init=init))
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
+        elif uses_var(outer_init, {i.var for i in inner_iters if i.iter_type == "reduce"}):
+            require_same_init(block)
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     predicate = division.outer_predicate
     if outer_init is not None:  # which would run where the reduction inside is empty

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.reduction_init import InitRuns
+from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.structure import entered, first_line, refresh, wrapped_in
 from ...arith import Analyzer
@@ -246,16 +246,7 @@ def _reduction(block: BlockRef) -> Reduction:
         nodes=[block.node],
         legal="make that iterator spatial",
     )
-    init = block.block.init
-    read = next((v for v in steps if init is not None and uses_var(init, v)), None)
-    require(
-        read is None,
-        "the init of block {0} uses reduction iterator {1}, which the combination of partial results does not have",
-        block,
-        read.name if read is not None else "",
-        nodes=[block.node],
-        legal="let the init be the same whatever the first iteration is",
-    )
+    require_same_init(block)
     return found
 
 
