@@ -259,33 +259,29 @@ def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,
     same(sch)
 
 
-@pytest.mark.parametrize("step", [("rfactor", "k", 1), ("blockize", "i")])
-def test_an_init_that_uses_a_reduction_iterator_stays_with_it(step):
-    func = parse("""
+def begun_with_a_term(loops: str) -> tir.PrimFunc:
+    """A reduction whose init uses the reduction iterator; ``loops`` in this order."""
+    extents = ", ".join({"i": "2", "k": "8"}[loop] for loop in loops.split(", "))
+    return parse(f"""
 @T.prim_func
 def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2,), "int32")):
-    for i, k in T.grid(2, 8):
+    for {loops} in T.grid({extents}):
         with T.block("S"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
                 S[vi] = W[vk, vi]
             S[vi] += A[vi, vk]
 """)
+
+
+@pytest.mark.parametrize("step", [("rfactor", "k", 1), ("blockize", "i")])
+def test_an_init_that_uses_a_reduction_iterator_stays_with_it(step):
     with pytest.raises(ScheduleError, match="the init of block `S` uses reduction iterator vk"):
-        getattr(tir.Schedule(func), step[0])(*step[1:])
+        getattr(tir.Schedule(begun_with_a_term("i, k")), step[0])(*step[1:])
 
 
 def test_an_init_that_uses_the_iterator_of_the_outer_block_is_moved_to_it():
-    func = parse("""
-@T.prim_func
-def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2,), "int32")):
-    for k, i in T.grid(8, 2):
-        with T.block("S"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                S[vi] = W[vk, vi]
-            S[vi] += A[vi, vk]
-""")
+    func = begun_with_a_term("k, i")
     sch = tir.Schedule(func)
     sch.blockize("i")
     assert_same_result(func, sch.mod)
