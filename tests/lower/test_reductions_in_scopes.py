@@ -117,3 +117,51 @@ def test_nothing_uses_the_result_before_all_parts_are_combined(use):
     )
     with pytest.raises(tir.BuildError, match="before all threads' parts are combined"):
         lower_cross_thread_reduction(parse(text))
+
+
+TWO_RESULTS = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), S: T.Buffer((4, 2), "int32"), Q: T.Buffer((4, 2), "int32")):
+    S_1 = T.alloc_buffer((4,), "int32", scope="{s}")
+    Q_1 = T.alloc_buffer((4,), "int32", scope="{q}")
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        {starts}
+        for k0 in range(4):
+            for k1 in T.thread_binding(2, thread="threadIdx.z"):
+                with T.block("both"):
+                    vi = T.axis.spatial(4, i)
+                    vk = T.axis.reduce(8, k0 * 2 + k1)
+                    {init}
+                    {update}
+        for j in T.thread_binding(2, thread="threadIdx.z"):
+            with T.block("S"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                S[vi, vj] = S_1[vi] + vj
+            with T.block("Q"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Q[vi, vj] = Q_1[vi] + vj
+"""
+START = "S_1[vi] = {s}\n{pad}Q_1[vi] = {q}"
+SUMS = """S_1[vi] = S_1[vi] + A[vi, vk]
+                    Q_1[vi] = Q_1[vi] + A[vi, vk] * A[vi, vk]"""
+
+
+@pytest.mark.parametrize("q", ["global", "shared", "local"])
+@pytest.mark.parametrize("s", ["global", "shared", "local"])
+@pytest.mark.parametrize("starts", ["in the block", "in a block before"])
+def test_each_result_is_where_its_scope_says(s, q, starts):
+    """One reduction's results: in registers of every thread that reduces, or in memory that one of them writes."""
+    init, before, old = "", "", (0, 0)
+    if starts == "in the block":
+        init = "with T.init():\n" + " " * 24 + START.format(s=0, q=0, pad=" " * 24)
+    else:
+        old = 5, 7
+        before = f'with T.block("before"):\n{" " * 12}vi = T.axis.spatial(4, i)\n{" " * 12}'
+        before += START.format(s=5, q=7, pad=" " * 12)
+    func = parse(TWO_RESULTS.format(s=s, q=q, init=init, update=SUMS, starts=before))
+    a = np.random.default_rng(0).integers(-9, 9, (4, 8)).astype("int32")
+    got = [np.zeros((4, 2), "int32") for _ in range(2)]
+    tir.build(func, target="cuda-sim")(a, *got)
+    want = [old[0] + a.sum(1), old[1] + (a * a).sum(1)]
+    for actual, expected in zip(got, want):
+        np.testing.assert_array_equal(actual, expected[:, None] + np.arange(2))

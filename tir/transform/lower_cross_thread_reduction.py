@@ -142,11 +142,14 @@ class _Reduction:
             starts = [substitute(e, self.values) for e in self.reducer.init]
             values = self.reducer.combine(starts, values)
         stores = [BufferStore(b, v, i) for b, v, i in zip(self.reducer.targets, values, indices)]
-        ones = list(self.guards)
-        if not all(is_private(b.scope) for b in self.reducer.targets):
-            ones += [EQ(f.loop_var, f.min) for f in self.threads]
-        body = seq(stores)
-        return IfThenElse(all_of(ones), body) if ones else body
+        first = [EQ(f.loop_var, f.min) for f in self.threads]
+        parts = []
+        for private, who in ((True, []), (False, first)):
+            mine = [s for s in stores if is_private(s.buffer.scope) == private]
+            ones = [*self.guards, *who]
+            if mine:
+                parts.append(IfThenElse(all_of(ones), seq(mine)) if ones else seq(mine))
+        return seq(parts)
 
 
 _UINT32 = const(0, "uint32").dtype
@@ -309,7 +312,7 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     """A block that reduces over a loop bound to ``threadIdx`` becomes partial results and an all-reduce.
 
     Each thread reduces its own iterations into a local buffer, ``tvm_thread_allreduce`` combines them after the
-    outermost serial reduction loop, and the result is stored: by all threads if its memory is local, otherwise by the
+    outermost serial reduction loop, and each result is stored: by all threads if its memory is local, otherwise by the
     first participating one. Other statements in these loops, such as loads of a shared tile, and other reductions, keep
     their places. Works for any reducer of one or several values; a guard masks iterations only. Raises ``BuildError``
     if the block does not combine an old with a new value, if the result is used before it is complete, and if a
