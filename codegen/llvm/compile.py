@@ -206,30 +206,39 @@ def optimise(text: str, on: Machine) -> tuple[Any, Any]:
     return module, target_machine
 
 
+_RUNS = 16  # of a pass builder
+
+
 class _PassBuilders(threading.local):
-    """The pass builders of a thread, with their target machines: LLVM's are not shared by threads."""
+    """The pass builders of a thread, with their target machines and the runs left to them: LLVM's are not shared by
+    threads."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[str, bool], tuple[Any, Any]] = {}
+        self.made: dict[tuple[str, bool], tuple[Any, Any, int]] = {}
 
 
 _PASS_BUILDERS = _PassBuilders()
 
 
 def _pass_builder(on: Machine, superwords: bool) -> Any:
-    """LLVM's pass builder for a machine, made once in each thread: llvmlite does not free all of one. It keeps nothing of
-    the modules that it optimises."""
+    """LLVM's pass builder for a machine. It keeps nothing of the modules that it optimises.
+
+    One serves several runs, since llvmlite does not free all of it, but not all of them: each run adds callbacks, which
+    every pass of the runs after it calls.
+    """
     key = (on.key(), superwords)
-    if key not in _PASS_BUILDERS.made:
+    builder, target_machine, runs = _PASS_BUILDERS.made.get(key, (None, None, 0))
+    if not runs:
         binding = llvm()
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.slp_vectorization = superwords
         options.loop_interleaving = True
         options.loop_unrolling = True
-        target_machine = on.target_machine()
-        _PASS_BUILDERS.made[key] = binding.create_pass_builder(target_machine, options), target_machine
-    return _PASS_BUILDERS.made[key][0]
+        target_machine = target_machine or on.target_machine()
+        builder, runs = binding.create_pass_builder(target_machine, options), _RUNS
+    _PASS_BUILDERS.made[key] = builder, target_machine, runs - 1
+    return builder
 
 
 def _dispose(manager: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tir
 from codegen import disk
 from codegen.build import build, compile_lowered
+from codegen.llvm import compile as compile_
 from codegen.machine_peak import _KINDS, _TILES, measure_copy_bandwidth, measure_fma_peak
 from codegen.module import load, measure
 from tir.buffer import decl_buffer
@@ -214,3 +215,16 @@ def test_a_repeat_has_about_as_many_calls_as_its_least_time_takes(monkeypatch, l
     monkeypatch.setattr("codegen.module.time.perf_counter", clock)
     timing = measure(lambda: calls.append(0), number=1, repeat=1, min_repeat_ms=least)
     assert timing.median == pytest.approx(1e-3) and least <= read[-1] - read[-2] <= least * 1.5
+
+
+def test_a_pass_builder_serves_some_runs_of_a_thread_only(monkeypatch):
+    """Each run adds callbacks to it, which the passes of every later run call: the 5,000th build took seven times the first."""
+    binding, made = compile_.llvm(), []
+    monkeypatch.setattr(compile_, "_PASS_BUILDERS", compile_._PassBuilders())
+    create = binding.create_pass_builder
+    monkeypatch.setattr(binding, "create_pass_builder", lambda *of: made.append(create(*of)) or made[-1])
+    on = compile_.Machine()
+    for k in range(1, 101):
+        module, _ = compile_.optimise(f"define i32 @f() {{\n  ret i32 {k}\n}}\n", on)
+        assert f"ret i32 {k}" in str(module)
+    assert 100 / 20 <= len(made) <= 100 / 10
