@@ -27,6 +27,15 @@ def found(body: str, head: str = 'A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "
         ("for i in range(9):\n    if i > 7:\n        B[0] = A[0] and B[i]", set()),
         ("for i in T.vectorized(8):\n    B[i] = A[i] and B[i]", {"B[0:8]"}),
         ("for i in T.vectorized(8):\n    B[i] = A[i] and A[7 - i]", {"A[T.Ramp(7, -1, 8)]"}),
+        (
+            "for i in T.vectorized(8):\n    B[i] = A[i] and A[7 - i // 2]",
+            {"A[T.Broadcast(7, 8) - T.Ramp(0, 1, 8) // T.Broadcast(2, 8)]"},
+        ),
+        (
+            "for i in T.vectorized(8):\n    B[i] = A[i] and A[4 + i // 2]",
+            {"A[T.Ramp(0, 1, 8) // T.Broadcast(2, 8) + T.Broadcast(4, 8)]"},
+        ),
+        ("for i in T.vectorized(8):\n    B[i] = A[i] and A[5 + i // 2]", set()),
         ("for i in range(8):\n    B[i] = A[i] and A[T.cast(B[i], 'int32') * 9]", {"B[i]"}),
         ("for i in range(8):\n    B[i] = T.if_then_else(T.isnullptr(A.data), B[i], A[i])", {"B[i]"}),
     ],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..arith import Analyzer
+from ..arith.lanes import lane_offsets
 from ..buffer import Buffer, Range
-from ..expr import And, BufferLoad, Call, Expr, IntImm, Or, Ramp, Var
+from ..expr import And, BufferLoad, Call, Expr, IntImm, Or, Var
 from ..function import PrimFunc
 from ..stmt import Allocate, For, IfThenElse, LetStmt, Stmt
 from ..visit import walk
@@ -101,7 +102,8 @@ class _Visitor:
 
 def _ends(index: Expr) -> tuple[Expr, Expr]:
     """Two lanes of ``index`` that are the least and the greatest, or, of another vector, that itself."""
-    if not isinstance(index, Ramp) or not isinstance(index.stride, IntImm):
+    lanes = lane_offsets(index) if index.dtype.lanes > 1 else None
+    if lanes is None:
         return index, index
-    last = index.base + index.stride * (index.lanes - 1)
-    return (index.base, last) if index.stride.value >= 0 else (last, index.base)
+    first, offsets = lanes
+    return first + min(offsets), first + max(offsets)
