@@ -5,22 +5,16 @@ Indices may be flat (one per access, after flattening) or one per axis; a buffer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tir.arith.lanes import lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import Add, Broadcast, BufferLoad, Cast, Expr, FloorMod, IntImm, Max, Min, Select, Sub
+from tir.expr import BufferLoad, Expr, IntImm
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
-
-
-def _step(offsets: Sequence[int]) -> int | None:
-    """The constant step between lanes at ``offsets``; None if there is none."""
-    step = offsets[1] if len(offsets) > 1 else 0
-    return step if all(offset == k * step for k, offset in enumerate(offsets)) else None
+from .vector_loads import Elements, constant_step, reversed_lanes
 
 
 def element_strides(buffer: Buffer) -> list[Expr | int]:
@@ -65,7 +59,7 @@ class Access:
     @property
     def step(self) -> int | None:
         """The step from each lane to the next; None if that varies, or is not constant."""
-        return None if self.offsets is None else _step(self.offsets)
+        return None if self.offsets is None else constant_step(self.offsets)
 
     def _from_first(self) -> str:
         """The vector of the indices of lanes at constant offsets."""
@@ -146,33 +140,6 @@ def alignment(dtype: DType) -> int:
     return memory_bytes(dtype.element)
 
 
-CLOSE = 4  # vectors in which all lanes are loaded whole, and selected: faster than a gather
-
-
-def _picked(g: Generator, access: Access, element: str, offsets: Sequence[int]) -> str:
-    """Lanes at constant offsets, from whole vectors between the first element and the last: none beyond is read."""
-    lanes, align = access.lanes, alignment(access.buffer.dtype)
-    low, span = min(offsets), max(offsets) - min(offsets) + 1
-    width = min(lanes, span)
-    result = ""
-    for start in range(0, span, width):
-        start = min(start, span - width)
-        part = g.out.value(f"load {vector(element, width)}, ptr {access.pointer(low + start)}, align {align}")
-        inside = [start <= offset - low < start + width for offset in offsets]
-        picks = [offset - low - start if here else None for offset, here in zip(offsets, inside)]
-        if result:
-            picks = [lane if pick is None else lanes + pick for lane, pick in enumerate(picks)]
-        order = ", ".join("i32 poison" if pick is None else f"i32 {pick}" for pick in picks)
-        pair = f"{vector(element, width)} {result or part}, {vector(element, width)} {part if result else 'poison'}"
-        result = g.out.value(f"shufflevector {pair}, <{lanes} x i32> <{order}>")
-    return result
-
-
-def _reversed(g: Generator, value: str, type_: str, lanes: int) -> str:
-    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
-    return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{order}>")
-
-
 @expr_rule(BufferLoad)
 def _load(g: Generator, e: BufferLoad) -> str:
     access = Access(g, e.buffer, e.indices)
@@ -191,79 +158,22 @@ def _load(g: Generator, e: BufferLoad) -> str:
         return from_memory(g, read(), dtype)
     type_, result = vector(element, lanes), dtype.with_lanes(lanes)
     mask = in_force if g.mask_lanes == lanes else None
-    if access.step == 0 and mask is None:
-        one = g.out.value(f"load {element}, ptr {access.pointer()}, align {align}")
-        return from_memory(g, g.out.splat(element, one, lanes), result)
-    if access.step == 1 and mask is None:
-        return from_memory(g, g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}"), result)
+    vector_of = Elements(g, element, lanes, align)
+    if mask is None and access.offsets is not None:
+        return from_memory(g, vector_of.at(access.offsets, access.pointer), result)
     if access.step == 1:
         name = g.out.module.declare(
             f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, ["ptr", "i32", vector("i1", lanes), type_]
         )
         text = f"call {type_} {name}(ptr {access.pointer()}, i32 {align}, {vector('i1', lanes)} {mask}, "
         return from_memory(g, g.out.value(f"{text}{type_} zeroinitializer)"), result)
-    if access.step == -1 and mask is None:
-        text = g.out.value(f"load {type_}, ptr {access.pointer(1 - lanes)}, align {align}")
-        return from_memory(g, _reversed(g, text, type_, lanes), result)
-    offsets = access.offsets
-    if offsets is not None and mask is None and lanes >= 4 and max(offsets) - min(offsets) < CLOSE * lanes:
-        return from_memory(g, _picked(g, access, element, offsets), result)
-    name = g.out.module.declare(
-        f"llvm.masked.gather.{mangled(element, lanes)}.v{lanes}p0",
-        type_,
-        [vector("ptr", lanes), "i32", vector("i1", lanes), type_],
-    )
-    on = mask or splat("i1", "true", lanes)
 
     def gather() -> str:
-        text = f"call {type_} {name}({vector('ptr', lanes)} {access.pointers()}, i32 {align}, "
-        return g.out.value(f"{text}{vector('i1', lanes)} {on}, {type_} zeroinitializer)")
+        return vector_of.gathered(access.pointers(), mask)
 
-    if mask is None and len(e.indices) == 1 and not e.buffer.strides and 1 in (_slopes(e.indices[0]) or ()):
-        together, first = _neighbours(g, e.indices[0])
-
-        def load() -> str:
-            return g.out.value(f"load {type_}, ptr {access.element(first)}, align {align}")
-
-        return from_memory(g, g.choose(together, load, gather, type_), result)
+    if mask is None and len(e.indices) == 1 and not e.buffer.strides:
+        return from_memory(g, vector_of.by_step(e.indices[0], access.element, gather), result)
     return from_memory(g, gather(), result)
-
-
-def _neighbours(g: Generator, index: Expr) -> tuple[str, str]:
-    """Whether the lanes of a vector index are neighbours, and the first of them."""
-    lanes, kind, element = index.dtype.lanes, value_type(index.dtype), element_type(index.dtype)
-    value = g.in_address(index)
-    first = g.out.value(f"extractelement {kind} {value}, i64 0")
-    steps = ", ".join(f"{element} {k}" for k in range(lanes))
-    wanted = g.out.value(f"add {kind} {g.out.splat(element, first, lanes)}, <{steps}>")
-    same = g.out.value(f"icmp eq {kind} {value}, {wanted}")
-    function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [vector("i1", lanes)])
-    together = g.out.value(f"call i1 {function}({vector('i1', lanes)} {same})")
-    return together, first if element == "i64" else g.out.value(f"sext {element} {first} to i64")
-
-
-def _slopes(e: Expr) -> frozenset[int] | None:
-    """The steps between lanes of a vector index, but for jumps: wherever a remainder, a minimum or a selection takes another
-    piece. None if it need not have such pieces."""
-    lanes = lane_offsets(e)
-    if lanes is not None:
-        step = _step(lanes[1])
-        return None if step is None else frozenset([step])
-    if isinstance(e, Cast):
-        return _slopes(e.value)
-    if isinstance(e, FloorMod) and isinstance(e.b, Broadcast):
-        return _slopes(e.a)
-    if isinstance(e, (Add, Sub, Min, Max)):
-        a, b = _slopes(e.a), _slopes(e.b)
-    elif isinstance(e, Select):
-        a, b = _slopes(e.true_value), _slopes(e.false_value)
-    else:
-        return None
-    if a is None or b is None:
-        return None
-    if isinstance(e, (Add, Sub)):
-        return frozenset(x + y if isinstance(e, Add) else x - y for x in a for y in b)
-    return a | b
 
 
 def _zero(element: str) -> str:
@@ -300,13 +210,17 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
         else:
             g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
     elif access.step == -1 and mask is None:
-        turned = _reversed(g, text, type_, lanes)
+        turned = reversed_lanes(g, text, type_, lanes)
         g.out.emit(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}")
     elif access.step == 1:
         name = g.out.module.declare(
             f"llvm.masked.store.{mangled(element, lanes)}.p0", "void", [type_, "ptr", "i32", flags]
         )
         g.out.emit(f"call void {name}({type_} {text}, ptr {access.pointer()}, i32 {align}, {flags} {mask})")
+    elif mask is None and access.offsets is not None:
+        for lane, offset in enumerate(access.offsets):
+            one = g.out.value(f"extractelement {type_} {text}, i64 {lane}")
+            g.out.emit(f"store {element} {one}, ptr {access.pointer(offset)}, align {align}")
     else:
         name = g.out.module.declare(
             f"llvm.masked.scatter.{mangled(element, lanes)}.v{lanes}p0",

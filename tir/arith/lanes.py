@@ -36,3 +36,19 @@ def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
         return None
     parts = [divmod(a[0].value + x, b[0].value)[isinstance(e, FloorMod)] for x in a[1]]
     return IntImm(parts[0], a[0].dtype), tuple(part - parts[0] for part in parts)
+
+
+def first_lane(e: Expr) -> Expr:
+    """The first lane of a sum, a product or the like of ramps and broadcasts.
+
+    >>> from tir.expr import Var
+    >>> first_lane(Broadcast(Var("i"), 4) + Ramp(IntImm(1), Var("s"), 4))
+    i + 1
+    """
+    if isinstance(e, Ramp):
+        return e.base
+    if isinstance(e, Broadcast):
+        return e.value
+    if isinstance(e, Cast):
+        return cast(e.dtype.element, first_lane(e.value))
+    return type(e)(first_lane(e.a), first_lane(e.b))  # type: ignore[attr-defined, call-arg]

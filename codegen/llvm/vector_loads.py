@@ -1,0 +1,196 @@
+"""Loads of vectors without a mask: whole vectors where the lanes are close, single elements where a step leads on, else gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tir.arith import simplify
+from tir.arith.lanes import first_lane, lane_offsets
+from tir.arith.linear import is_index, key
+from tir.expr import Add, Broadcast, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast, is_const
+from tir.visit import walk
+
+from .generator import Generator
+from .types import element_type, mangled, splat, value_type, vector
+
+CLOSE = 4  # vectors in which all lanes are loaded whole, and selected: faster than an element at a time
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What a vector of ``lanes`` loads: elements of an LLVM type, aligned to ``align`` bytes."""
+
+    g: Generator
+    element: str
+    lanes: int
+    align: int
+
+    @property
+    def type(self) -> str:
+        """The LLVM type of the vector."""
+        return vector(self.element, self.lanes)
+
+    def whole(self, pointer: str) -> str:
+        """Neighbours, from ``pointer`` on."""
+        return self.g.out.value(f"load {self.type}, ptr {pointer}, align {self.align}")
+
+    def at(self, offsets: Sequence[int], pointer: Callable[[int], str]) -> str:
+        """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``."""
+        step, span = constant_step(offsets), max(offsets) - min(offsets) + 1
+        if step == 0:
+            one = self.g.out.value(f"load {self.element}, ptr {pointer(offsets[0])}, align {self.align}")
+            return self.g.out.splat(self.element, one, self.lanes)
+        if step == 1:
+            return self.whole(pointer(offsets[0]))
+        if step == -1:
+            return reversed_lanes(self.g, self.whole(pointer(offsets[-1])), self.type, self.lanes)
+        if self.lanes >= 4 and span <= CLOSE * self.lanes:
+            return self._picked(offsets, pointer)
+        return self.single([pointer(offset) for offset in offsets])
+
+    def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str]) -> str:
+        """From whole vectors between the first element and the last: none beyond is read."""
+        g, lanes, low, span = self.g, self.lanes, min(offsets), max(offsets) - min(offsets) + 1
+        width = min(lanes, span)
+        result = ""
+        for start in range(0, span, width):
+            start = min(start, span - width)
+            part = g.out.value(f"load {vector(self.element, width)}, ptr {pointer(low + start)}, align {self.align}")
+            inside = [start <= offset - low < start + width for offset in offsets]
+            picks = [offset - low - start if here else None for offset, here in zip(offsets, inside)]
+            if result:
+                picks = [lane if pick is None else lanes + pick for lane, pick in enumerate(picks)]
+            order = ", ".join("i32 poison" if pick is None else f"i32 {pick}" for pick in picks)
+            type_ = vector(self.element, width)
+            pair = f"{type_} {result or part}, {type_} {part if result else 'poison'}"
+            result = g.out.value(f"shufflevector {pair}, <{lanes} x i32> <{order}>")
+        return result
+
+    def single(self, pointers: Sequence[str]) -> str:
+        """One element from each pointer: as fast as a gather where that is fast, and twice as fast elsewhere."""
+        out, result = self.g.out, "poison"
+        for lane, pointer in enumerate(pointers):
+            one = out.value(f"load {self.element}, ptr {pointer}, align {self.align}")
+            result = out.value(f"insertelement {self.type} {result}, {self.element} {one}, i64 {lane}")
+        return result
+
+    def gathered(self, pointers: str, mask: str | None = None) -> str:
+        """From a vector of addresses, in the lanes of ``mask``; zero in the others."""
+        lanes, flags = self.lanes, vector("i1", self.lanes)
+        name = self.g.out.module.declare(
+            f"llvm.masked.gather.{mangled(self.element, lanes)}.v{lanes}p0",
+            self.type,
+            [vector("ptr", lanes), "i32", flags, self.type],
+        )
+        on = mask or splat("i1", "true", lanes)
+        text = f"call {self.type} {name}({vector('ptr', lanes)} {pointers}, i32 {self.align}, "
+        return self.g.out.value(f"{text}{flags} {on}, {self.type} zeroinitializer)")
+
+    def by_step(self, index: Expr, pointer: Callable[[str], str], gather: Callable[[], str]) -> str:
+        """The lanes of a vector index that leads on by one step, perhaps with jumps, for which it is tested; else by
+        ``gather``. ``pointer(n)`` is the address of the element at the int64 index ``n``."""
+        step = _main_step(index)
+        if step is None:
+            return gather()
+        if not _jumps(index):
+            return self._stepping(self.g.index(first_lane(index)), step, pointer)
+        steady, first = _is_steady(self.g, index, step)
+        return self.g.choose(steady, lambda: self._stepping(first, step, pointer), gather, self.type)
+
+    def _stepping(self, first: str, step: Expr, pointer: Callable[[str], str]) -> str:
+        """The lanes from the int64 index ``first`` on, by ``step``."""
+        g, start = self.g, pointer(first)
+
+        def further(offset: str, pointer: str) -> str:
+            return g.out.value(f"getelementptr inbounds {self.element}, ptr {pointer}, i64 {offset}")
+
+        if isinstance(step, IntImm):
+            offsets = [k * step.value for k in range(self.lanes)]
+            return self.at(offsets, lambda offset: further(str(offset), start) if offset else start)
+        by = g.index(step)
+
+        def single() -> str:
+            pointers = [start]
+            while len(pointers) < self.lanes:
+                pointers.append(further(by, pointers[-1]))
+            return self.single(pointers)
+
+        return g.choose(g.out.value(f"icmp eq i64 {by}, 1"), lambda: self.whole(start), single, self.type)
+
+
+def constant_step(offsets: Sequence[int]) -> int | None:
+    """The step between lanes at ``offsets``; None if it varies."""
+    step = offsets[1] - offsets[0] if len(offsets) > 1 else 0
+    return step if all(offset == offsets[0] + k * step for k, offset in enumerate(offsets)) else None
+
+
+def reversed_lanes(g: Generator, value: str, type_: str, lanes: int) -> str:
+    """``value`` with its last lane first."""
+    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
+    return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{order}>")
+
+
+def _is_steady(g: Generator, index: Expr, step: Expr) -> tuple[str, str]:
+    """Whether each lane of a vector index is ``step`` after the one before, and the first, as an int64."""
+    lanes, kind, element = index.dtype.lanes, value_type(index.dtype), element_type(index.dtype)
+    value = g.in_address(index)
+    first = g.out.value(f"extractelement {kind} {value}, i64 0")
+    counts = f"<{', '.join(f'{element} {k}' for k in range(lanes))}>"
+    by = g.out.splat(element, g.in_address(cast(index.dtype.element, step)), lanes)
+    steps = counts if is_const(step, 1) else g.out.value(f"mul {kind} {by}, {counts}")
+    wanted = g.out.value(f"add {kind} {g.out.splat(element, first, lanes)}, {steps}")
+    same = g.out.value(f"icmp eq {kind} {value}, {wanted}")
+    function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [vector("i1", lanes)])
+    steady = g.out.value(f"call i1 {function}({vector('i1', lanes)} {same})")
+    return steady, first if element == "i64" else g.out.value(f"sext {element} {first} to i64")
+
+
+def _main_step(index: Expr) -> Expr | None:
+    """The step by which most lanes of a vector index follow: 1 where some do, else the only other one; None if there is none."""
+    steps = _steps(index) or ()
+    moving = [s for s in steps if not is_const(s, 0)]
+    return next((s for s in moving if is_const(s, 1)), moving[0] if len(moving) == 1 else None)
+
+
+def _steps(e: Expr) -> tuple[Expr, ...] | None:
+    """The steps between lanes of a vector index, but for jumps: wherever a remainder, a minimum or a selection takes another
+    piece. None if it need not have such pieces."""
+    dtype = e.dtype.element
+    if not is_index(dtype):
+        return None
+    lanes = lane_offsets(e)
+    if lanes is not None:
+        step = constant_step(lanes[1])
+        return None if step is None else (IntImm(step, dtype),)
+    if isinstance(e, Ramp):
+        return (e.stride,) if e.base.dtype.lanes == 1 else None
+    if isinstance(e, (Cast, FloorMod, Mul)):
+        return _steps_of_one(e)
+    if isinstance(e, (Add, Sub, Min, Max)):
+        a, b = _steps(e.a), _steps(e.b)
+    elif isinstance(e, Select):
+        a, b = _steps(e.true_value), _steps(e.false_value)
+    else:
+        return None
+    if a is None or b is None:
+        return None
+    found: list[Expr] = [x + y if isinstance(e, Add) else x - y for x in a for y in b]
+    found = found if isinstance(e, (Add, Sub)) else [*a, *b]
+    return tuple({key(s): s for s in map(simplify, found)}.values())
+
+
+def _steps_of_one(e: Any) -> tuple[Expr, ...] | None:
+    """:func:`_steps` of a cast, a remainder or a product with a number."""
+    if isinstance(e, Cast):
+        steps = _steps(e.value)
+        return steps and tuple(cast(e.dtype.element, s) for s in steps)
+    a, b = (e.b, e.a) if isinstance(e.a, Broadcast) and isinstance(e, Mul) else (e.a, e.b)
+    steps = _steps(a) if isinstance(b, Broadcast) and b.value.dtype.lanes == 1 else None
+    return steps if isinstance(e, FloorMod) or steps is None else tuple(simplify(s * b.value) for s in steps)
+
+
+def _jumps(e: Expr) -> bool:
+    """Whether the lanes of a vector index of :func:`_steps` may take another step between two of them."""
+    return any(isinstance(n, (FloorMod, Min, Max, Select)) and n.dtype.lanes > 1 for n in walk(e))
