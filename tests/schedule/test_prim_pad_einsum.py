@@ -208,6 +208,27 @@ def test_refuses_part_of_a_domain():
     refused(lambda: sch.pad_einsum("B", [4]), "does not run over just the domain of iterator vi")
 
 
+TRIANGLE = """
+@T.prim_func
+def main(A: T.Buffer((9,), "float32"), B: T.Buffer((9, 9), "float32")):
+    for i in range(9):
+        for j in range(i + 1):
+            with T.block("B"):
+                {iters}
+                B[vi, vj] = A[vj]
+"""
+
+
+@pytest.mark.parametrize("padding", [[4, 4], [4, 1], [1, 4]])
+def test_refuses_an_extent_that_depends_on_another_loop(padding):
+    """Padded rows are longer than those inside: ``j`` would leave ``A``."""
+    iters = "vi, vj = T.axis.remap('SS', [i, j])"
+    sch = schedule(TRIANGLE.format(iters=iters))
+    refused(lambda: sch.pad_einsum("B", padding), "the extent of loop `j` depends on loop `i`")
+    inside = TRIANGLE.replace("B[vi, vj]", "B[0, vj]").format(iters="vj = T.axis.spatial(i + 1, j)")
+    refused(lambda: schedule(inside).pad_einsum("B", padding[1:]), "the extent of loop `j` depends on loop `i`")
+
+
 def test_refuses_a_shared_nest():
     sch = schedule(
         SCALE
@@ -254,7 +275,46 @@ def test_refuses_a_division_by_padding():
     text = (
         SCALE.replace("float32", "int32").replace("A[vi] + T.int32(1)", "B[0]").replace("B[0]", "T.int32(8) // A[vi]")
     )
-    refused(lambda: schedule(text).pad_einsum("B", [4]), "divides by A, which the padding would make 0")
+    refused(lambda: schedule(text).pad_einsum("B", [4]), "would evaluate `8 // A[vi]`, which may have no value there")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.cast(10 // (7 - vi), 'float32')",
+        "T.cast(10 % (vi - 7), 'float32')",
+        "T.cast(T.shift_left(T.int32(1), vi + 25), 'float32')",
+        "T.if_then_else(vi == 7, A[8], A[vi])",
+        "T.if_then_else(vi < 7, A[vi], A[8])",
+        "T.if_then_else(vi < 7 and 10 // (7 - vi) > 0 or 10 // (7 - vi) > 1, A[vi], 0)",
+        "T.Let(10 // x, where={x: 7 - vi})",
+    ],
+)
+def test_refuses_what_has_no_value_past_the_domain(value):
+    text = SCALE.replace("A[vi] + T.float32(1)", value)
+    if "Let" in value:
+        text = text.replace('"float32"', '"int32"').replace(
+            "        with T.block", "        x = T.int32()\n        with T.block"
+        )
+    refused(
+        lambda: schedule(text).pad_einsum("B", [8]), "past the domain of a padded iterator, block `B` would evaluate"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.if_then_else(vi < 7 and 10 // (7 - vi) > 0, A[vi], 0)",
+        "T.if_then_else(vi > 6 or 10 // (7 - vi) > 0, A[vi], 0)",
+        "T.if_then_else(vi == 7, A[3], A[vi])",
+        "A[vi] / T.cast(7 - vi, 'float32')",
+        "T.cast(10 // (vi + 1), 'float32')",
+    ],
+)
+def test_what_has_a_value_past_the_domain(value):
+    sch = schedule(SCALE.replace("A[vi] + T.float32(1)", value))
+    sch.pad_einsum("B", [8])
+    same(sch)
 
 
 def test_refuses_a_read_that_a_guard_kept_from_memory_without_value():

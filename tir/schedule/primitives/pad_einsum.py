@@ -13,7 +13,9 @@ from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import (
+    NE,
     Add,
+    And,
     BufferLoad,
     Call,
     Cast,
@@ -23,10 +25,12 @@ from ...expr import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Let,
     Max,
     Min,
     Mod,
     Mul,
+    Or,
     Select,
     Sub,
     Var,
@@ -34,6 +38,7 @@ from ...expr import (
     const,
     floordiv,
     is_const,
+    logical_not,
     min_,
 )
 from ...op import call
@@ -62,8 +67,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
     without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
-    Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
-    padded element would change the result of a reduction.
+    Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, the extent of one depends on
+    another loop, an index is composite, the block might read out of bounds or divide by zero past a domain, or a padded
+    element would change the result of a reduction.
 
     Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
 
@@ -133,6 +139,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     domains = {i.var: i.dom.extent for i in body.iter_vars}
     padded = {v for v in domains if v in sizes}
     groups = _groups(block, stores, domains, padded)
+    extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
+    for store in stores:
+        _Total(block, padded, extents).require(store.value)
     values = _pad_values(block, padded)
     written = list(dict.fromkeys(s.buffer for s in stores))
     made: list[Buffer] = []
@@ -158,7 +167,6 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
             made_where = [] if _reads_own(body, buffer) else entered(elsewhere, Analyzer())
             after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
     inner = _swapped(body, swap)
-    extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
     inner = inner.replace(iter_vars=iters)
     stmt: Stmt = block.node.replace(block=with_regions(inner))
@@ -227,6 +235,14 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
             "loop {0} does not run over just the domain of iterator {1}, from zero",
             node,
             iterator.var.name,
+            nodes=[node],
+        )
+        outer = next((p for p in block.loops() if uses_var(node.extent, p.var)), None)
+        require(
+            outer is None,
+            "the extent of loop {0} depends on loop {1}: the padded copies would have another size in each of its iterations",
+            node,
+            outer.node if outer else "",
             nodes=[node],
         )
     inner: Any = block
@@ -339,7 +355,6 @@ def _pad_values(block: BlockRef, padded: set[Var]) -> dict[Buffer, Expr]:
     """The padding value of each buffer, such that no instance past the end of a reduction changes its result."""
     read = {a.buffer for a in accesses(block.block) if isinstance(a, BufferLoad)}
     plain: dict[Buffer, Expr] = {b: const(0, b.dtype) for b in read}
-    _require_divisible(block, padded)
     reduce = [i for i in block.block.iter_vars if i.iter_type == "reduce" and i.var in padded]
     if not reduce:
         return plain
@@ -381,21 +396,54 @@ def _combined(block: BlockRef) -> tuple[Combiner, Expr]:
     return one.combination.combiner, one.combination.applied_to(None)
 
 
-def _require_divisible(block: BlockRef, padded: set[Var]) -> None:
-    """Refuse a division by an element that the padding makes zero."""
-    for item in walk(block.block.body):
-        if isinstance(item, (FloorDiv, FloorMod, Div, Mod)) and item.dtype.is_int:
-            zero = [
-                a
-                for a in walk(item.b)
-                if isinstance(a, BufferLoad) and any(i in padded for i in a.indices if isinstance(i, Var))
-            ]
+class _Total:
+    """Asks of the body of a block whether everything that it evaluates has a value at padded instances too.
+
+    ``padded`` are the iterators that go past their domain, and what depends on them. An element that one of them indexes
+    is in a copy, and another that the block reads at every instance was read before.
+    """
+
+    def __init__(self, block: BlockRef, padded: set[Var], extents: Mapping[Var, Expr]):
+        self.block, self.padded, self.known = block, set(padded), Analyzer()
+        for iterator in block.block.iter_vars:
+            self.known.bind(iterator.var, Range(iterator.dom.min, extents[iterator.var]))
+
+    def require(self, e: Expr, when: Sequence[Expr] = ()) -> None:
+        """Refuse ``e`` if it may fail past a domain; it is evaluated under the conditions ``when``."""
+        parts = [c for c in e.children() if isinstance(c, Expr)]
+        if isinstance(e, Let) and uses_var(e.value, self.padded):
+            self.padded.add(e.var)
+        if isinstance(e, Call) and e.op == "if_then_else":
+            self.require(parts[0], when)
+            self.require(parts[1], [*when, parts[0]])
+            self.require(parts[2], [*when, logical_not(parts[0])])
+        elif isinstance(e, (And, Or)):
+            self.require(e.a, when)
+            self.require(e.b, [*when, e.a if isinstance(e, And) else logical_not(e.a)])
+        else:
+            for part in parts:
+                self.require(part, when)
+        self._require_operation(e, when)
+
+    def _require_operation(self, e: Expr, when: Sequence[Expr]) -> None:
+        holds: list[Expr] = []
+        if isinstance(e, (FloorDiv, FloorMod, Div, Mod)) and e.dtype.is_int:
+            holds = [NE(e.b, const(0, e.b.dtype))] if uses_var(e.b, self.padded) else []
+        elif isinstance(e, Call) and e.op in ("shift_left", "shift_right") and uses_var(e.args[1], self.padded):
+            holds = [e.args[1] >= 0, e.args[1] < e.dtype.bits]
+        elif isinstance(e, BufferLoad) and not any(i in self.padded for i in e.indices if isinstance(i, Var)):
+            if any(uses_var(c, self.padded) for c in when):
+                holds = [c for i, size in zip(e.indices, e.buffer.shape) for c in (i >= 0, i < size)]
+        with self.known.scope():
+            for condition in when:
+                self.known.assume(condition)
             require(
-                not zero,
-                "block {0} divides by {1}, which the padding would make 0",
-                block,
-                zero[0].buffer.name if zero else "",
-                nodes=[block.node],
+                all(map(self.known.can_prove, holds)),
+                "past the domain of a padded iterator, block {0} would evaluate `{1}`, which may have no value there",
+                self.block,
+                lambda: short_text(e),
+                nodes=[self.block.node],
+                legal="padding 1 for the iterators that it depends on",
             )
 
 
