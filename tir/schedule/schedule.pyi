@@ -1086,8 +1086,9 @@ class Schedule(Snapshots):
         the end that does not change the reduction (0 for a sum of products); one that is written is copied back after,
         without the padding. Sizes may be symbolic. Nothing changes if every extent is a multiple already.
 
-        Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, an index is composite, or a
-        padded element would change the result of a reduction.
+        Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, the extent of one depends on
+        another loop, an index is composite, the block might read out of bounds or divide by zero past a domain, or a padded
+        element would change the result of a reduction.
 
         Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
 

@@ -38,6 +38,7 @@ from ...visit import walk
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
 
+_TWO_KERNELS = "compute_at the one where the other uses it, or keep them in loops of their own: two kernels"
 _AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
 
 
@@ -259,30 +260,50 @@ class _Kernels:
             with bounded():
                 return question(buffer, users, sides, context)
         except (NotAffine, TooLong):
-            return self._read_by_all(buffer, users) if self.final else None
+            return self._told_by_loops(buffer, users) if self.final else None
 
-    def _read_by_all(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
-        """Whether a loop of threads that write does not contain what reads: then it may be another thread, whichever element
-        that is."""
+    def _told_by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+        """Whether a loop of threads (or blocks) that write does not contain what reads, or, of global memory, writes: then it
+        may be another thread, whichever element that is."""
         axes = private_axes(buffer.scope)
+        shared = not axes  # by all blocks of a kernel
         for w in users:
             for r in users:
                 if r is w or self.kernel(w) is None or self.kernel(w) is not self.kernel(r):
                     continue
-                if not w.writes_to(buffer) or all(a.write for a in r.accesses_of(buffer)):
+                if not w.writes_to(buffer) or (not shared and all(a.write for a in r.accesses_of(buffer))):
                     continue
-                wrote, reads = self.threads(w), self.threads(r, buffer)
-                apart = (self.loops[v] for a, v in wrote.items() if a in axes and reads.get(a) is not v)
-                loop = next((ref for ref in apart if not is_const(ref.node.extent, 1)), None)
+                wrote, uses = self.threads(w), self.threads(r, None if shared else buffer)
+                loop = self._apart(wrote, uses, _AXES[:3] if shared else axes)
+                if shared and loop is None:
+                    loop = self._apart(uses, wrote, _AXES[:3])
                 if loop is not None:
-                    return Problem(
-                        (buffer.name, "readers"),
-                        f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
-                        [f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in"],
-                        [w.node, r.node],
-                        self._advice(buffer, r),
-                    )
+                    return self._undecided(buffer, w, r, loop)
         return None
+
+    def _apart(self, threads: dict[str, Var], others: dict[str, Var], axes: Sequence[str]) -> LoopRef | None:
+        """A loop of several ``threads`` along one of ``axes`` that is not one of ``others``."""
+        found = (self.loops[v] for a, v in threads.items() if a in axes and others.get(a) is not v)
+        return next((ref for ref in found if not is_const(ref.node.extent, 1)), None)
+
+    def _undecided(self, buffer: Buffer, w: Statement, r: Statement, loop: LoopRef) -> Problem:
+        if not private_axes(buffer.scope):
+            inside, outside = (w, r) if any(v is loop.var for v, _, _ in w.loops) else (r, w)
+            return Problem(
+                (buffer.name, "blocks"),
+                f"cannot prove that thread blocks of one kernel do not depend on each other through `{buffer.name}`, and "
+                "nothing orders them",
+                [f"{inside.name} uses it in the blocks of loop {loop.name}, which {outside.name} is not in"],
+                [inside.node, outside.node],
+                _TWO_KERNELS,
+            )
+        return Problem(
+            (buffer.name, "readers"),
+            f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
+            [f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in"],
+            [w.node, r.node],
+            self._advice(buffer, r),
+        )
 
     def _sides(self, buffer: Buffer, users: list[Statement]) -> tuple[list[Any], Any]:
         names = Names()
@@ -411,7 +432,7 @@ class _Kernels:
                             "nothing orders them",
                             witness(bad, s, a, t, b, ", in another block", ""),
                             [u.node, v.node],
-                            "compute_at the one where the other uses it, or keep them in loops of their own: two kernels",
+                            _TWO_KERNELS,
                         )
         return None
 

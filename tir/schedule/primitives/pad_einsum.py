@@ -52,7 +52,7 @@ from ...stmt import (
     Stmt,
     seq,
 )
-from ...visit import accesses, nodes_of, rewrite, uses_var, walk
+from ...visit import accesses, nodes_of, rewrite, uses_var
 from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block
