@@ -210,9 +210,19 @@ def _extreme(g: Generator, e: Any) -> str:
     if e.dtype.is_float:
         if _is_number(e.b):  # with the constant first no test for nan is needed
             return float_extreme(g, isinstance(e, Min), b, a, e.dtype, True)
+        if _goes_on(g, e):  # the test for nan is of the other operand, so that the next extreme need not wait for it
+            return float_extreme(g, isinstance(e, Min), b, a, e.dtype)
         return float_extreme(g, isinstance(e, Min), a, b, e.dtype, _is_number(e.a))
     name = ("s" if e.dtype.code == "int" else "u") + ("min" if isinstance(e, Min) else "max")
     return g.out.intrinsic(name, element_type(e.dtype), e.dtype.lanes, [a, b])
+
+
+def _goes_on(g: Generator, e: Any) -> bool:
+    """Whether the first operand of an extreme is what was found so far, of other elements or in an earlier iteration."""
+    around = g.statements[-1] if g.statements else None
+    if isinstance(e.a, BufferLoad) and isinstance(around, BufferStore):
+        return e.a.buffer is around.buffer
+    return isinstance(e.a, type(e))
 
 
 def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType, a_is_number: bool = False) -> str:
@@ -227,6 +237,7 @@ def float_extreme(g: Generator, least: bool, a: str, b: str, dtype: DType, a_is_
     result = g.out.value(f"select {flag} {picks_a}, {type_} {a}, {type_} {b}")
     if g.program.fast_math or a_is_number:
         return result
+    result = g.out.value(f"freeze {type_} {result}")  # else LLVM joins both tests before it selects
     nan = g.out.value(f"fcmp uno {type_} {a}, {a}")
     return g.out.value(f"select {flag} {nan}, {type_} {a}, {type_} {result}")
 
