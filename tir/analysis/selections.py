@@ -11,17 +11,20 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..arith.linear import key
 from ..dtype import DType
 from ..expr import (
     EQ,
+    FALSE,
     GE,
     GT,
     LE,
     LT,
     NE,
+    TRUE,
     Add,
     And,
     Call,
@@ -38,7 +41,7 @@ from ..expr import (
     Var,
 )
 from ..render import short_text
-from ..visit import nodes_of, walk
+from ..visit import nodes_of, rewrite, walk
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     EQ: operator.eq,
@@ -98,6 +101,11 @@ class _Selection:
         ranges = [list(_samples(comm.lhs[k].dtype, starts[n], constants)) for n, k in enumerate(compared)]
         return _Selection(functions, compared, picked, starts, ranges)
 
+    def with_floats(self, comm: CommReducer, *more: float) -> _Selection:
+        """The same where compared floats may be ``more`` values."""
+        floats = [k for k in self.compared if comm.lhs[k].dtype.is_float]
+        return replace(self, ranges=[[*r, *(more if k in floats else ())] for k, r in zip(self.compared, self.ranges)])
+
     @functools.cached_property
     def join(self) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]:
         @functools.cache
@@ -149,14 +157,58 @@ def is_independent_of_order(comm: CommReducer) -> bool:
         return False
     if found.picked:
         return False
-    for k, values in zip(found.compared, found.ranges):
-        values += [math.nan] * comm.lhs[k].dtype.is_float
+    found = found.with_floats(comm, math.nan)
     points, join = found.points(""), found.join
     return (
         len(points) ** 3 <= _MOST
         and all(_same(join(x, y), join(y, x)) for x, y in itertools.product(points, points))
         and all(_same(join(join(x, y), z), join(x, join(y, z))) for x, y, z in itertools.product(points, repeat=3))
     )
+
+
+_OF_A_LARGER: dict[Any, Expr] = {LT: TRUE, LE: TRUE, NE: TRUE, GT: FALSE, GE: FALSE, EQ: FALSE}  # x op y, where x < y
+_MIRRORED: dict[Any, Any] = {LT: GT, LE: GE, NE: NE, GT: LT, GE: LE, EQ: EQ}
+
+
+def knowing_less(e: Expr, x: Expr, y: Expr) -> Expr:
+    """``e`` with comparisons of ``x`` and ``y`` decided, where it is known that ``x < y``."""
+    small, large = key(x), key(y)
+
+    def visit(item: Any) -> Any:
+        kind = type(item)
+        if kind not in _OF_A_LARGER:
+            return None
+        sides = key(item.a), key(item.b)
+        if sides == (small, large):
+            return _OF_A_LARGER[kind]
+        return _OF_A_LARGER[_MIRRORED[kind]] if sides == (large, small) else None
+
+    return rewrite(e, visit)
+
+
+def starts_of_ascending(comm: CommReducer, k: int) -> str | None:
+    """How ``comm`` may start where component ``k`` of each new value is larger than that of all before it, so that
+    comparisons of this component need not be made: from its "identity", or with the component of the "first" value.
+
+    None if neither gives what ``comm`` does, or if the first value may lose against the identity.
+    """
+    known = [knowing_less(r, comm.lhs[k], comm.rhs[k]) for r in comm.result]
+    try:
+        found = _Selection.of(comm).with_floats(comm, -math.inf, math.inf, math.nan)
+        if k not in found.compared:
+            return None
+        kept = found.compared + found.picked
+        decided = replace(found, functions=[_compiled(known[c], comm, kept) for c in kept])
+    except _Undecided:
+        return None
+    at = found.compared.index(k)
+    first = [(p, found.join(found.starts, p)) for p in found.points("a")]
+    if any(made[at] != p[at] for p, made in first):
+        return None
+    if all(_same(decided.join(found.starts, p), made) for p, made in first):
+        return "identity"
+    starts = [(*found.starts[:at], p[at], *found.starts[at + 1 :]) for p, _ in first]
+    return "first" if all(_same(decided.join(s, p), made) for s, (p, made) in zip(starts, first)) else None
 
 
 def _same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -29,6 +29,7 @@ from .lower_thread_allreduce import lower_thread_allreduce as lower_thread_allre
 from .lower_warp_memory import lower_warp_memory as lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage as manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype as narrow_datatype
+from .order_arg_reductions import order_arg_reductions as order_arg_reductions
 from .passes import ModulePass as ModulePass
 from .passes import PASSES as PASSES
 from .passes import Pass as Pass

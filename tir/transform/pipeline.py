@@ -38,6 +38,7 @@ from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype
+from .order_arg_reductions import order_arg_reductions
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
 from .reject_thread_axes import reject_thread_axes
@@ -68,6 +69,7 @@ def cpu_pipeline(target: Any = "llvm") -> list[Any]:
     passes: list[Any] = [
         reject_thread_axes,
         plan_and_update_buffer_allocation_location,
+        order_arg_reductions,
         lower_init_block,
         convert_blocks_to_opaque,
         compact_buffer_allocation,
@@ -107,6 +109,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
         plan_and_update_buffer_allocation_location,
         manifest_shared_memory_local_stage,
         lower_cross_thread_reduction,
+        order_arg_reductions,
         lower_init_block,
         convert_blocks_to_opaque,
         unify_thread_binding,

@@ -163,13 +163,17 @@ def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
 
 
 def in_parts(sch: Schedule, block: str, row: Axis, lanes: int) -> list[BlockRV]:
-    """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers.
+    """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers; of an
+    arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another.
 
     Returns the blocks that compute partial results, the last one first.
     """
     made: list[BlockRV] = []
     along, size = row.loop, row.size
-    for count in (4 * lanes, lanes, max(2, lanes // 4)):
+    nest = Nest.of(sch, block)
+    selects = nest is not None and nest.reduction is not None and nest.reduction.selects
+    halves = [1 << n for n in range((4 * lanes).bit_length() - 1, 0, -1)]
+    for count in halves if selects else (4 * lanes, lanes, max(2, lanes // 4)):
         if size <= count and made:
             break
         if size < 2 * count and not made:
