@@ -63,14 +63,22 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
 def along_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
     """Some vectors of the result in registers, over the whole reduction. Returns their loop, the innermost in ``outer``."""
     lanes = env.lanes(nest.width)
+    return in_registers(sch, nest, along, outer, (min(UNROLL, along.size // lanes), lanes))
+
+
+def in_registers(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], shape: tuple[int, int]) -> LoopRV:
+    """As :func:`along_result`, of ``shape``: vectors, and lanes of each."""
+    vectors, lanes = shape
     inner = [a.loop for a in nest.reduce]
     copies = [sch.cache_write(nest.name, n, "local") for n in range(len(nest.block.writes))]
-    vectors = min(UNROLL, along.size // lanes)
     strip, middle, lane = sch.split(along.loop, [None, vectors, lanes])
     sch.reorder(*outer, strip, *inner, middle, lane)
     for copy in copies:
         sch.reverse_compute_at(copy, strip, preserve_unit_loops=True)
-        vectorize(sch, sch.get_loops(copy)[-1], vectors * lanes, lanes, vectors)
+        loops = sch.get_loops(copy)
+        longest = max(reversed(loops[loops.index(strip) + 1 :]), key=lambda loop: extent_of(sch, loop))
+        sch.reorder(*(loop for loop in loops[loops.index(strip) + 1 :] if loop is not longest), longest)
+        vectorize(sch, longest, vectors * lanes, lanes, vectors)
     init = sch.decompose_reduction(nest.name, inner[0])
     for each in (nest.name, init):
         *_, middle, lane = sch.get_loops(each)
