@@ -7,9 +7,23 @@ accurate (angles beyond a million, quotients beyond 2**23), the C library is cal
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 
-from .mathlib import F32, F64, Lanes, half_power, libm, log_edges, log_of_normal, quotient, scaled
+from .mathlib import (
+    F32,
+    F64,
+    Lanes,
+    exponent,
+    half_power,
+    has_tables,
+    libm,
+    log_edges,
+    log_of_normal,
+    looked_up,
+    quotient,
+    scaled,
+)
 from .types import float_constant, splat, vector
 
 HALF_PI = 1.5707963267948966
@@ -87,8 +101,6 @@ def _reduced(m: Lanes, x: str) -> tuple[str, str]:
 
 
 def _float32(value: float) -> float:
-    import struct
-
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -296,15 +308,34 @@ def fmod(m: Lanes, x: str, y: str) -> str:
 
 
 def power(m: Lanes, x: str, y: str) -> str:
-    """2**(y log2 |x|), the product in float64; the sign and the edges of C's pow where some x is not positive and finite,
-    or some y not finite."""
-    d = Doubles(m)
-    size = _size(m, x)
-    fast = _exp2_of_double(m, d, d.op("fmul", d.of(m, y), _log2_double(m, d, size)))
+    """2**(y log2 |x|), the product to more than the 24 bits of float32; the sign and the edges of C's pow where some x is
+    not positive and finite, or some y not finite."""
+    fast = (_power_by_table if has_tables(m) else _power_in_double)(m, _size(m, x), y)
     below = m.iop("sub", m.bits(x), m.int(1))
     extreme = m.out.value(f"icmp uge {m.i} {below}, {m.int(0x7F7FFFFF)}")  # not 0 < x < inf
     rare = m.out.value(f"or {m.b} {extreme}, {m.less('uno', fast, fast)}")  # nan, where y is infinite
     return _or_rarely(m, rare, fast, lambda: _power_at_edges(m, x, y, fast))
+
+
+def _power_in_double(m: Lanes, x: str, y: str) -> str:
+    """x**y for x > 0, the product in float64."""
+    d = Doubles(m)
+    return _exp2_of_double(m, d, d.op("fmul", d.of(m, y), _log2_double(m, d, x)))
+
+
+def _power_by_table(m: Lanes, x: str, y: str) -> str:
+    """x**y for x > 0, the product as a sum of two float32."""
+    high, low = _log2_by_table(m, x)
+    product = m.op("fmul", y, high)
+    rest = m.fma(y, low, m.fma(y, high, m.out.value(f"fneg {m.f} {product}")))
+    bounded = m.less("olt", _size(m, product), m.const(200.0))  # infinite or 0 beyond, whatever the rest is
+    product = m.pick(m.less("ogt", product, m.const(200.0)), m.const(200.0), product)
+    product = m.pick(m.less("olt", product, m.const(-200.0)), m.const(-200.0), product)
+    rest = m.pick(bounded, rest, m.const(0.0))
+    whole = m.call("rint", m.op("fadd", product, rest))
+    f = m.op("fadd", m.op("fsub", product, whole), rest)
+    p = m.poly(f, _EXP2)
+    return scaled(m, p, p, whole)
 
 
 def _power_at_edges(m: Lanes, x: str, y: str, r: str) -> str:
@@ -355,14 +386,55 @@ def _log2_double(m: Lanes, d: Doubles, x: str) -> str:
     return d.fma(p, t, d.out.value(f"sitofp {d.i} {e} to {d.f}"))
 
 
+def _log2_by_table(m: Lanes, x: str) -> tuple[str, str]:
+    """log2 of a positive float32 to 30 bits, as the sum of two float32, the second at most 1/50 of the first.
+
+    x = 2**e (c + d) with c one of 32 numbers from 3/4 to 3/2, 1 among them, and |d| <= c / 64, c / 47 for the last. Of
+    log2(c) the larger part has so few bits that e adds to it exactly; that of 1 + d / c begins with u = d / (c ln 2), of
+    which the error is known.
+    """
+    e, y = exponent(m, x)
+    rounded = m.iop("add", m.bits(y), m.int(1 << 17))
+    rounded = m.out.intrinsic("smin", "i32", m.lanes, [rounded, m.int(0x3FBFFFFF)])  # below 3/2
+    number = m.iop("lshr", rounded, m.int(18))  # of which 5 bits of the fraction count
+    d = m.op("fsub", y, m.from_bits(m.iop("and", rounded, m.int(-(1 << 18)))))
+    log_high, log_low, inverse_high, inverse_low = (looked_up(m, number, table) for table in _LOG2_TABLES)
+    u = m.op("fmul", d, inverse_high)
+    lost = m.fma(d, inverse_low, m.fma(d, inverse_high, m.out.value(f"fneg {m.f} {u}")))
+    of_c = m.op("fadd", e, log_high)
+    high = m.op("fadd", of_c, u)
+    rest = m.op("fadd", m.op("fsub", of_c, high), u)  # exact: u is the smaller of the two, or the other is 0
+    low = m.fma(m.poly(u, _LOG2_SERIES), m.op("fmul", u, u), m.op("fadd", log_low, lost))
+    return high, m.op("fadd", rest, low)
+
+
+def _log2_tables() -> tuple[list[float], ...]:
+    """By bits 18 to 22 of c: log2(c) and 1 / (c ln 2), each as a float32 and what it lacks."""
+    logs, inverses = [0.0] * 32, [0.0] * 32
+    for bits in range(0x3F400000, 0x3FC00000, 1 << 18):
+        c = struct.unpack("f", struct.pack("I", bits))[0]
+        logs[bits >> 18 & 31], inverses[bits >> 18 & 31] = math.log2(c), 1 / (c * math.log(2))
+    rounded = [round(v * 2**16) / 2**16 for v in logs], [_float32(v) for v in inverses]
+    lacking = [[v - r for v, r in zip(exact, near)] for exact, near in zip((logs, inverses), rounded)]
+    return rounded[0], lacking[0], rounded[1], lacking[1]
+
+
+_LOG2_TABLES = _log2_tables()
+# (log2(1 + u ln 2) - u) / u**2, fitted to 2e-9 for u from -0.023 to 0.031
+_LOG2_SERIES = [0.04575763399378417, -0.08327373447989765, 0.16015115526335613, -0.3465735886973728]
+
+
 def _exp2_of_double(m: Lanes, d: Doubles, t: str) -> str:
     """2**t as float32, infinite or 0 beyond what that has: 2**n 2**f, of which 2**f = 1 + f p(f) is rounded once."""
     whole = d.call("rint", t)
     f, n = d.narrowed(m, d.op("fsub", t, whole)), d.narrowed(m, whole)
     for how, limit in (("ogt", m.const(129.0)), ("olt", m.const(-150.0))):
         n = m.pick(m.less(how, n, limit), limit, n)
-    p = m.poly(f, [0.0001545316295, 0.001339086336, 0.009618082557, 0.05550357114, 0.2402265076, 0.693147188, 1.0])
+    p = m.poly(f, _EXP2)
     return scaled(m, p, p, n)
+
+
+_EXP2 = [0.0001545316295, 0.001339086336, 0.009618082557, 0.05550357114, 0.2402265076, 0.693147188, 1.0]
 
 
 ELEMENTARY: dict[str, Callable[..., str]] = {

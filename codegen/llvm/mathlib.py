@@ -166,6 +166,18 @@ def _x86(m: Lanes, name: str, operands: Sequence[str], *immediate: int) -> str:
     return m.out.value(f"call {m.f} {function}({', '.join(f'{t} {v}' for t, v in zip(types, values))})")
 
 
+def has_tables(m: Lanes) -> bool:
+    """Whether :func:`looked_up` looks numbers up in registers."""
+    return _scales(m)
+
+
+def looked_up(m: Lanes, number: str, table: Sequence[float]) -> str:
+    """The element of a table of 32 that the lowest bits of ``number`` choose, on AVX-512."""
+    halves = [f"<{', '.join(f'float {float_constant(v, F32)}' for v in part)}>" for part in (table[:16], table[16:])]
+    function = m.out.module.declare("llvm.x86.avx512.vpermi2var.ps.512", m.f, [m.f, m.i, m.f])
+    return m.out.value(f"call {m.f} {function}({m.f} {halves[0]}, {m.i} {number}, {m.f} {halves[1]})")
+
+
 def log(m: Lanes, x: str) -> str:
     """x = 2**e (1 + t) with t near 0; log(1 + t) by polynomial."""
     return log_edges(m, x, _sum_of_logs(m, *_split(m, x), math.e))
@@ -173,7 +185,7 @@ def log(m: Lanes, x: str) -> str:
 
 def log_of_normal(m: Lanes, x: str, more: str | None = None) -> str:
     """log(x + more) for x that is a normal number above 0; ``more`` is at most half of the last place of x."""
-    e, y = _exponent(m, x)
+    e, y = exponent(m, x)
     t = m.op("fsub", y, m.const(1.0))
     if more is not None:
         small = _shifted(m, more, m.out.value(f"fneg {m.f} {e}"))
@@ -203,15 +215,15 @@ def _sum_of_logs(m: Lanes, e: str, t: str, base: float) -> str:
 def _split(m: Lanes, x: str) -> tuple[str, str]:
     """(e, t): x = 2**e (1 + t) with 1 + t in [3/4, 3/2), of subnormal numbers too."""
     if _scales(m):
-        e, y = _exponent(m, x)
+        e, y = exponent(m, x)
         return e, m.op("fsub", y, m.const(1.0))
     tiny = m.less("olt", x, m.const(1.17549435e-38))
-    e, y = _exponent(m, m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x))
+    e, y = exponent(m, m.pick(tiny, m.op("fmul", x, m.const(8388608.0)), x))
     e = m.op("fsub", e, m.pick(tiny, m.const(23.0), m.const(0.0)))
     return e, m.op("fsub", y, m.const(1.0))
 
 
-def _exponent(m: Lanes, x: str) -> tuple[str, str]:
+def exponent(m: Lanes, x: str) -> tuple[str, str]:
     """(e, y) of a normal number x = 2**e y, with y in [3/4, 3/2).
 
     AVX-512 has instructions for it, which take every number: of 0 e is -inf, of inf it is inf, with a finite y; where
@@ -250,7 +262,7 @@ _LOG = [
 
 
 def log_edges(m: Lanes, x: str, r: str) -> str:
-    """``r``, except for the logarithm of 0, negative numbers, infinity and nan, where ``_exponent`` does not see to them."""
+    """``r``, except for the logarithm of 0, negative numbers, infinity and nan, where ``exponent`` does not see to them."""
     if _scales(m):
         return r
     r = m.pick(m.less("oeq", x, m.const(math.inf)), x, r)

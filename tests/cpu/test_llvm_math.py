@@ -158,6 +158,26 @@ def test_float32_functions_of_two_operands(name, lanes):
     assert ulps(got, want) <= 4
 
 
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("around", [1e-6, 0.02, 0.4, None])
+def test_powers_of_any_size(lanes, around):
+    """Results from the least to the largest float32 and beyond, of bases near 1 and of any bits."""
+    rng = np.random.default_rng(0)
+    size = 1 << 14
+    x = rng.integers(1, 0x7F800000, size).astype(np.uint32).view(np.float32)
+    if around is not None:
+        x = (1 + rng.uniform(-around, around, size)).astype(np.float32)
+    x[x == 1] = 2
+    y = (rng.uniform(-153, 129, size) / np.log2(x.astype(np.float64))).astype(np.float32)
+    y[:8] = 3e38, -3e38, 1e30, -1e30, 1e-45, -1e-45, 0, -0.0
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64))
+        rounded = want.astype(np.float32)
+    got = binary("pow", lanes)(x, y)
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(rounded))
+    assert ulps(got, want) <= 3
+
+
 OTHERS = "sqrt rsqrt sin cos atan floor ceil trunc round nearbyint fabs exp2 log2 log1p cosh"
 
 

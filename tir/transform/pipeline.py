@@ -64,7 +64,7 @@ def cpu_pipeline(target: Any = "llvm") -> list[Any]:
     Inside a ``PassContext`` as that changes them.
 
     >>> [p.name for p in cpu_pipeline()][:3]
-    ['reject_thread_axes', 'plan_and_update_buffer_allocation_location', 'lower_init_block']
+    ['reject_thread_axes', 'plan_and_update_buffer_allocation_location', 'order_arg_reductions']
     """
     passes: list[Any] = [
         reject_thread_axes,
