@@ -261,12 +261,13 @@ def find_fragments(g: Generator, body: Any) -> None:
         ):
             continue
         var = data_of(node.args[0])
+        if var is None:
+            raise g.error(f"{node.op}: `{node.args[0]!r}` is no fragment")
         shape = tuple(a.value if isinstance(a, IntImm) else -1 for a in node.args[1:4])
         known = g.fragments.setdefault(var, shape)
         if known != shape:
-            raise g.error(f"fragment `{var.name if var else var}` is used as {known} and as {shape}")
+            raise g.error(f"fragment `{var.name}` is used as {known} and as {shape}")
         if node.op == "tvm_load_matrix_sync":
-            assert var is not None
             layout = _layout(node.args[7])
             if g.fragments.setdefault(("layout", g.name(var, var.name)), layout) != layout:
                 raise g.error(f"fragment `{var.name}` is loaded by rows and by columns; use two fragments")

@@ -250,9 +250,9 @@ def element_of(g: Generator, e: Any) -> DType:
 
 
 def data_of(e: Any) -> Var | None:
-    """The pointer variable behind a pointer argument."""
+    """The pointer variable behind a pointer argument; None for another value."""
     if isinstance(e, Call) and e.op == "address_of":
-        return e.args[0].buffer.data
+        return e.args[0].buffer.data if isinstance(e.args[0], BufferLoad) else None
     if isinstance(e, Call) and e.op == "tvm_access_ptr":
-        return e.args[1]
+        e = e.args[1]
     return e if isinstance(e, Var) else None

@@ -280,3 +280,28 @@ def main(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")):
         sch.bind(sch.get_loops(name)[1], "threadIdx.x")
     sch.bind(block, "blockIdx.x")
     on_simulator(sch)
+
+
+NESTED_AXES = """
+@T.prim_func
+def main(A: T.Buffer((2, 8), "float32"), C: T.Buffer((2, 8), "float32")):
+    B = T.alloc_buffer((2, 8), "float32")
+    for o in range(2):
+        with T.block("tile"):
+            vo = T.axis.spatial(2, o)
+            for j in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("B"):
+                    vj = T.axis.spatial(8, j)
+                    B[vo, vj] = A[vo, vj]
+    for x in T.thread_binding(2, thread="threadIdx.x"):
+        for y in range(8):
+            with T.block("C"):
+                vx, vy = T.axis.remap("SS", [x, y])
+                C[vx, vy] = B[vx, vy] + T.float32(1)
+"""
+
+
+def test_a_block_that_has_threads_moves_into_no_others_of_their_axis():
+    """A refusal that names both loops, not a fault of the step."""
+    rule = "loop j would be in loop x, which is bound to threadIdx.x too"
+    refused(lambda: schedule(NESTED_AXES).compute_at("tile", "x"), rule)

@@ -86,8 +86,9 @@ def test_memory_stays_outside_of_a_loop_that_uses_one_of_its_names(loop):
     np.testing.assert_array_equal(c, (a * 2 + 1).reshape(8, 4).T)
 
 
-def test_all_names_of_memory_get_its_new_type_and_scope():
-    sch = schedule(SHARED)
+@pytest.mark.parametrize("named", ["decl_buffer", "Buffer"])
+def test_all_names_of_memory_get_its_new_type_and_scope(named):
+    sch = schedule(SHARED.replace("decl_buffer", named))
     sch.unsafe_set_dtype("B", "B", "float64")
     same(sch)
     sch.set_scope("B", "B", "local")

@@ -371,6 +371,35 @@ def test_a_tile_that_does_not_divide_the_rows():
         same(sch)
 
 
+TRIANGLE = """
+@T.prim_func
+def main(A: T.Buffer((5,), "float32")):
+    C = T.alloc_buffer((5,), "float32")
+    P = T.alloc_buffer((5, 8), "float32")
+    for z in range(5):
+        with T.block("Z"):
+            vz = T.axis.spatial(5, z)
+            C[vz] = T.float32(0)
+    for i in range(5):
+        for j in range(i + 1):
+            with T.block("P"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                P[vi, vj] = A[vi - vj]
+            with T.block("C"):
+                vi = T.axis.spatial(5, i)
+                vj = T.axis.reduce(8, j)
+                C[vi] = C[vi] + P[vi, vj]
+"""
+
+
+def test_compute_root_runs_no_instance_that_did_not_run():
+    """Also where nothing reads the result, here ``C``: it would read what has no value."""
+    refused(lambda: schedule(TRIANGLE).compute_root("C"), "block `C` would run where it did not before")
+    sch = schedule(TRIANGLE)
+    sch.compute_root("P")
+    same(sch)
+
+
 def test_a_block_that_never_runs_stays_so_at_the_root():
     sch = schedule("""
 @T.prim_func

@@ -41,11 +41,13 @@ LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A violation of a rule at ``node``; ``undefined`` is the variable that is used there and nowhere defined around it."""
+    """A violation of a rule at ``node``; ``undefined`` is the variable that is used there and nowhere defined around it,
+    ``bound`` the loop around ``node`` that is bound to its thread axis already."""
 
     node: Any
     message: str
     undefined: Var | None = None
+    bound: For | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -107,8 +109,8 @@ class _Checker:
         self.part = Summary()
         self.depth = 0  # of blocks with iterators
 
-    def say(self, node: Any, message: str, undefined: Var | None = None) -> None:
-        self.problems.append(Problem(node, message, undefined))
+    def say(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
+        self.problems.append(Problem(node, message, undefined, bound))
 
     def function(self, func: PrimFunc) -> None:
         for param in func.params:
@@ -337,9 +339,10 @@ class _Checker:
                 continue
             if uses_var(s.body, outer.loop_var):
                 name = outer.loop_var.name
-                self.say(s, f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`")
+                message = f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`"
+                self.say(s, message, bound=outer)
             elif not Analyzer().can_prove_equal(outer.extent, s.extent):
-                self.say(s, f"thread axis {s.thread} is bound inside itself with another extent")
+                self.say(s, f"thread axis {s.thread} is bound inside itself with another extent", bound=outer)
 
     def loop(self, s: For) -> None:
         if type(s.min) is not IntImm:

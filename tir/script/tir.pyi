@@ -670,6 +670,7 @@ def all(*conditions: Any) -> Value:
 def alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer:
     """A buffer that lives in the enclosing block (at the top of a function: in its root block).
 
+    Without a ``scope`` its memory is global, or, with ``data``, where that is.
     Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``. For the other
     parameters and errors see ``T.Buffer``.
 
@@ -2064,6 +2065,7 @@ def sblock(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextM
 def sblock_alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer:
     """A buffer that lives in the enclosing block (at the top of a function: in its root block).
 
+    Without a ``scope`` its memory is global, or, with ``data``, where that is.
     Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``. For the other
     parameters and errors see ``T.Buffer``.
 

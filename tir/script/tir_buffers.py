@@ -110,7 +110,7 @@ def alloc_buffer(
     data: Any = None,
     strides: Any = None,
     elem_offset: Any = None,
-    scope: str = "global",
+    scope: str = "",
     align: int = 0,
     offset_factor: int = 0,
     buffer_type: str = "",
@@ -119,6 +119,7 @@ def alloc_buffer(
 ) -> _f.BufferSpec:
     """A buffer that lives in the enclosing block (at the top of a function: in its root block).
 
+    Without a ``scope`` its memory is global, or, with ``data``, where that is.
     Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``. For the other
     parameters and errors see ``T.Buffer``.
 

@@ -96,6 +96,11 @@ def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     return verdict if verdict.is_proved or not _check_once(before, compared, {}).is_proved else PROVED
 
 
+def check_same_instances(before: PrimFunc, after: PrimFunc) -> Verdict:
+    """As :func:`check`, and no instance may be omitted, whether its result is dead or not."""
+    return _check_parts(before, replace(_Compared.changed(before, after), needs_all=True), {})
+
+
 def _check_parts(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
     verdict = _check(before, compared, mapping)
     if verdict.is_proved or not _repeats(compared):
@@ -114,12 +119,14 @@ def _check_once(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
+    """The parts ``old`` and ``new`` of two programs that are compared, and their statements; ``needs_all``: those of
+    which the result is dead are needed, too."""
 
     old: Any
     new: Any
     was: list[Statement]
     now: list[Statement]
+    needs_all: bool = False
 
     @staticmethod
     def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
@@ -230,7 +237,7 @@ def _check(
                 return verdict
         context = Context(before, old, names)
         for side in sides:
-            verdict = _same_instances(side, context, outside)
+            verdict = _same_instances(side, context, None if compared.needs_all else outside)
             if not verdict.is_proved:
                 return verdict
         return compare(sides, context, ())
@@ -380,9 +387,9 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
     return old, new
 
 
-def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]]) -> Verdict:
+def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]] | None) -> Verdict:
     """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
-    only memory which no other statement (``outside``) uses; those that are repeated must be idempotent."""
+    only memory which no other statement (``outside``; None: any) uses; those that are repeated must be idempotent."""
     unit = side.unit
     if side.kept:
         return PROVED
@@ -398,7 +405,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
         rule = f"{_title(unit.name)} would run where it did not before"
         return Refuted(rule, [f"{side.show(extra)} runs only afterwards"], (unit.node,))
     missing = context.restrict(ran.subtract(runs)).sample()
-    if missing is not None and not {a.buffer.data for a in unit.writes()}.isdisjoint(outside()):
+    if missing is not None and (outside is None or not {a.buffer.data for a in unit.writes()}.isdisjoint(outside())):
         rule = f"{_title(unit.name)} would no longer run for every iterator value"
         return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
     if side.after.is_single_valued():

@@ -145,6 +145,15 @@ def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
             rule = f"`{problem.undefined}` would be used outside of `{first_line(let)}`, which defines it"
             yield Problem(problem.message, rule)
             continue
+        if problem.bound is not None:
+            inner, outer = problem.node.loop_var.name, problem.bound.loop_var.name
+            yield Problem(
+                problem.message,
+                f"loop {inner} would be in loop {outer}, which is bound to {problem.node.thread} too: {problem.message}",
+                nodes=[problem.bound, problem.node],
+                legal="bind one of them to another axis before",
+            )
+            continue
         yield Problem(
             problem.message,
             f"a fault inside {delta.primitive}: it would give a malformed program ({problem}); the schedule is unchanged. "

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...analysis.accessed_regions import accessed_regions
-from ...analysis.dependence.programs import check
+from ...analysis.dependence.programs import check_same_instances
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import blocks_using, entered, top_statement
@@ -199,8 +199,9 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
             require_same_meaning(state, after, unsafe)
             return MovePlan(after)
         except ScheduleError as error:
-            # A block that computed some elements several times: its inverse is compute_at, if that is legal there.
-            if check(after.func, state.func).is_proved:
+            # A block that computed some elements several times: its inverse is compute_at, if that is legal there and
+            # omits nothing, which would be work that is new.
+            if check_same_instances(after.func, state.func).is_proved:
                 return MovePlan(after)
             first = first or error
     assert first is not None

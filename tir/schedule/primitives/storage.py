@@ -10,7 +10,7 @@ from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.effects import asker_of, by_address
 from ...analysis.index import BlockRef
 from ...analysis.structure import named, parts_without
-from ...buffer import Buffer, MatchBufferRegion
+from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
@@ -79,24 +79,28 @@ def _require_one_name(state: State, buffer: Buffer) -> None:
     )
 
 
+_NAMING = (BufferLoad, BufferStore, BufferRegion, DeclBuffer)
+
+
 def _matches(state: State) -> list[MatchBufferRegion]:
     """Every view of the function, outer ones first."""
     return state.index.views
 
 
 def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
-    """``buffer`` and what else names its memory: views of its regions, views of those, buffers declared over its pointer."""
+    """``buffer`` and what else names its memory: views of its regions, views of those, other buffers with its pointer."""
     found = [buffer]
     for match in _matches(state):
         if match.source.buffer in found:
             found.append(match.buffer)
     pointers = {b.data for b in found}
-    others = parts_without(state.func.body, pointers)
+    parts = parts_without(state.func.body, pointers)
     nodes: list[Any] = [state.func.body]
     for node in nodes:  # which grows
         if type(node) not in LEAVES and (type(node) is not For or not pointers.isdisjoint(named(node))):
-            nodes += [child for child in node.children() if child not in others]
-    return [*found, *(n.buffer for n in nodes if isinstance(n, DeclBuffer) and n.buffer.data in pointers)]
+            nodes += [child for child in node.children() if child not in parts]
+    others = (n.buffer for n in nodes if isinstance(n, _NAMING) and n.buffer.data in pointers)
+    return list(dict.fromkeys([*found, *others]))
 
 
 def _sharing(made: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
