@@ -520,12 +520,13 @@ def names(c: Choice) -> str:
         with T.block("O"):
             vi, vj = T.axis.remap("SS", [i, j])
             O[vi, vj] = {read} - {c.pick(("A[vi, vj]", f"F[vi * {m} + vj]"))}"""
+    declared = c.pick(("decl_buffer", "Buffer"))
     return f"""
 @T.prim_func
 def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
     B = T.alloc_buffer(({n * m},), "int32")
-    R = T.decl_buffer(({n}, {m}), "int32", data=B.data)
-    F = T.decl_buffer(({n * m},), "int32", data=A.data)
+    R = T.{declared}(({n}, {m}), "int32", data=B.data)
+    F = T.{declared}(({n * m},), "int32", data=A.data)
     {flat}{c.pick((again, ""))}{last}
 """
 
