@@ -75,3 +75,22 @@ def test_groups_of_rows_are_sorted_in_parallel():
     out = np.zeros_like(data)
     tir.build(sch.mod, "llvm")(data, out)
     assert (out == np.sort(data)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool"])
+@pytest.mark.parametrize("length, few", [(1, 1), (33, 1), (40, 10), (64, 32), (65, 1), (150, 7), (331, 32), (700, 5)])
+def test_the_first_few_of_rows_of_any_length(length, few, dtype):
+    """Rows shorter and longer than what is looked at together, with many equal elements; of these the first are found."""
+    rng = np.random.default_rng(length)
+    data = np.stack([np.arange(length), -np.arange(length), *rng.integers(0, 3 + length // 4, (2, length))]).astype(
+        dtype
+    )
+    if dtype.startswith("float"):
+        data[2, rng.random(length) < 0.3] = np.nan
+        data[3, rng.random(length) < 0.9] = np.nan
+    given = te.placeholder(data.shape, dtype, name="given")
+    func = te.create_prim_func([given, ops.topk(given, few, ret_type="indices", is_ascend=True)])
+    for target in ("llvm", "interpreter"):
+        found = np.full((4, few), -1)
+        tir.build(func, target)(data, found)
+        np.testing.assert_array_equal(found, np.argsort(data, -1, kind="stable")[:, :few])

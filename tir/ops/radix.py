@@ -15,7 +15,7 @@ from ..op import call
 from ..te import if_then_else
 from .places import constant
 
-CHUNK = 32  # keys of which only the least is compared, where it is not below those kept
+CHUNK, LINE = 32, 64  # keys, and bytes, at least, of which only the least is compared, where it is not below those kept
 SHORT = 128  # elements of a row for which counters of 8 bits take longer than the elements
 LOCAL = (
     4096  # elements of a row that has memory of its own, which stays in the cache (and which a GPU's thread can have)
@@ -117,31 +117,53 @@ class RadixSort:
 def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], count: Expr, few: int) -> BufferVar:
     """The positions of the ``few`` least of the keys ``key(k)`` with k below ``count``, which is not less, in order.
 
-    Keys are looked at in chunks, of which most have none that is below the last of those kept.
+    Keys are looked at in chunks, of which most have none that is below the last of those kept. Where one has, those that
+    are below it are collected without a branch, and then placed.
     """
+    length = max(CHUNK, LINE // kind.bytes)
     least, order = ib.allocate(str(kind), few, "least", "local"), ib.allocate("int32", few, "least_order", "local")
-    kept, hole = ib.allocate("int32", 1, "kept", "local"), ib.allocate("int32", 1, "hole", "local")
+    keys, found = ib.allocate(str(kind), length, "keys", "local"), ib.allocate("int32", length, "found", "local")
+    hole, number = ib.allocate("int32", 1, "hole", "local"), ib.allocate("int32", 1, "number", "local")
     lowest = ib.allocate(str(kind), 1, "lowest", "local")
-    kept[0] = 0
 
-    def place(k: Any) -> None:
-        value = ib.let("key", key(k))
-        with ib.if_scope(if_then_else(kept[0] < few, const(True), value < least[kept[0] - 1])):
-            hole[0] = min_(kept[0], few - 1)
-            with ib.while_loop(if_then_else(hole[0] > 0, value < least[hole[0] - 1], const(False))):
-                least[hole[0]], order[hole[0]] = least[hole[0] - 1], order[hole[0] - 1]
-                hole[0] = hole[0] - 1
-            least[hole[0]], order[hole[0]] = value, cast("int32", k)
-            kept[0] = min_(kept[0] + 1, few)
+    def insert(value: Any, k: Any) -> None:
+        """Insert one of the first keys among those before it."""
+        hole[0] = cast("int32", k)
+        with ib.while_loop(if_then_else(hole[0] > 0, value < least[hole[0] - 1], const(False))):
+            least[hole[0]], order[hole[0]] = least[hole[0] - 1], order[hole[0] - 1]
+            hole[0] = hole[0] - 1
+        least[hole[0]], order[hole[0]] = value, cast("int32", k)
 
-    whole = ib.let("whole", cast("int32", count // CHUNK))
+    def place_if_below(value: Any, k: Any) -> None:
+        """Insert a key that is below the last of those kept, which is lost; without a branch for each of them."""
+        with ib.if_scope(value < least[few - 1]):
+            position = ib.let("position", cast("int32", k))
+            with ib.for_range(0, few - 1, "i") as i:
+                at = few - 1 - i
+                before, own = ib.let("before", least[at - 1]), ib.let("own", least[at])
+                is_after, is_here = value < before, value < own
+                order[at] = Select(is_after, order[at - 1], Select(is_here, position, order[at]))
+                least[at] = Select(is_after, before, Select(is_here, value, own))
+            order[0] = Select(value < least[0], position, order[0])
+            least[0] = min_(value, least[0])
+
+    with ib.for_range(0, few, "k") as k:
+        insert(ib.let("key", key(k)), k)
+    whole = ib.let("whole", cast("int32", (count - few) // length))
     with ib.for_range(0, whole, "chunk") as chunk:
         lowest[0] = const(kind.max_value, kind)
-        with ib.for_range(0, CHUNK, "k") as k:
-            lowest[0] = min_(lowest[0], key(chunk * CHUNK + k))
-        is_below = if_then_else(kept[0] < few, const(True), lowest[0] < least[few - 1])
-        with ib.if_scope(is_below), ib.for_range(0, CHUNK, "k") as k:
-            place(chunk * CHUNK + k)
-    with ib.for_range(whole * CHUNK, count, "k") as k:
-        place(k)
+        with ib.for_range(0, length, "k") as k:
+            keys[k] = key(few + chunk * length + k)
+            lowest[0] = min_(lowest[0], keys[k])
+        with ib.if_scope(lowest[0] < least[few - 1]):
+            bound = ib.let("bound", least[few - 1])
+            number[0] = 0
+            with ib.for_range(0, length, "k") as k:
+                found[number[0]] = cast("int32", k)
+                number[0] = number[0] + cast("int32", keys[k] < bound)
+            with ib.for_range(0, number[0], "n") as n:
+                k = ib.let("k", found[n])
+                place_if_below(ib.let("key", keys[k]), few + chunk * length + k)
+    with ib.for_range(few + whole * length, count, "k") as k:
+        place_if_below(ib.let("key", key(k)), k)
     return order
