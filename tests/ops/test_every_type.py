@@ -58,7 +58,8 @@ EXEMPT = {
         (f"nn.conv{n}d_transpose" for n in (1, 2, 3)), "an infinite weight meets the zeros around the image"
     ),
     **dict.fromkeys(
-        (f"image.resize{n}d" for n in (1, 2, 3)), "the reference sums all elements, most of them times zero"
+        (*(f"image.resize{n}d" for n in (1, 2, 3)), "nn.upsampling", "nn.upsampling3d"),
+        "the reference sums all elements, most of them times zero",
     ),
     "image.crop_and_resize": "the reference sums all elements, most of them times zero",
     "image.grid_sample": "the reference sums all elements, most of them times zero",

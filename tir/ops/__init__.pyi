@@ -80,6 +80,7 @@ def adv_index(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
     >>> rows, columns = te.placeholder((2, 1), "int64", name="rows"), te.placeholder((5,), "int64", name="columns")
     >>> ops.adv_index(te.placeholder((3, 4), name="x"), [rows, columns]).shape
     (2, 5)"""
+index_tensor = adv_index
 
 def all(x: te.Tensor, axis: Axes = ..., keepdims: bool = ...) -> te.Tensor:
     """Whether all elements over ``axis`` are true, or not 0; of no elements true.
@@ -291,6 +292,15 @@ def clip(x: te.Tensor, min: Operand | None = ..., max: Operand | None = ...) -> 
     >>> ops.clip(te.placeholder((4,)), 0, 6)
     Tensor(clip, (4,), float32)"""
 
+def collapse_sum(data: te.Tensor, target_shape: Any) -> te.Tensor:
+    """The sum of ``data`` over all axes along which a tensor of ``target_shape`` would be broadcast to its shape.
+
+    Raises ``TensorExpressionError`` where it would not.
+
+    >>> from tir import ops, te
+    >>> ops.collapse_sum(te.placeholder((2, 3, 4), name="x"), (3, 1)).shape
+    (3, 1)"""
+
 def concatenate(arrays: Sequence[Tensor], axis: int | None = ...) -> Tensor:
     """The tensors ``arrays`` one after another along ``axis``; all their elements in one dimension for None.
 
@@ -384,6 +394,7 @@ def divide(x: Operand, y: Operand) -> Tensor:
     >>> ops.divide(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
     Tensor(divide, (4, 3), float32)"""
 broadcast_div = divide
+div = divide
 
 def dynamic_strided_slice(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor, output_shape: Any) -> Tensor:
     """:func:`strided_slice` of places that are known when the program runs: tensors of integers, one for each axis.
@@ -521,6 +532,7 @@ def floor_divide(x: Operand, y: Operand) -> Tensor:
     >>> from tir import ops, te
     >>> ops.floor_divide(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
     Tensor(floor_divide, (4, 3), float32)"""
+floordiv = floor_divide
 
 def fmod(x: Operand, y: Operand) -> Tensor:
     """What ``trunc_divide`` leaves, with the sign of ``x``: ``x % y`` of C.
@@ -581,6 +593,15 @@ def greater_equal(x: Operand, y: Operand) -> Tensor:
     >>> from tir import ops, te
     >>> ops.greater_equal(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
     Tensor(greater_equal, (4, 3), bool)"""
+
+def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, dtype: Any) -> Tensor:
+    """``alpha - beta * cos(2 * pi * n / count)`` for ``n`` below ``window_size``: a window of signals, as ``stft`` takes one.
+
+    ``count`` is ``window_size`` where the window is ``periodic``, else one less, which makes it symmetric.
+
+    >>> from tir import ops
+    >>> ops.hamming_window(8, True, 0.54, 0.46, "float32")
+    Tensor(hamming_window, (8,), float32)"""
 
 def hypot(x: Operand, y: Operand) -> Tensor:
     """``sqrt(x * x + y * y)`` without overflow.
@@ -858,6 +879,7 @@ def ndarray_size(x: Tensor, dtype: Any = ...) -> Tensor:
     >>> from tir import ops, te
     >>> ops.ndarray_size(te.placeholder((2, 3), name="x"))
     Tensor(size, (), int32)"""
+tensor_size = ndarray_size
 
 def negative(x: te.Tensor) -> te.Tensor:
     """``-x``; of an unsigned integer modulo its range.
@@ -1005,6 +1027,7 @@ def remainder(x: Operand, y: Operand) -> Tensor:
     >>> ops.remainder(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
     Tensor(remainder, (4, 3), float32)"""
 floor_mod = remainder
+floormod = remainder
 broadcast_mod = remainder
 
 def repeat(x: Tensor, repeats: Any, axis: int | None = ...) -> Tensor:
@@ -1156,6 +1179,13 @@ def sinh(x: te.Tensor) -> te.Tensor:
     >>> from tir import ops, te
     >>> ops.sinh(te.placeholder((4, 3), "float32"))
     Tensor(sinh, (4, 3), float32)"""
+
+def slice_scatter(input_tensor: Tensor, src: Tensor, start: Any, end: Any, step: int, axis: int) -> Tensor:
+    """``input_tensor`` with ``src`` in the place of the slice ``start:end:step`` along ``axis``: :func:`strided_set` of one axis.
+
+    >>> from tir import ops, te
+    >>> ops.slice_scatter(te.placeholder((5, 6), name="x"), te.placeholder((5, 2), name="v"), 1, 5, 2, 1).shape
+    (5, 6)"""
 
 def sliding_window(x: Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Tensor:
     """The windows of ``x`` along the axes from ``axis`` on: dimensions that number them, then those of a window.
@@ -1397,6 +1427,7 @@ def trunc_divide(x: Operand, y: Operand) -> Tensor:
     >>> ops.trunc_divide(te.placeholder((4, 1), "float32"), te.placeholder((3,), "float32"))
     Tensor(trunc_divide, (4, 3), float32)"""
 trunc_div = trunc_divide
+truncdiv = trunc_divide
 
 def unique(data: Tensor, is_sorted: bool = ..., return_counts: bool = ...) -> list[Tensor]:
     """The different elements of ``data``, of one dimension: in ascending order, or without ``is_sorted`` as they first come.

@@ -34,13 +34,13 @@ def multiply(x: Any, y: Any) -> Any:
     return x * y
 
 
-@binary(np.divide, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("broadcast_div",))
+@binary(np.divide, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("broadcast_div", "div"))
 def divide(x: Any, y: Any) -> Any:
     """``x / y`` of floats; of integers see ``floor_divide`` and ``trunc_divide``."""
     return x / y
 
 
-@binary(np.floor_divide, pairs("any", "nonzero"))
+@binary(np.floor_divide, pairs("any", "nonzero"), aliases=("floordiv",))
 def floor_divide(x: Any, y: Any) -> Any:
     """The greatest integer that is not above ``x / y``. An integer divided by 0 is an error of the run.
 
@@ -63,13 +63,13 @@ def _trunc_divide(x: Any, y: Any) -> Any:
     return quotient if quotient.dtype == np.result_type(x, y) else quotient.astype(np.result_type(x, y))
 
 
-@binary(_trunc_divide, pairs("any", "nonzero"), aliases=("trunc_div",))
+@binary(_trunc_divide, pairs("any", "nonzero"), aliases=("trunc_div", "truncdiv"))
 def trunc_divide(x: Any, y: Any) -> Any:
     """``x / y`` rounded toward 0. An integer divided by 0 is an error of the run."""
     return te.truncdiv(x, y) if x.dtype.is_int else te.trunc(x / y)
 
 
-@binary(np.remainder, pairs("any", "nonzero"), aliases=("floor_mod", "broadcast_mod"))
+@binary(np.remainder, pairs("any", "nonzero"), aliases=("floor_mod", "floormod", "broadcast_mod"))
 def remainder(x: Any, y: Any) -> Any:
     """What ``floor_divide`` leaves, with the sign of ``y``: ``x % y`` of Python."""
     if x.dtype.is_int:

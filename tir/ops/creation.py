@@ -10,6 +10,7 @@ import numpy as np
 from ..arith import simplify
 from ..dtype import DType
 from ..expr import Expr, as_expr, cast, const, max_
+from ..op import call
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
@@ -168,6 +169,42 @@ def linspace(start: float, stop: float, num: int = 50, dtype: Any = "float32", e
         return cast(kind, if_then_else(number == parts, last, made) if endpoint and parts else made)
 
     return compute((count,), element, name="linspace")
+
+
+def _numpy_hamming(window_size: int, periodic: bool, alpha: float, beta: float, dtype: Any) -> Any:
+    parts = window_size if periodic else window_size - 1
+    return alpha - beta * np.cos(2 * np.pi * np.arange(window_size) / max(parts, 1))
+
+
+@operator(
+    section="creation",
+    reference=_numpy_hamming,
+    cases=[
+        case(8, True, 0.54, 0.46, "float32"),
+        case(7, False, 0.5, 0.5, "float64"),
+        case(1, False, 0.54, 0.46, "float32"),
+        case(0, True, 0.54, 0.46, "float32"),
+    ],
+)
+def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, dtype: Any) -> Tensor:
+    """``alpha - beta * cos(2 * pi * n / count)`` for ``n`` below ``window_size``: a window of signals, as ``stft`` takes one.
+
+    ``count`` is ``window_size`` where the window is ``periodic``, else one less, which makes it symmetric.
+
+    >>> from tir import ops
+    >>> ops.hamming_window(8, True, 0.54, 0.46, "float32")
+    Tensor(hamming_window, (8,), float32)
+    """
+    count, kind = integer(window_size, "the size of a window"), data_type(dtype)
+    if count < 0 or not kind.is_float:
+        raise error(f"a window of {count} elements of {kind}", "0 or more, of floats")
+    turn = 2 * math.pi / max(count if periodic else count - 1, 1)
+
+    def element(number: Any) -> Expr:
+        wave = call("cos", cast("float64", number) * const(turn, "float64"))
+        return cast(kind, const(float(alpha), "float64") - const(float(beta), "float64") * wave)
+
+    return compute((count,), element, name="hamming_window")
 
 
 def _numpy_eye(n: int, m: Any = None, k: int = 0, dtype: Any = "float32") -> Any:

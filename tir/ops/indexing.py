@@ -236,6 +236,7 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
         ),
         case(arg((3, 4)), [arg((), "int32", "indices below 3")]),
     ],
+    aliases=("index_tensor",),
 )
 def adv_index(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
     """``x[indices[0], indices[1], …]`` as in NumPy: indices of the first axes, which broadcast.

@@ -190,3 +190,57 @@ def mirror_pad(
     """
     chosen(mode, tuple(_MIRRORS), "the mode of padding")
     return _mirrored(x, *_before_and_after(x, pad_before, pad_after), _MIRRORS[mode], name)
+
+
+def _numpy_padded(mode: Any) -> Any:
+    def reference(data: Any, pad_before: Any, pad_after: Any = None, name: str = "") -> Any:
+        return np.pad(data, list(zip(pad_before, pad_before if pad_after is None else pad_after)), mode)
+
+    return reference
+
+
+_PADDED = (
+    case(arg((4, 3)), (1, 0), (0, 2)),
+    case(arg((4, 3), "int8"), (2, 1)),
+    case(arg((5,), "bfloat16"), (9,), (7,), name="padded"),
+    case(arg(("n", 3)), (1, 1), (2, 0)),
+)
+
+
+@operator(section="transform", namespace="nn", reference=_numpy_padded("wrap"), cases=_PADDED)
+def circular_pad(
+    data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "CircularPadInput"
+) -> Tensor:
+    """``data`` with the elements of its other end around it: :func:`pad` of mode ``"wrap"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.circular_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)
+    """
+    return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "wrap", name)
+
+
+@operator(section="transform", namespace="nn", reference=_numpy_padded("reflect"), cases=_PADDED)
+def reflect_pad(
+    data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReflectPadInput"
+) -> Tensor:
+    """``data`` with its own elements around it, mirrored at the outermost: :func:`pad` of mode ``"reflect"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.reflect_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)
+    """
+    return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "reflect", name)
+
+
+@operator(section="transform", namespace="nn", reference=_numpy_padded("edge"), cases=_PADDED)
+def replicate_pad(
+    data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReplicatePadInput"
+) -> Tensor:
+    """``data`` with its outermost elements around it: :func:`pad` of mode ``"edge"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.replicate_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)
+    """
+    return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "edge", name)

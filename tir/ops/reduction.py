@@ -23,6 +23,7 @@ from ..te.reduction import Reducer
 from ..te.tensor import data_type
 from .cases import Case, arg, case
 from .operands import require_kind
+from .places import may_differ, sized
 from .registry import operator
 from .shapes import Shape, axes_of
 
@@ -203,6 +204,47 @@ def sum(x: te.Tensor, axis: Axes = None, keepdims: bool = False, dtype: Any = No
     Tensor(sum, (4,), float16)
     """
     return _accumulated("sum", te.sum, 0, x, axis, keepdims, dtype, acc_dtype)
+
+
+def _numpy_collapse_sum(data: Any, target_shape: Any) -> Any:
+    wide = data.astype(np.float64 if data.dtype.kind == "f" else np.int64)
+    lead = data.ndim - len(target_shape)
+    ones = tuple(n for n in range(lead, data.ndim) if target_shape[n - lead] == 1)
+    return wide.sum(ones, keepdims=True).sum(tuple(range(lead))).astype(data.dtype)
+
+
+@operator(
+    section=SECTION,
+    reference=_numpy_collapse_sum,
+    cases=[
+        case(arg((2, 3, 4)), (3, 1)),
+        case(arg((2, 3), "int8"), (2, 3)),
+        case(arg((2, 3)), (1, 3)),
+        case(arg((4, 2, 3)), (2, 3)),
+        case(arg((2, 3), "float16"), ()),
+    ],
+    tolerance=32,
+)
+def collapse_sum(data: te.Tensor, target_shape: Any) -> te.Tensor:
+    """The sum of ``data`` over all axes along which a tensor of ``target_shape`` would be broadcast to its shape.
+
+    Raises ``TensorExpressionError`` where it would not.
+
+    >>> from tir import ops, te
+    >>> ops.collapse_sum(te.placeholder((2, 3, 4), name="x"), (3, 1)).shape
+    (3, 1)
+    """
+    shape = sized(target_shape, "the target shape")
+    lead = data.ndim - len(shape)
+    of_one = [n for n, e in enumerate(shape, lead) if is_const(e, 1) and n >= 0]
+    pairs = [] if lead < 0 else zip(data.shape[lead:], shape)
+    if lead < 0 or builtins.any(may_differ(d, e) and not is_const(e, 1) for d, e in pairs):
+        raise error(f"{tuple(shape)} does not broadcast to the shape {data.shape}")
+    total = sum(data, (*range(lead), *of_one), dtype=data.dtype)
+    if not of_one:
+        return total
+    kept = [n - lead for n in range(lead, data.ndim) if n not in of_one]
+    return te.compute(shape, lambda *i: total(*(i[n] for n in kept)), name="collapse_sum")
 
 
 @operator(section=SECTION, reference=_wide(np.prod), cases=[*reduction_cases(), *_TYPED], tolerance=32)

@@ -199,7 +199,7 @@ def spatial_axes(layout: Any, letters: str) -> list[int]:
     return [names.index(n) for n in letters]
 
 
-def _resized(
+def resized(
     data: Tensor,
     roi: Any,
     size: Any,
@@ -309,7 +309,7 @@ def _numpy_row(place: Any, old: int, method: str, rounding: str, alpha: float, e
     return row
 
 
-def _reference(
+def numpy_resized(
     data: Any, roi: Any, size: Any, layout: str, method: str, coordinate_transformation_mode: str, rounding_method: str,
     bicubic_alpha: float, bicubic_exclude: Any, extrapolation_value: float, out_dtype: Any, output_shape: Any, letters: str,
 ) -> Any:  # fmt: skip
@@ -331,7 +331,7 @@ def _reference(
 
 
 def _operator(doc: str, letters: str, gives: tuple[int, ...], *cases: Case) -> Any:
-    return Definition(_resized, _reference, "image", "image").variant(
+    return Definition(resized, numpy_resized, "image", "image").variant(
         f"resize{len(letters)}d",
         "data roi size layout method coordinate_transformation_mode rounding_method bicubic_alpha bicubic_exclude "
         "extrapolation_value out_dtype output_shape",

@@ -305,6 +305,34 @@ def strided_set(
     return compute(x.shape, element, name="strided_set")
 
 
+def _numpy_slice_scatter(input_tensor: Any, src: Any, start: Any, end: Any, step: int, axis: int) -> Any:
+    made = np.moveaxis(input_tensor.copy(), axis, 0)
+    made[start:end:step] = np.moveaxis(src, axis, 0)
+    return np.moveaxis(made, 0, axis)
+
+
+@operator(
+    section="transform",
+    reference=_numpy_slice_scatter,
+    cases=[
+        case(arg((5, 6)), arg((5, 2)), 1, 5, 2, 1),
+        case(arg((5, 6), "int8"), arg((3, 6), "int8"), 2, 100, 1, 0),
+        case(arg((3, 4)), arg((3, 2)), -3, -1, 1, -1),
+        case(arg(("n", 4)), arg(("n", 1)), 3, 4, 1, 1),
+    ],
+)
+def slice_scatter(input_tensor: Tensor, src: Tensor, start: Any, end: Any, step: int, axis: int) -> Tensor:
+    """``input_tensor`` with ``src`` in the place of the slice ``start:end:step`` along ``axis``: :func:`strided_set` of one axis.
+
+    >>> from tir import ops, te
+    >>> ops.slice_scatter(te.placeholder((5, 6), name="x"), te.placeholder((5, 2), name="v"), 1, 5, 2, 1).shape
+    (5, 6)
+    """
+    at = axis_of(axis, input_tensor.ndim)
+    begin = [0] * at + [start]
+    return strided_set(input_tensor, src, begin, [*input_tensor.shape[:at], end], [1] * at + [step])
+
+
 def _numpy_sliding_window(x: Any, axis: int, window_shape: Any, strides: Any) -> Any:
     axes = range(axis, axis + len(window_shape))
     made = np.lib.stride_tricks.sliding_window_view(x, window_shape, tuple(axes))

@@ -436,6 +436,7 @@ def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
     section="transform",
     reference=lambda x, dtype="int32": np.size(x),
     cases=[case(arg((2, 3))), case(arg(("n", 4)), "int64"), case(arg((0, 2))), case(arg(()))],
+    aliases=("tensor_size",),
 )
 def ndarray_size(x: Tensor, dtype: Any = "int32") -> Tensor:
     """The number of elements of ``x`` as a tensor without dimensions.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..expr import CommReducer, Reduce
 from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
@@ -36,10 +37,12 @@ from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 
 __all__ = [
+    "CommReducer",
     "ComputeOp",
     "ExternOp",
     "Operation",
     "PlaceholderOp",
+    "Reduce",
     "ScanOp",
     "Tensor",
     "TensorIntrinDecl",

@@ -84,6 +84,13 @@ def celu(x: Tensor, alpha: float = ...) -> Tensor:
     >>> topi.nn.celu(te.placeholder((3, 1, 5)))
     Tensor(celu, (3, 1, 5), float32)"""
 
+def circular_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
+    """``data`` with the elements of its other end around it: :func:`pad` of mode ``"wrap"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.circular_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)"""
+
 def conv1d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``.
 
@@ -210,6 +217,20 @@ def conv3d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
 conv3d_transpose_ncdhw = conv3d_transpose
 group_conv3d_transpose_ncdhw = conv3d_transpose
 
+def correlation_nchw(data1: Tensor, data2: Tensor, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Any, is_multiply: bool) -> Tensor:
+    """How windows of one image (NCHW) resemble those of another that are displaced: channel ``i * count + j`` of the result
+    is of windows ``i - count // 2`` and ``j - count // 2`` strides further down and to the right.
+
+    A result is the mean over channels and the window, ``kernel_size`` (odd) square, of products, or without ``is_multiply``
+    of absolute differences. Windows are ``stride1`` apart, displacements ``stride2``, and at most ``max_displacement``
+    (``count`` is ``2 * (max_displacement // stride2) + 1``). Zeros are around both images: ``padding`` elements on each side,
+    or (height, width), or (top, left, bottom, right).
+
+    >>> from tir import ops, te
+    >>> a, b = (te.placeholder((1, 3, 8, 9), name=n) for n in "ab")
+    >>> ops.nn.correlation_nchw(a, b, 1, 2, 1, 1, 2, True).shape
+    (1, 25, 8, 9)"""
+
 def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction: str = ..., ignore_index: int = ...) -> Tensor:
     """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet.
 
@@ -315,6 +336,15 @@ def fake_quantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = .
     >>> from tir import te, topi
     >>> topi.nn.fake_quantize(te.placeholder((2, 3), name="x"), 0.1)
     Tensor(simulated_dequantize, (2, 3), float32)"""
+
+def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
+    """``buffer`` with ``data`` behind it along ``axis``, without as many elements at the front: what a queue holds next.
+
+    Raises ``TensorExpressionError`` where the two have other types, or other extents of other axes.
+
+    >>> from tir import ops, te
+    >>> ops.nn.fifo_buffer(te.placeholder((2, 1), name="x"), te.placeholder((2, 5), name="queue"), axis=1).shape
+    (2, 5)"""
 
 def flatten(data: Tensor) -> Tensor:
     """``(N, …)`` as ``(N, K)``, with the elements of each example in their order.
@@ -626,6 +656,13 @@ def quantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ..., o
     >>> topi.nn.quantize(te.placeholder((2, 3), name="x"), 0.1, 128, out_dtype="uint8")
     Tensor(quantize, (2, 3), uint8)"""
 
+def reflect_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
+    """``data`` with its own elements around it, mirrored at the outermost: :func:`pad` of mode ``"reflect"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.reflect_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)"""
+
 def relu(x: Tensor) -> Tensor:
     """``max(x, 0)``, of any number type.
 
@@ -639,6 +676,13 @@ def relu6(x: Tensor) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.relu6(te.placeholder((3, 1, 5)))
     Tensor(relu6, (3, 1, 5), float32)"""
+
+def replicate_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
+    """``data`` with its outermost elements around it: :func:`pad` of mode ``"edge"``.
+
+    >>> from tir import ops, te
+    >>> ops.nn.replicate_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
+    (5, 5)"""
 
 def requantize(data: Tensor, input_scale: Any, input_zero_point: Any, output_scale: Any, output_zero_point: Any, axis: int = ..., out_dtype: Any = ...) -> Tensor:
     """Integers of one scale and zero point as those of another: ``quantize(dequantize(data))``, in float32.
@@ -794,6 +838,26 @@ def thresholded_relu(x: Tensor, threshold: float = ..., value: float = ...) -> T
     >>> from tir import te, topi
     >>> topi.nn.thresholded_relu(te.placeholder((3, 1, 5)))
     Tensor(thresholded_relu, (3, 1, 5), float32)"""
+
+def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., align_corners: bool = ..., output_shape: Any = ...) -> Tensor:
+    """Images ``scale_h`` times as high and ``scale_w`` times as wide: :func:`image.resize2d` to these sizes, rounded.
+
+    ``method`` is ``"nearest_neighbor"``, ``"bilinear"`` or ``"bicubic"`` (``bicubic_alpha`` is -0.75). The first elements stand on the first, or, with
+    ``align_corners``, the first and the last on the first and the last. ``output_shape`` is ignored: it is known.
+
+    >>> from tir import ops, te
+    >>> ops.nn.upsampling(te.placeholder((1, 2, 3, 4), name="x"), 2, 2, method="bilinear").shape
+    (1, 2, 6, 8)"""
+
+def upsampling3d(data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., coordinate_transformation_mode: str = ..., output_shape: Any = ...) -> Tensor:
+    """Volumes larger by a factor along each axis: :func:`image.resize3d` to these sizes, rounded.
+
+    ``method`` is ``"nearest_neighbor"`` or ``"trilinear"``; for ``coordinate_transformation_mode`` see
+    :func:`image.resize2d`. ``output_shape`` is ignored: it is known.
+
+    >>> from tir import ops, te
+    >>> ops.nn.upsampling3d(te.placeholder((1, 2, 2, 3, 4), name="x"), 2, 2, 2).shape
+    (1, 2, 4, 6, 8)"""
 
 __all__: list[str]
 

@@ -11,10 +11,11 @@ from ... import te
 from ...expr import Expr, all_of, const, is_const
 from ...te.places import error
 from ...te.tensor import Tensor
-from ..places import product
+from ..places import product, require_same_dtype
+from ..shapes import axis_of
 from ..transform import reshape
 from ._operator import arg, case, nn_operator
-from .checks import numbers
+from .checks import numbers, require_shape
 
 
 @nn_operator(
@@ -77,3 +78,42 @@ def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0) -> Tensor:
 
     shape = [n if s == 1 or is_const(n, 0) else (n - 1) * s + 1 for n, s in zip(data.shape, steps)]
     return te.compute(shape, element, name="dilate")
+
+
+def _fifo_reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarray:
+    both = np.concatenate([buffer, data], axis)
+    return both.take(range(data.shape[axis], both.shape[axis]), axis)
+
+
+@nn_operator(
+    reference=_fifo_reference,
+    cases=(
+        case(arg((2, 2)), arg((2, 5)), 1),
+        case(arg((3, 2), "int8"), arg((3, 2), "int8"), 0),
+        case(arg((4,)), arg((3,)), -1),
+        case(arg((2, 1)), arg((2, "n")), 1),
+    ),
+)
+def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
+    """``buffer`` with ``data`` behind it along ``axis``, without as many elements at the front: what a queue holds next.
+
+    Raises ``TensorExpressionError`` where the two have other types, or other extents of other axes.
+
+    >>> from tir import ops, te
+    >>> ops.nn.fifo_buffer(te.placeholder((2, 1), name="x"), te.placeholder((2, 5), name="queue"), axis=1).shape
+    (2, 5)
+    """
+    at = axis_of(axis, buffer.ndim)
+    require_same_dtype(buffer, data, "what enters the buffer")
+    shape = [d if n == at else b for n, (d, b) in enumerate(zip(data.shape, buffer.shape))]
+    require_shape(data, shape if data.ndim == buffer.ndim else buffer.shape, "what enters the buffer")
+    more, size = data.shape[at], buffer.shape[at]
+
+    def element(*i: Any) -> Expr:
+        def of(tensor: Tensor, place: Any) -> Expr:
+            return tensor(*i[:at], place, *i[at + 1 :])
+
+        place = i[at] + more
+        return te.if_then_else(place < size, of(buffer, place), of(data, place - size))
+
+    return te.compute(buffer.shape, element, name="fifo_buffer")
