@@ -172,10 +172,14 @@ def has_tables(m: Lanes) -> bool:
 
 
 def looked_up(m: Lanes, number: str, table: Sequence[float]) -> str:
-    """The element of a table of 32 that the lowest bits of ``number`` choose, on AVX-512."""
-    halves = [f"<{', '.join(f'float {float_constant(v, F32)}' for v in part)}>" for part in (table[:16], table[16:])]
-    function = m.out.module.declare("llvm.x86.avx512.vpermi2var.ps.512", m.f, [m.f, m.i, m.f])
-    return m.out.value(f"call {m.f} {function}({m.f} {halves[0]}, {m.i} {number}, {m.f} {halves[1]})")
+    """The element of a table of 16 or 32 that the lowest bits of ``number`` choose, on AVX-512."""
+    parts = [
+        m.f + f" <{', '.join(f'float {float_constant(v, F32)}' for v in table[n : n + 16])}>"
+        for n in range(0, len(table), 16)
+    ]
+    name = "vpermi2var.ps" if len(parts) == 2 else "permvar.sf"
+    function = m.out.module.declare(f"llvm.x86.avx512.{name}.512", m.f, [m.f, m.i, m.f][: 1 + len(parts)])
+    return m.out.value(f"call {m.f} {function}({', '.join([parts[0], f'{m.i} {number}', *parts[1:]])})")
 
 
 def log(m: Lanes, x: str) -> str:
@@ -307,15 +311,31 @@ def sigmoid(m: Lanes, x: str) -> str:
 
 
 def erf(m: Lanes, x: str) -> str:
-    """An odd polynomial near zero; further out, 1 minus a small polynomial, its even and odd powers summed separately."""
-    near = _near_erf(m, x)
+    """An odd polynomial near zero; further out, 1 minus a small polynomial, its even and odd powers summed separately.
+    AVX-512 chooses among 16 polynomials."""
     size = m.call("fabs", x)
+    if has_tables(m):
+        return m.call("copysign", _erf_by_table(m, size), x)
+    near = _near_erf(m, x)
     t = m.pick(m.less("ogt", size, m.const(4.0)), m.const(4.0), size)  # erf is 1 in float32 from 3.92 on
     u = m.fma(t, m.const(0.650978095), m.const(-1.60391238))  # [0.9277, 4] to [-1, 1]
     v = m.op("fmul", u, u)
     rest = m.fma(m.poly(v, _ERFC_ODD), u, m.poly(v, _ERFC_EVEN))
     far = m.call("copysign", m.op("fsub", m.const(1.0), rest), x)
     return m.pick(m.less("ogt", size, m.const(0.927734375)), far, near)
+
+
+def _erf_by_table(m: Lanes, size: str) -> str:
+    """The error function of sizes: around each of 16 numbers from 0 to 3.92, a polynomial of the distance to it."""
+    step, shift = _ERF_STEP, m.const(12582912.0)  # adding 1.5 * 2**23 leaves no fraction bits
+    t = m.pick(m.less("ogt", size, m.const(15 * step)), m.const(15 * step), size)
+    shifted = m.fma(t, m.const(1 / step), shift)
+    r = m.fma(m.op("fsub", shifted, shift), m.const(-step), t)
+    *powers, constant = (looked_up(m, m.bits(shifted), coefficients) for coefficients in _ERF_TABLE)
+    slope = powers[0]
+    for coefficient in powers[1:]:
+        slope = m.fma(slope, r, coefficient)
+    return m.fma(slope, r, m.pick(m.less("oeq", shifted, shift), r, constant))  # near 0 an eighth more than r
 
 
 def _near_erf(m: Lanes, x: str) -> str:
@@ -341,6 +361,29 @@ def erfc(m: Lanes, x: str) -> str:
     tail = m.op("fmul", _exp_between(m, x, less), p)
     return m.pick(m.less("olt", x, m.const(0.0)), m.op("fsub", m.const(2.0), tail), tail)
 
+
+_ERF_STEP = 0.2613333463668823
+# by powers, the highest first, of each number; of 0, that of the distance itself is less 1
+_ERF_TABLE = [
+    [0.110965542, 0.0767983943, 0.00079575862, -0.0577095635, -0.0669046491, -0.0397153087,
+     -0.00764988456, 0.00995263364, 0.0127533907, 0.00878807995, 0.00439725816,
+     0.00173136836, 0.00055548246, 0.00014798234, 3.31153351e-05, 6.27300506e-06],
+    [0.000290219643, 0.130371228, 0.182272777, 0.14062041, 0.0539244637, -0.0179141648,
+     -0.0479377471, -0.0445834287, -0.0285685677, -0.0141989058, -0.00572401332,
+     -0.00191397348, -0.000537795248, -0.000128048618, -2.59837961e-05, -4.51229653e-06],
+    [-0.376142412, -0.303308785, -0.129840314, 0.0466416925, 0.149500221, 0.164702967,
+     0.126052946, 0.0753923953, 0.0368068665, 0.0149837527, 0.00514873117,
+     0.00150491053, 0.000376106473, 8.06687531e-05, 1.48894624e-05, 2.36991764e-06],
+    [3.20132244e-07, -0.27540949, -0.448777765, -0.478438437, -0.395501763, -0.267375112,
+     -0.151370808, -0.0726782009, -0.0298184082, -0.0105049899, -0.0031884457,
+     -0.000835720974, -0.000189495651, -3.72191207e-05, -6.33878699e-06, -9.36849801e-07],
+    [0.128379166, 1.05388904, 0.858646274, 0.610257804, 0.37834847, 0.204621017,
+     0.0965357348, 0.0397288129, 0.0142627303, 0.00446662446, 0.00122021371,
+     0.000290785101, 6.04488851e-05, 1.09618659e-05, 1.73404726e-06, 2.39286322e-07],
+    [0.0, 0.288305402, 0.540191531, 0.732459128, 0.86067909, 0.935384035,
+     0.973410189, 0.990320385, 0.996890008, 0.999119699, 0.999780834,
+     0.999952078, 0.999990821, 0.99999845, 0.999999762, 1.0],
+]  # fmt: skip
 
 _ERFC_SCALED = [
     0.0274877029,
