@@ -505,6 +505,13 @@ def eye(n: Any, m: Any = ..., k: int = ..., dtype: Any = ...) -> Tensor:
     >>> ops.eye(2, 4, 1)
     Tensor(eye, (2, 4), float32)"""
 
+def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
+    """``x * multiplier * 2 ** (shift - 31)`` of int32, rounded, halves up: a product with a number in fixed point.
+
+    >>> from tir import ops, te
+    >>> ops.fixed_point_multiply(te.placeholder((4,), "int32", name="x"), 1 << 30, -2)
+    Tensor(fixed_point_multiply, (4,), int32)"""
+
 def flip(x: Tensor, axis: Any = ...) -> Tensor:
     """``x`` with the order of elements along ``axis`` reversed; along all axes for None.
 

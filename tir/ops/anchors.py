@@ -102,6 +102,21 @@ def _numpy_transform(cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool, thre
     return [made, counts]
 
 
+def moved_corners(moves: Any, anchors: Any, b: Any, n: Any, variances: Sequence[float], clip: bool) -> list[Expr]:
+    """The corners x, y, x, y that ``moves`` (batch, anchors · 4) make of anchor ``n``, in 0 … 1 with ``clip``."""
+    kind = anchors.dtype
+    made: list[list[Expr]] = [[], []]
+    for axis in (0, 1):
+        low, high = anchors[0, n, axis], anchors[0, n, axis + 2]
+        moved, scaled = (moves[b, n * 4 + k] * const(float(variances[k]), kind) for k in (axis, axis + 2))
+        middle = moved * (high - low) + (low + high) * const(0.5, kind)
+        half = exp(scaled) * (high - low) * const(0.5, kind)
+        made[0].append(middle - half)
+        made[1].append(middle + half)
+    found = [*made[0], *made[1]]
+    return [max_(min_(v, const(1, kind)), const(0, kind)) for v in found] if clip else found
+
+
 @operator(
     section="vision",
     namespace="vision.ssd",
@@ -144,18 +159,6 @@ def multibox_transform_loc(
         )
     kind = cls_prob.dtype
 
-    def corners(b: Any, n: Any, moves: BufferVar, anchors: BufferVar) -> list[Expr]:
-        made: list[list[Expr]] = [[], []]
-        for axis in (0, 1):
-            low, high = anchors[0, n, axis], anchors[0, n, axis + 2]
-            moved, scaled = (moves[b, n * 4 + k] * const(float(variances[k]), kind) for k in (axis, axis + 2))
-            middle = moved * (high - low) + (low + high) * const(0.5, kind)
-            half = exp(scaled) * (high - low) * const(0.5, kind)
-            made[0].append(middle - half)
-            made[1].append(middle + half)
-        found = [*made[0], *made[1]]
-        return [max_(min_(v, const(1, kind)), const(0, kind)) for v in found] if clip else found
-
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
         (scores, moves, anchors), (boxes, counts), (chosen,) = ins, outs, memory
         with ib.for_range(0, batch, "b") as b:
@@ -167,7 +170,11 @@ def multibox_transform_loc(
                 with ib.for_range(2, classes, "c") as c, ib.if_scope(scores[b, c, n] > scores[b, chosen[b], n]):
                     chosen[b] = c
                 with ib.if_scope(scores[b, chosen[b], n] > const(threshold, kind)):
-                    values = [cast(kind, chosen[b] - 1), scores[b, chosen[b], n], *corners(b, n, moves, anchors)]
+                    values = [
+                        cast(kind, chosen[b] - 1),
+                        scores[b, chosen[b], n],
+                        *moved_corners(moves, anchors, b, n, variances, clip),
+                    ]
                     for field, value in enumerate(values):
                         boxes[b, counts[b], field] = value
                     counts[b] = counts[b] + 1

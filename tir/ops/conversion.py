@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import te
-from ..expr import Select, cast
+from ..expr import Select, cast, const
 from ..op import call
 from ..te import Tensor
 from ..te.places import error
@@ -232,3 +232,30 @@ def add_n(tensors: Sequence[te.Tensor]) -> te.Tensor:
     dtype = common_type(operands)
     require_kind(dtype, ("integer", "float"))
     return elementwise("add_n", lambda first, *rest: sum(rest, first), *operands, dtype=dtype)
+
+
+def _fixed_point_product(x: Any, multiplier: int, shift: int) -> Any:
+    products = [(int(v) * multiplier * 2 ** (shift + 33) + (1 << 63)) >> 64 for v in x.ravel()]
+    return np.array(products, np.int64).astype("int32").reshape(x.shape)
+
+
+@operator(
+    section=SECTION,
+    reference=_fixed_point_product,
+    cases=[
+        case(arg((3, 4), "int32"), 1395864371, 2),
+        case(arg((5,), "int32", np.array([-100000, 7, 123456, -2, 2**30])), 1395864371, -3),
+        case(arg(("n",), "int32"), 1 << 30, 1),
+    ],
+)
+def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
+    """``x * multiplier * 2 ** (shift - 31)`` of int32, rounded, halves up: a product with a number in fixed point.
+
+    >>> from tir import ops, te
+    >>> ops.fixed_point_multiply(te.placeholder((4,), "int32", name="x"), 1 << 30, -2)
+    Tensor(fixed_point_multiply, (4,), int32)
+    """
+    if x.dtype != "int32":
+        raise error(f"a product in fixed point is of int32, but `{x.name}` is {x.dtype}", "cast it first")
+    factors = [const(n, "int32") for n in (multiplier, 31, shift)]
+    return te.compute(x.shape, lambda *i: call("q_multiply_shift", x[i], *factors), name="fixed_point_multiply")

@@ -131,3 +131,6 @@ def _reducer(name: str, start: Combiner, beats: Callable[[Any, Any], Expr], last
         return const(-1 if last and index.code == "int" else index.max_value, index), start.identity(value)
 
     return te.comm_reducer(combine, identity, name=name)
+
+
+position_of_greatest = _reducer("greatest", MAXIMUM, lambda a, b: a > b, last=False)

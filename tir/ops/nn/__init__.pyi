@@ -636,6 +636,16 @@ def pool3d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
     >>> ops.nn.pool3d(te.placeholder((1, 2, 7, 6, 5)), 2, 2, 1, 0, 'avg').shape
     (1, 2, 3, 3, 2)"""
 
+def pool_grad(grads: Tensor, data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., count_include_pad: bool = ..., layout: str = ...) -> Tensor:
+    """The gradient of a function by the image ``data``, given ``grads``, that by what :func:`pool2d` makes of it.
+
+    That of a maximum goes to the first greatest element of its window, that of a mean to all, in equal parts.
+
+    >>> from tir import ops, te
+    >>> grads, data = te.placeholder((1, 2, 3, 4), name="grads"), te.placeholder((1, 2, 6, 8), name="data")
+    >>> ops.nn.pool_grad(grads, data, (2, 2), (2, 2), (0, 0, 0, 0), "max").shape
+    (1, 2, 6, 8)"""
+
 def prelu(x: Tensor, slope: Tensor, axis: int = ...) -> Tensor:
     """``x`` where it is positive, else ``slope * x``; ``slope`` has one element, or one for each index of ``axis``.
 

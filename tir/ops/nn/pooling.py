@@ -30,7 +30,7 @@ from .windows import dilated, padded, pads_of, window_count
 
 
 @dataclass(frozen=True)
-class _Axis:
+class WindowAxis:
     """The windows along one axis of an image of ``extent`` elements.
 
     ``begins`` and ``ends`` are the places, counted from the first element of the image, that padding reaches to.
@@ -64,9 +64,9 @@ class _Axis:
         return te.max(taken - skipped, 0)
 
 
-def _axes(
+def window_axes(
     spatial: str, image: Arranged, kernel: Any, stride: Any, dilation: Any, padding: Any, ceil_mode: bool
-) -> list[_Axis]:
+) -> list[WindowAxis]:
     count = len(spatial)
     sizes, steps = numbers(kernel, count, "the kernel", 1), numbers(stride, count, "the stride", 1)
     gaps = numbers(dilation, count, "the dilation", 1)
@@ -80,7 +80,7 @@ def _axes(
             whole = integer(extent, "the extent of an image that is pooled with ceil_mode")
             windows = -(-(whole + sum(pad) - span) // step) + 1
             windows -= (windows - 1) * step >= whole + pad[0]  # a window begins before the padding at the end
-        made.append(_Axis(a, extent, size, step, gap, -pad[0], simplify(extent + pad[1]), windows))
+        made.append(WindowAxis(a, extent, size, step, gap, -pad[0], simplify(extent + pad[1]), windows))
     return made
 
 
@@ -88,11 +88,11 @@ def sum_type(dtype: DType) -> DType:
     return DType("int32") if dtype.is_int and dtype.bits < 32 else wide(dtype)
 
 
-def _pool(image: Arranged, axes: Sequence[_Axis], kind: str, count_include_pad: bool, name: str) -> Tensor:
+def _pool(image: Arranged, axes: Sequence[WindowAxis], kind: str, count_include_pad: bool, name: str) -> Tensor:
     dtype = image.tensor.dtype
     least = -math.inf if dtype.is_float else dtype.min_value
     source = padded(image, {a.name: a.pads for a in axes}, least if kind == "max" else 0)
-    shape = image.layout.shape({**_extents(image), **{a.name: a.count for a in axes}})
+    shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
     window: list[Any] = [te.reduce_axis((0, a.size), f"r{a.name.lower()}") for a in axes]
 
     def element(*indices: Any) -> Expr:
@@ -106,11 +106,14 @@ def _pool(image: Arranged, axes: Sequence[_Axis], kind: str, count_include_pad: 
     if kind == "max":
         return te.compute(shape, element, name=name)
 
-    def elements(place: Any) -> Any:
-        limits = [(a.begins, a.ends) if count_include_pad else (0, a.extent) for a in axes]
-        return te.max(_product(a.inside(place[a.name], *ends) for a, ends in zip(axes, limits)), 1)
+    sums = te.compute(shape, element, name=f"{name}_sum")
+    return mean_of(sums, image.layout, lambda place: averaged(axes, place, count_include_pad), dtype, name)
 
-    return mean_of(te.compute(shape, element, name=f"{name}_sum"), image.layout, elements, dtype, name)
+
+def averaged(axes: Sequence[WindowAxis], place: Any, count_include_pad: bool) -> Any:
+    """Of how many elements the mean of the window at ``place`` is."""
+    limits = [(a.begins, a.ends) if count_include_pad else (0, a.extent) for a in axes]
+    return te.max(_product(a.inside(place[a.name], *ends) for a, ends in zip(axes, limits)), 1)
 
 
 def mean_of(sums: Tensor, layout: Layout, elements: Callable[[Any], Any], dtype: DType, name: str) -> Tensor:
@@ -133,11 +136,11 @@ def _product(values: Any) -> Any:
     return made
 
 
-def _extents(image: Arranged) -> dict[str, Any]:
+def extents_of(image: Arranged) -> dict[str, Any]:
     return {a: image.extent(a) for a in image.layout.parts if a.isupper()}
 
 
-def _image(data: Tensor, layout: str, spatial: str) -> Arranged:
+def pooled_image(data: Tensor, layout: str, spatial: str) -> Arranged:
     made = arranged(data, layout, f"NC{spatial}", "the data")
     if any(a in made.layout.factors for a in spatial):
         raise error(f"the layout of a pooled image is {layout!r}", "one dimension for each axis that is pooled")
@@ -158,8 +161,8 @@ def _windowed(
     spatial: str,
 ) -> Tensor:
     chosen(pool_type, ("max", "avg"), "the kind of pooling")
-    image = _image(data, layout, spatial)
-    axes = _axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
+    image = pooled_image(data, layout, spatial)
+    axes = window_axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
     return _pool(image, axes, pool_type, count_include_pad, f"{pool_type}_pool")
 
 
@@ -280,11 +283,11 @@ def _lp_pool(
     *,
     spatial: str,
 ) -> Tensor:
-    image = _image(data, layout, spatial)
+    image = pooled_image(data, layout, spatial)
     dtype = image.tensor.dtype
     if not p > 0 or not dtype.is_float:
         raise error(f"p is {p!r}, and `{image.tensor.name}` is {dtype}", "p above 0, and a floating type")
-    axes = _axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
+    axes = window_axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
     inner = wide(dtype)
 
     def power(*i: Any) -> Expr:
@@ -300,7 +303,7 @@ def _lp_pool(
         at = {a.name: place[a.name] * a.stride + k * a.dilation for a, k in zip(axes, window)}
         return te.sum(source.at({**place, **at}), axis=window)
 
-    shape = image.layout.shape({**_extents(image), **{a.name: a.count for a in axes}})
+    shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
     sums = te.compute(shape, element, name="lp_pool_sum")
 
     def root(*i: Any) -> Expr:
