@@ -143,7 +143,7 @@ class _Reduction:
             values = self.reducer.combine(starts, values)
         stores = [BufferStore(b, v, i) for b, v, i in zip(self.reducer.targets, values, indices)]
         first = [EQ(f.loop_var, f.min) for f in self.threads]
-        parts = []
+        parts: list[Stmt] = []
         for private, who in ((True, []), (False, first)):
             mine = [s for s in stores if is_private(s.buffer.scope) == private]
             ones = [*self.guards, *who]
