@@ -587,6 +587,30 @@ def f(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
     np.testing.assert_array_equal(b, a[:, ::-1] * 2)
 
 
+@pytest.mark.parametrize("stages", [[0, 2], [0, 1], [1, 0], [0, 0]])
+def test_what_an_asynchronous_stage_copies_may_be_read_after_the_loop(stages):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32"), C: T.Buffer((4, 16), "float32")):
+    S = T.alloc_buffer((4, 16), "float32", scope="shared")
+    for t in T.thread_binding(16, thread="threadIdx.x"):
+        for i in T.serial(4, annotations={{"software_pipeline_stage": {stages}, "software_pipeline_order": [0, 1], "software_pipeline_async_stages": [0]}}):
+            with T.block("copy"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                S[vi, vt] = A[vi, vt]
+            with T.block("other"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                C[vi, vt] = A[vi, vt] + T.float32(1)
+        for i in range(4):
+            with T.block("use"):
+                vi, vt = T.axis.remap("SS", [i, t])
+                B[vi, vt] = S[vi, 15 - vt]
+""")
+    a, b, c = random_inputs(func, 0)
+    tir.build(func, "cuda-sim")(a, b, c)
+    np.testing.assert_array_equal(b, a[:, ::-1])
+
+
 ASYNC = """
 @T.prim_func
 def f(A: T.Buffer(({n}, 16), "float32"), B: T.Buffer(({n}, 16), "float32")):

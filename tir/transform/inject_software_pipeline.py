@@ -253,11 +253,9 @@ class _Pipeline:
         late: dict[int, int] = {}
         for part, _, _ in active:
             for producer in self.parts:
-                if producer.stage not in self.asynchronous or not any(b in part.reads for b in producer.writes):
+                if not self._waits_for(part, producer):
                     continue
                 distance = part.stage - producer.stage
-                if producer is part or distance < 0:
-                    continue
                 if distance == 0:
                     late[part.number] = 0
                     continue
@@ -269,6 +267,15 @@ class _Pipeline:
                         count += after and commits(stage, back)
                 early[part.number] = min(early.get(part.number, count), count)
         return early, late
+
+    def _waits_for(self, part: _Part, producer: _Part) -> bool:
+        """Whether ``part`` uses what ``producer`` copies asynchronously, in an iteration that is not later."""
+        copied = producer.stage in self.asynchronous and producer.stage <= part.stage and producer is not part
+        return copied and any(b in part.reads or b in part.writes for b in producer.writes)
+
+    def _arrives(self, part: _Part) -> bool:
+        """Whether a statement of the loop waits for what ``part`` copies, if it copies asynchronously."""
+        return part.stage not in self.asynchronous or any(self._waits_for(other, part) for other in self.parts)
 
     def _place(self, stage: int) -> int:
         return max((p.order for p in self.parts if p.stage == stage), default=-1)
@@ -315,6 +322,8 @@ class _Pipeline:
                 return stage > e - back and (known is None or known + e - back - stage >= 0)
 
             after += self.step(active, *self.waits(active, committed))
+        if not all(map(self._arrives, self.parts)):  # what follows uses it, or other values in its place
+            after.append(_wait(0))
         return [seq(part) for part in (before, steady, after) if part]
 
 
@@ -376,7 +385,7 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     step. The prologue and the epilogue hold the steps in which not all stages are active. A buffer that
     passes data from one stage to a later one gets one version for each iteration in flight. Statements of
     ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
-    at the start of the step that reads what they wrote. With ``cpu`` memory of any scope that is local to the loop is
+    at the start of the step that uses what they wrote, or after the loop. With ``cpu`` memory of any scope that is local to the loop is
     versioned, and asynchronous stages run synchronously, as does a statement that reads the shared memory it copies to.
     Expects opaque blocks. Raises ``BuildError`` if the stages would reorder statements with conflicting accesses.
 
