@@ -57,3 +57,20 @@ def main(A: T.Buffer((3,), "int32"), P: T.Buffer((3,), "int32"), B: T.Buffer((3,
             P[vi] = A[vi]
 """)
     refused(lambda: sch.rfactor("u", 0), "condition on memory that `write` writes in the same loops")
+
+
+def test_an_extent_that_depends_on_an_iterator_is_refused_where_a_parameter_is_a_pointer():
+    sch = schedule("""
+@T.prim_func
+def main(R: T.Buffer((6,), "int32"), A: T.Buffer((20,), "int32"), O: T.Buffer((5,), "int32")):
+    for i in range(5):
+        with T.block("row"):
+            vi = T.axis.spatial(5, i)
+            for k in range(vi + 1):
+                with T.block("O"):
+                    vk = T.axis.reduce(vi + 1, k)
+                    with T.init():
+                        O[vi] = 0
+                    O[vi] += A[R[vi] + vk]
+""")
+    refused(lambda: sch.rfactor("k", 0), "changes while the function runs")

@@ -198,8 +198,8 @@ _STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
 _STEERED = MembersBy(lambda s: (True,) if steering_loads(s) else ())
 
 
-def order(scope: BlockRef | LoopRef, block: BlockRef) -> int:
-    """The number of the statement of ``scope`` that holds ``block``; -1 for its init, which comes first."""
+def order(scope: BlockRef | LoopRef, block: Place) -> int:
+    """The number of the statement of ``scope`` that holds ``block``, or another statement; -1 for its init, which comes first."""
     top = top_statement(block, scope).node
     members = statements(scope)
     return members.index(top) if top in members else -1
@@ -371,7 +371,7 @@ def _owner(host: BlockRef | LoopRef) -> Block | For:
     return host.block if isinstance(host, BlockRef) else host.node
 
 
-def common_host(refs: Sequence[BlockRef], scope: BlockRef) -> BlockRef | LoopRef:
+def common_host(refs: Sequence[Place], scope: BlockRef) -> BlockRef | LoopRef:
     """The innermost loop of ``scope`` whose sequence of statements contains all of ``refs``, otherwise ``scope``
     itself."""
     host: BlockRef | LoopRef = scope

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..analysis.bare_stores import bare_stores
 from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
@@ -133,6 +134,20 @@ def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
                 load.buffer.data is not buffer.data,
                 "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
                 place if isinstance(place, BlockRealize) else first_line(place),
+                buffer.name,
+                nodes=[place],
+            )
+
+
+def require_stored_in_blocks(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
+    """Refuse if something in ``stmts`` writes ``buffer`` outside of blocks: a copy would miss that, and the copy back undo
+    it."""
+    for stmt in stmts:
+        for place, memory in bare_stores(stmt):
+            require(
+                memory is not buffer.data,
+                "`{0}` writes buffer {1} outside of a block, which a copy would miss or undo",
+                first_line(place),
                 buffer.name,
                 nodes=[place],
             )

@@ -120,8 +120,9 @@ def position(block: BlockRef, host: BlockRef | LoopRef) -> int:
 
 
 def redirect(block: BlockRef, buffer: Buffer, copy: Buffer, sides: Collection[str] = SIDES, **places: Any) -> Stmt:
-    """``block`` using ``copy`` instead of ``buffer``, as ``redirect_all`` does; its predicate and bindings do not."""
-    return block.node.replace(block=redirect_all(block.block, buffer, copy, sides, **places))
+    """``block`` using ``copy`` instead of ``buffer``, as ``redirect_all`` does; its predicate, bindings and domains do not."""
+    body = redirect_all(block.block, buffer, copy, sides, **places)
+    return block.node.replace(block=body.replace(iter_vars=block.block.iter_vars))
 
 
 def redirect_all(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..analysis.bare_stores import bare_stores
 from ..analysis.structure import constant, has_load, places_of_views, vars_in
 from ..arith import simplify
 from ..buffer import Buffer
@@ -38,6 +39,11 @@ def _realizes(func: PrimFunc) -> Iterator[BlockRealize]:
 
 def _loops(func: PrimFunc) -> Iterator[For]:
     return (n for n in _nodes(func) if isinstance(n, For))
+
+
+def _bare_store(func: PrimFunc) -> bool:
+    root = func.body
+    return bool(bare_stores(root.block.body if isinstance(root, BlockRealize) else root))
 
 
 def _bound(part: str) -> Question:
@@ -149,6 +155,7 @@ CLASSES: dict[str, Question] = {
     "predicate on loops": _realized(lambda r: constant(r.predicate) is None and not has_load(r.predicate)),
     "`if` on memory": _any(lambda f: any(isinstance(n, IfThenElse) and has_load(n.condition) for n in _nodes(f))),
     "let of memory": _any(lambda f: any(isinstance(n, LetStmt) and has_load(n.value) for n in _nodes(f))),
+    "store outside of blocks": _any(_bare_store),
     "extent on memory": _bound("extent"),
     "start on memory": _bound("min"),
     "binding on memory": _binding(has_load),

@@ -90,10 +90,16 @@ def main(A: T.Buffer(({total},), "float32"), O: T.Buffer(({total},), "float32"),
 
 
 def conditional(c: Choice) -> str:
-    """The stored value, and whether it is stored, depend on loaded values."""
+    """The stored value, and whether it is stored, depend on loaded values; statements outside of blocks may store as well."""
     n = c.pick(ODD)
     how = c.pick(("spatial", "spatial", "opaque"))
     other = c.pick(("", f"\n            else:\n                B[vi] = {c.pick(('0', 'B[vi] - A[vi]'))}"))
+    bare = (
+        f"        B[{c.pick(('i', f'{n - 1} - i'))}] = A[i]\n",
+        f"        if A[i] > 0:\n            O[i] = {c.pick(('0', 'B[i]'))}\n",
+    )
+    # none, or in a loop of their own, or in that of the block before
+    before, after = (c.pick(("", "", f"    for i in range({n}):\n" + stmt, stmt)) for stmt in bare)
     return f"""
 @T.prim_func
 def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32")):
@@ -102,7 +108,7 @@ def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer
         with T.block("start"):
             vi = T.axis.spatial({n}, i)
             B[vi] = A[vi] * 2
-    for i in range({n}):
+{before}    for i in range({n}):
         with T.block("where"):
             vi = T.axis.{how}({n}, i)
             T.reads(M[vi], A[vi], B[vi])
@@ -113,7 +119,7 @@ def main(A: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer
         with T.block("O"):
             vi = T.axis.spatial({n}, i)
             O[vi] = T.if_then_else(M[vi] < 2, B[{c.pick(("vi", f"{n - 1} - vi"))}], A[vi])
-"""
+{after}"""
 
 
 def few(c: Choice) -> str:

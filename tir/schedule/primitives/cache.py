@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.effects import outline
@@ -34,7 +35,7 @@ from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
 from ...visit import contains, substitute, uses_var, walk
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering
+from ..legality import require_independent, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     SIDES,
@@ -100,11 +101,13 @@ def plan_cache_read(
         )
     makers = writers(scope, buffer)
     require_known_uses(consumers, buffer, unsafe, makers)
-    host = common_host([*makers, *consumers], scope) if makers else scope
+    bare = bare_writers(scope, buffer)
+    host = common_host([*makers, *bare, *consumers], scope) if makers or bare else scope
     reads = [position(c, host) for c in consumers]
     first_read, last_read = min(reads), max(reads)
     at = {m: order(host, m) for m in makers}
-    number = max((n + 1 for n in at.values() if n < first_read), default=0)
+    made = [*at.values(), *(order(host, place) for place in bare)]
+    number = max((n + 1 for n in made if n < first_read), default=0)
     between = [
         m for m, n in at.items() if first_read <= n <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
@@ -116,8 +119,10 @@ def plan_cache_read(
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(consumers, buffer, host, "reads")
     earlier = [m for m, n in at.items() if n < number]
-    where = _written_where(state, earlier, buffer, host, consumers)
+    where = TRUE if bare else _written_where(state, earlier, buffer, host, consumers)
     stage = _reading(state, scope, host, number, buffer, cached, region, consumers, where)
+    if bare and not unsafe:
+        stage.require_current(buffer, cached)
     if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
         stage.require_initialized(buffer)
     return stage
@@ -281,6 +286,8 @@ def plan_cache_write(
     last = max(places)
     if not unsafe:
         require_not_steering(buffer, statements(host)[min(places) : last + 1])
+        end = max([last, *(order(host, c) for c in consumer_blocks or ())])
+        require_stored_in_blocks(buffer, statements(host)[min(places) : end + 1])
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
     early = [r for r in users if min(places) <= position(r, host) <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))

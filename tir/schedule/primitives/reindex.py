@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
-from ...analysis.index import BlockRef, LoopRef
+from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
 from ...analysis.structure import (
@@ -29,7 +30,7 @@ from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_independent, require_injective, require_not_steering
+from ..legality import require_independent, require_injective, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     Indices,
@@ -360,7 +361,7 @@ def _others(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bo
     ]
 
 
-def _apart_from(others: Sequence[BlockRef], block: BlockRef, scope: BlockRef) -> BlockRef | LoopRef:
+def _apart_from(others: Sequence[Place], block: BlockRef, scope: BlockRef) -> BlockRef | LoopRef:
     """``scope``, or the innermost loop that ``block`` shares with one of ``others``: where they are in separate
     statements."""
     hosts = [common_host([other, block], scope) for other in others]
@@ -388,7 +389,7 @@ def _stage_read(
         legal="cache_inplace, or reindex its write",
     )
     others = _others(scope, block, sources, reads=False)
-    host = _apart_from(others, block, scope)
+    host = _apart_from([*others, *(place for source in sources for place in bare_writers(scope, source))], block, scope)
     other = _beside(others, block, host)
     require(
         unsafe or other is None,
@@ -397,6 +398,8 @@ def _stage_read(
         block,
         nodes=[other.node if other else block.node],
     )
+    for source in () if unsafe else sources:
+        require_stored_in_blocks(source, [top_statement(block, host).node])
     box, whole = _box(block, staged, host)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
     if not (unsafe or whole and not has_condition(block.block)):
@@ -466,6 +469,7 @@ def _stage_write(
     )
     if not unsafe:
         require_not_steering(buffer, [top_statement(block, host).node])
+        require_stored_in_blocks(buffer, [top_statement(block, host).node])
     stage = _laid_out(state, block, staged, host, box, name, to_copy=False)
     if not (unsafe or begins_with_init(block)):
         stage.require_initialized(staged.copy)
@@ -558,6 +562,7 @@ def _check_cache_inplace(
     )
     if not unsafe:
         require_not_steering(buffer, [top_statement(block, host).node])
+        require_stored_in_blocks(buffer, [top_statement(block, host).node])
     box = accessed_box([block], buffer, host, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)

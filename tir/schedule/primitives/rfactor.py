@@ -111,10 +111,10 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         rank,
         legal=f"{-rank} to {rank - 1}",
     )
-    allowed = {v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var)}
+    allowed = {*state.func.params, *(v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var))}
     extent = loop.node.extent
     require(
-        all(v in allowed or v in state.func.params for v in walk(extent) if isinstance(v, Var)),
+        all(v in allowed for v in walk(extent) if isinstance(v, Var)),
         "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
         lambda: short_text(extent),
         loop.node,

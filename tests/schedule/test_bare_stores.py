@@ -1,0 +1,123 @@
+"""Stores outside of blocks, in programs with blocks: steps that keep a copy of the memory do not miss them."""
+
+from __future__ import annotations
+
+import pytest
+
+import tir
+from tir.script import parse
+from tir.testing import assert_same_result
+
+HEAD = """
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), O: T.Buffer((6,), "int32"), Q: T.Buffer((6,), "int32")):
+"""
+BETWEEN = (
+    HEAD
+    + """
+    for i in range(6):
+        with T.block("W"):
+            vi = T.axis.spatial(6, i)
+            O[vi] = A[vi] + 1
+    for i in range(6):
+        O[i] = O[i] * 2
+    for i in range(6):
+        with T.block("X"):
+            vi = T.axis.spatial(6, i)
+            Q[vi] = O[vi]
+"""
+)
+ABOVE = (
+    HEAD
+    + """
+    for i in range(6):
+        O[i] = A[i]
+        with T.block("X"):
+            vi = T.axis.spatial(6, i)
+            Q[vi] = O[vi] + A[vi]
+"""
+)
+BELOW = (
+    HEAD
+    + """
+    for i in range(6):
+        with T.block("W"):
+            vi = T.axis.spatial(6, i)
+            O[vi] = A[vi] * 3
+        if A[i] > 0:
+            O[i] = 5
+    for i in range(6):
+        with T.block("X"):
+            vi = T.axis.spatial(6, i)
+            Q[vi] = O[vi]
+"""
+)
+ONLY = (
+    HEAD
+    + """
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        B[i] = A[i]
+    for i in range(6):
+        with T.block("X"):
+            vi = T.axis.spatial(6, i)
+            Q[vi] = B[vi] + B[5 - vi]
+"""
+)
+LEGAL = {
+    "cache_read after it": (BETWEEN, lambda s: s.cache_read("X", 0, "local")),
+    "cache_read in the loop": (ABOVE, lambda s: s.cache_read("X", 0, "local")),
+    "cache_read of its result": (ONLY, lambda s: s.cache_read("X", 0, "local")),
+    "reindex of a read in the loop": (ABOVE, lambda s: s.reindex("X", ("read", 0))),
+    "reindex_cache_read after it": (BETWEEN, lambda s: s.reindex_cache_read("X", 0, "local", lambda i: (5 - i,))),
+    "cache_write before it": (BETWEEN, lambda s: s.cache_write("W", 0, "local")),
+    "write_at before it": (BELOW, lambda s: s.write_at("W.i", "W", 0, "local")),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_copy_follows_a_store_outside_of_blocks(name):
+    text, step = LEGAL[name]
+    sch = tir.Schedule(parse(text))
+    step(sch)
+    assert_same_result(parse(text), sch.mod)
+
+
+REFUSED = {
+    "cache_write": (BELOW, lambda s: s.cache_write("W", 0, "local")),
+    "cache_write for a later reader": (BETWEEN, lambda s: s.cache_write("W", 0, "local", consumer_blocks=["X"])),
+    "reindex of a write": (BELOW, lambda s: s.reindex("W", ("write", 0))),
+    "reindex_cache_write": (BELOW, lambda s: s.reindex_cache_write("W", 0, "local", lambda i: (5 - i,))),
+    "cache_inplace": (
+        BELOW.replace("O[vi] = A[vi] * 3", "O[vi] = O[vi] * 3"),
+        lambda s: s.cache_inplace("W", "O", "local"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_copy_that_is_written_back_does_not_hide_a_store_outside_of_blocks(name):
+    text, step = REFUSED[name]
+    with pytest.raises(tir.ScheduleError, match="writes buffer O outside of a block"):
+        step(tir.Schedule(parse(text)))
+
+
+def test_the_domain_of_an_iterator_keeps_to_the_memory_that_its_loop_reads():
+    func = parse("""
+@T.prim_func
+def main(R: T.Buffer((6,), "int32"), A: T.Buffer((20,), "int32"), O: T.Buffer((5,), "int32")):
+    for i in range(5):
+        with T.block("row"):
+            vi = T.axis.spatial(5, i)
+            for k in range(R[vi + 1] - R[vi]):
+                with T.block("O"):
+                    vk = T.axis.reduce(R[vi + 1] - R[vi], k)
+                    with T.init():
+                        O[vi] = 0
+                    O[vi] += A[R[vi] + vk]
+""")
+    sch = tir.Schedule(func)
+    sch.cache_read("O", "R", "local")
+    rows = tir.testing.random_inputs(func)
+    rows[0][:] = [0, 2, 5, 6, 9, 12]
+    assert_same_result(func, sch.mod, rows)
