@@ -41,6 +41,7 @@ print(out[0, 0] == 1 / 64, ops.pattern(y).name)
 True OUT_FUSABLE
 ```
 
+- **Parameters** may be given by topi's names, too: `topi.clip(x, a_min=0, a_max=6)`, `topi.nn.conv2d_nchw(Input=x, Filter=w, stride=1, …)`.
 - **Shapes** broadcast as NumPy's do, may be symbolic (`te.var("n")`), 0-d and empty. Two symbolic sizes that should be equal are
   one variable.
 - **Types** are those of the Array API standard: two types of one kind give the least type that holds both; bools, integers and

@@ -22,6 +22,7 @@ from ..names import did_you_mean
 from ..te import Tensor
 from ..te.places import error, users_errors
 from .cases import Argument, Case, arg, case
+from .spelling import respelled
 
 __all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "complete", "find", "operator", "operators"]
 
@@ -250,8 +251,9 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with _request(lambda: _call_text(name, signature, args, kwargs)):
+            named = respelled(signature, kwargs)
             try:
-                given = signature.bind(*args, **kwargs).arguments
+                given = signature.bind(*args, **named).arguments
             except TypeError as exc:
                 raise error(str(exc), f"{name}{_without_types(signature)}") from None
             for parameter, are_several in tensors:
@@ -260,7 +262,7 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
                     if not isinstance(value, Tensor):
                         raise error(f"{parameter} is a tensor, not {value!r}", 'te.placeholder((4,), "float32")')
             with users_errors("in its formula"):
-                return function(*args, **kwargs)
+                return function(*args, **named)  # type: ignore[arg-type]
 
     return call
 

@@ -108,6 +108,7 @@ def interpolated(taps: Sequence[Taps], read: Callable[[tuple[Expr, ...]], Expr])
     return value(())
 
 
+ALPHA = -0.75  # of cubic interpolation: torch and ONNX have it, too
 METHODS = {
     "nearest_neighbor": "nearest",
     "nearest": "nearest",
@@ -207,7 +208,7 @@ def resized(
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
     rounding_method: str = "",
-    bicubic_alpha: float = -0.5,
+    bicubic_alpha: float = ALPHA,
     bicubic_exclude: Any = 0,
     extrapolation_value: float = 0.0,
     out_dtype: Any = None,

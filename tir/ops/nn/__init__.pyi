@@ -307,7 +307,7 @@ def dequantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ...,
     >>> topi.nn.dequantize(te.placeholder((2, 3), "uint8", name="q"), 0.1, 128)
     Tensor(dequantize, (2, 3), float32)"""
 
-def dilate(data: Tensor, strides: Any, dilation_value: float = ...) -> Tensor:
+def dilate(data: Tensor, strides: Any, dilation_value: float = ..., name: str = ...) -> Tensor:
     """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
 
     Raises ``TensorExpressionError`` for another number of strides than dimensions, and for one below 1.
@@ -814,8 +814,8 @@ def softmax(x: Tensor, axis: int = ...) -> Tensor:
     Tensor(softmax, (2, 3), float32)"""
 fast_softmax = softmax
 
-def softplus(x: Tensor, beta: float = ...) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, computed without overflow.
+def softplus(x: Tensor, beta: float = ..., threshold: float | None = ...) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, computed without overflow; ``x`` where ``beta * x`` is above a ``threshold``.
 
     >>> from tir import te, topi
     >>> topi.nn.softplus(te.placeholder((3, 1, 5)))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import te
-from ...expr import Expr, const
+from ...expr import Expr, Select, const
 from ...te.tensor import Tensor
 from ..places import chosen, constant
 from ..shapes import axis_of
@@ -267,18 +267,22 @@ def _stable_softplus(v: Any) -> Expr:
 
 
 @nn_operator(
-    reference=lambda x, beta=1.0: _softplus(beta * x) / beta, cases=(*_CASES, case(arg((5,), "float32"), beta=2.5))
+    reference=lambda x, beta=1.0, threshold=np.inf: np.where(beta * x > threshold, x, _softplus(beta * x) / beta),
+    cases=(*_CASES, case(arg((5,), "float32"), beta=2.5), case(arg((7,), "float32"), beta=2.0, threshold=0.5)),
 )
-def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, computed without overflow.
+def softplus(x: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, computed without overflow; ``x`` where ``beta * x`` is above a ``threshold``.
 
     >>> from tir import te, topi
     >>> topi.nn.softplus(te.placeholder((3, 1, 5)))
     Tensor(softplus, (3, 1, 5), float32)
     """
-    if beta == 1.0:
-        return _pointwise(x, "softplus", _stable_softplus)
-    return _pointwise(x, "softplus", lambda v: _stable_softplus(v * beta) / beta)
+
+    def value(v: Any) -> Expr:
+        made = _stable_softplus(v) if beta == 1.0 else _stable_softplus(v * beta) / beta
+        return made if threshold is None else Select(v * beta > threshold, v, made)
+
+    return _pointwise(x, "softplus", value)
 
 
 @nn_operator(reference=lambda x: -np.logaddexp(0.0, -x), aliases=("logsigmoid",), cases=_CASES)

@@ -10,10 +10,9 @@ from ...expr import Expr, cast, const
 from ...op import call
 from ...te.tensor import Tensor
 from ..places import chosen, constant
-from ..resizing import numpy_resized, resized, spatial_axes
+from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
 from ._operator import arg, case, nn_operator
 
-ALPHA = -0.75  # of bicubic interpolation
 _METHODS = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "bicubic": "cubic", "trilinear": "linear"}
 
 
@@ -77,7 +76,7 @@ def upsampling(
     chosen(method, ("nearest_neighbor", "bilinear", "bicubic"), "the method")
     size = _size(data, (scale_h, scale_w), layout, "HW")
     mode = "align_corners" if align_corners else "asymmetric"
-    return resized(data, None, size, layout, _METHODS[method], mode, bicubic_alpha=ALPHA, letters="HW")
+    return resized(data, None, size, layout, _METHODS[method], mode, letters="HW")
 
 
 def _reference3d(

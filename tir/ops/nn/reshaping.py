@@ -42,7 +42,7 @@ def flatten(data: Tensor) -> Tensor:
     return reshape(data, (data.shape[0], product(data.shape[1:])))
 
 
-def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0) -> np.ndarray:
+def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0, name: str = "") -> np.ndarray:
     made = np.full([max((n - 1) * s + 1, 0) for n, s in zip(x.shape, strides)], dilation_value, x.dtype)
     made[tuple(slice(None, None, s) for s in strides)] = x
     return made
@@ -58,7 +58,7 @@ def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0) 
         case(arg((0, 3)), (2, 2)),
     ),
 )
-def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0) -> Tensor:
+def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0, name: str = "dilate") -> Tensor:
     """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
 
     Raises ``TensorExpressionError`` for another number of strides than dimensions, and for one below 1.
@@ -77,7 +77,7 @@ def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0) -> Tensor:
         return te.if_then_else(all_of(on_element), value, const(dilation_value, data.dtype))
 
     shape = [n if s == 1 or is_const(n, 0) else (n - 1) * s + 1 for n, s in zip(data.shape, steps)]
-    return te.compute(shape, element, name="dilate")
+    return te.compute(shape, element, name=name)
 
 
 def _fifo_reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarray:
