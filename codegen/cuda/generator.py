@@ -98,7 +98,7 @@ class Generator(Dispatch):
         return found
 
     def fresh(self, hint: str) -> str:
-        base = re.sub(r"\W", "_", hint) or "v"
+        base = re.sub(r"\W", "_", hint, flags=re.ASCII) or "v"
         if base[0].isdigit() or base.startswith("__"):
             base = "v" + base.lstrip("_")
         made, count = base, 0

@@ -58,4 +58,4 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
 
 
 def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)

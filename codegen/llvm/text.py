@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .types import mangled, vector
 
-_PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$")
+_PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$", re.ASCII)
 _VALUES = (  # pure instructions
     "add sub mul and or xor shl ashr lshr sext zext trunc getelementptr icmp select insertelement shufflevector "
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"

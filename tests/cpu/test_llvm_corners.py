@@ -20,6 +20,7 @@ from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
 from tir.stmt import BufferStore, For, IfThenElse
+from tir.testing import assert_same_result
 from tir.visit import rewrite
 
 
@@ -338,3 +339,15 @@ def f(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32"), C: T.Buffer((16,
     assert ("udiv" in tir.build(func).source("llvm")) == ("max" in value)
     np.testing.assert_array_equal(quotients, values // by)
     np.testing.assert_array_equal(rests, values % by)
+
+
+def test_names_that_are_not_ascii_compile():
+    func = parse("""
+@T.prim_func
+def main(ä: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    for é in range(64):
+        with T.block("B"):
+            vé = T.axis.spatial(64, é)
+            B[vé] = ä[vé] + 1
+""")
+    assert_same_result(func, func)

@@ -578,3 +578,15 @@ def test_warp_memory_is_in_registers_where_each_lane_has_its_own(write, read, ea
     source = source_of([emit_kernel(func, func.name)])
     told = f"float memory[{each and parts['size'] // 32}];  // of the warp's {parts['size']}"
     assert (told in source) == (each > 0) and ("of the warp's" in source) == (each > 0), source
+
+
+def test_names_that_are_not_ascii_compile():
+    func = parse("""
+@T.prim_func
+def main(ä: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    for é in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("B"):
+            vé = T.axis.spatial(64, é)
+            B[vé] = ä[vé] + 1
+""")
+    tir.build(func, target="cuda -arch=sm_80")

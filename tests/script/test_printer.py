@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tir
 import tir.expr as e
 import tir.stmt as s
 from tir.buffer import Buffer, Range, decl_buffer
@@ -20,6 +21,7 @@ from tir.script.print_expr import EXPRESSIONS, PARTS
 from tir.script.print_stmt import STATEMENTS
 from tir.script.printer import short_text, to_lines
 from tir.stmt import root_block
+from tir.testing import assert_roundtrip
 from tir.visit import walk
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "printer"
@@ -382,3 +384,18 @@ def test_colours_keep_the_text(capsys):
     assert capsys.readouterr().out == text + "\n"
     for broken in ("x = (", "'", "def f(:\n  'a", "\\\n", "π = ^^^"):
         assert re.sub(r"\033\[[0-9;]*m", "", to_ansi(broken)) == broken
+
+
+def test_names_print_as_the_parser_reads_them():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.block("A"):
+            vi = T.axis.spatial(4, i)
+            A[vi] = vi
+""")
+    sch = tir.Schedule(func)
+    sch.split("i", [2, 2], names=["ﬁ", "fi"])
+    sch.split("ﬁ", [1, 2], names=["x১", "x"])
+    assert_roundtrip(sch.mod)

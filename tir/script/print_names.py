@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import keyword
-import re
+import unicodedata
 from typing import Any
 
 _RESERVED = {*keyword.kwlist, "T", "I", "range", "float", "int", "bool", "min", "max", "len", "tuple", "list", "dict"}
 
 
 def legal(name: str, default: str = "v") -> str:
-    """``name`` as a Python identifier that does not shadow a name of the dialect.
+    """``name`` as a Python identifier, as the parser reads it, that does not shadow a name of the dialect.
 
-    >>> legal("threadIdx.x"), legal("lambda"), legal("1")
-    ('threadIdx_x', 'lambda_', 'v1')
+    >>> legal("threadIdx.x"), legal("lambda"), legal("1"), legal("x²")
+    ('threadIdx_x', 'lambda_', 'v1', 'x2')
     """
-    text = re.sub(r"\W", "_", str(name)) or default
-    if text[0].isdigit():
-        text = default + text
+    text = unicodedata.normalize("NFKC", str(name)) or default
+    if not text.isidentifier():
+        text = "".join(c if f"v{c}".isidentifier() else "_" for c in text)
+        text = text if text.isidentifier() else unicodedata.normalize("NFKC", default + text)
     return text + "_" if text in _RESERVED else text
 
 
