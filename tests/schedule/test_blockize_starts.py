@@ -40,3 +40,23 @@ def test_init_runs_at_the_first_value(name, at, units):
     tir.interp.run(func, data, results[0])
     tir.interp.run(sch.mod, data, results[1])
     np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_a_start_that_depends_on_a_loop_outside_is_refused():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((6, 8), "int32"), S: T.Buffer((6,), "int32")):
+    for i in range(6):
+        for k in range(i, i + 3):
+            with T.block("S"):
+                vi = T.axis.spatial(6, i)
+                vk = T.axis.reduce(3, k - i)
+                with T.init():
+                    S[vi] = 1
+                S[vi] = S[vi] + A[vi, vk + vi]
+""")
+    with pytest.raises(tir.ScheduleError, match="the start of loop `k` depends on i, which is outside"):
+        tir.Schedule(func).blockize("k")
+    sch = tir.Schedule(func)
+    sch.blockize("i")
+    tir.testing.assert_same_result(func, sch.mod)

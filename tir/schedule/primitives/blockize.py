@@ -103,14 +103,22 @@ def require_only_loops(target: Any, block: BlockRef) -> None:
 def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
     domains = block.loop_ranges()
     for ref in inner:
-        tied = next((r for r in block.all_loops() if r not in inner and uses_var(ref.node.extent, r.var)), None)
-        require(
-            tied is None,
-            "the extent of loop {0} depends on {1}, which is outside: the parts would differ in size",
-            ref.node,
-            tied.name if tied else "",
-            nodes=[ref.node],
-        )
+        for bound, consequence in (
+            ("extent", "the parts would differ in size"),
+            ("min", "it would not be known inside"),
+        ):
+            tied = next(
+                (r for r in block.all_loops() if r not in inner and uses_var(getattr(ref.node, bound), r.var)), None
+            )
+            require(
+                tied is None,
+                "the {0} of loop {1} depends on {2}, which is outside: {3}",
+                "start" if bound == "min" else bound,
+                ref.node,
+                tied.name if tied else "",
+                consequence,
+                nodes=[ref.node],
+            )
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
     require(
         found,
