@@ -381,3 +381,19 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
     sch = schedule(text.format(value=" + 1"))
     sch.storage_align("H", 0, 0, 16, 4)
     same(sch)
+
+
+def test_no_memory_is_read_ahead_to_know_what_to_prefetch():
+    func = parse("""
+@T.prim_func
+def main(R: T.Buffer((6,), "int32"), A: T.Buffer((20,), "int32"), O: T.Buffer((5,), "int32")):
+    for i in range(5):
+        for k in range(R[i], R[i + 1]):
+            with T.block("O"):
+                vi = T.axis.spatial(5, i)
+                vk = T.axis.reduce(20, k)
+                T.reads(A[vk], R[0:6])
+                T.writes(O[vi])
+                O[vi] += A[vk]
+""")
+    refused(lambda: tir.Schedule(func).prefetch("i", "O", 0, 2), "need not go on past the last iteration of loop")

@@ -1149,7 +1149,7 @@ class Schedule(Snapshots):
         the end of the buffer may be requested.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
-        memory, for an ``offset`` below 1, and where each iteration reads the same.
+        memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
 
         Before, and after ``sch.prefetch("i", "C", "A", 2)``::
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import regions_of, with_divisors_nonzero
+from ...analysis.structure import has_load, regions_of, with_divisors_nonzero
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
 from ...expr import TRUE, BufferLoad, Expr, IntImm, Var, const, max_
 from ...op import call
+from ...script.printer import short_text
 from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, seq
 from ...visit import substitute, uses_var
 from ..build import nest, with_body
@@ -38,7 +39,7 @@ def _check_prefetch(
     the end of the buffer may be requested.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
-    memory, for an ``offset`` below 1, and where each iteration reads the same.
+    memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
 
     Before, and after ``sch.prefetch("i", "C", "A", 2)``::
 
@@ -85,6 +86,15 @@ def _check_prefetch(
         buffer.name,
         nodes=[loop.node],
         legal="a loop with which the region moves",
+    )
+    loaded = next((e for r in box for e in (r.min, r.extent) if has_load(e)), None)
+    require(
+        loaded is None,
+        "memory says in `{0}` what of {1} is read, and need not go on past the last iteration of loop {2}",
+        lambda: short_text(loaded),
+        buffer.name,
+        loop.node,
+        nodes=[loop.node],
     )
     name = state.fresh_block_name(f"{buffer.name}_prefetch")
     return PrefetchPlan(loop, _request(name, loop, box, buffer, offset))
