@@ -106,6 +106,8 @@ class Buffer(Node):
             return index_tuple(self, items)
         return BufferLoad(self, tuple(index_expr(item) for item in items))
 
+    __iter__ = None  # Python would take elements without end
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

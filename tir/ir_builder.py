@@ -80,6 +80,8 @@ class BufferVar:
     def __getitem__(self, indices: Any) -> Expr:
         return BufferLoad(self.buffer, self._place(indices))
 
+    __iter__ = None  # Python would take elements without end
+
     def __setitem__(self, indices: Any, value: Any) -> None:
         stored = cast(self.buffer.dtype, as_expr(value, None if isinstance(value, Node) else self.buffer.dtype))
         self._builder.emit(BufferStore(self.buffer, stored, self._place(indices)))

@@ -28,6 +28,7 @@ class Graph:
 
 X, Y = te.thread_axis("threadIdx.x"), te.thread_axis("threadIdx.y")
 Z = te.placeholder((2,), name="Z")
+W = te.compute((2,), lambda i: Z[i] + 1.0, name="W")
 
 # what is called, and what the answer says; of a list of calls the last one is wrong
 AT_ONCE = {
@@ -47,6 +48,12 @@ AT_ONCE = {
     "a factor of text": (lambda g: g.s[g.E].split(g.x, factor="8"), "a factor is an integer, not '8'"),
     "a factor of a float": (lambda g: g.s[g.E].split(g.x, factor=2.0), "a factor is an integer, not 2.0"),
     "a factor of True": (lambda g: g.s[g.E].split(g.x, True), "a factor is an integer, not True"),
+    "a scope that is a variable": (lambda g: g.s[g.D].set_scope(te.var("n")), "a storage scope is a string, not n"),
+    "a list without tensors cached": (lambda g: g.s.cache_write([], "local"), "there is nothing to cache"),
+    "an operation cached": (lambda g: g.s.cache_read(g.A.op, "local", [g.C]), "is no tensor", "op.output(0)"),
+    "a group of an operation": (lambda g: g.s.create_group(g.D.op, g.C), "is no tensor", "op.output(0)"),
+    "buffers in a list": (lambda g: g.s.to_schedule(binds=[g.A]), "`binds` has a buffer for each of its tensors"),
+    "a function called 3": (lambda g: g.s.to_schedule(name=3), "the name of a function is a string, not 3"),
     "a scope that is a number": (lambda g: g.s.cache_write(g.C, 1), "a storage scope is a string, not 1"),
     "a cache that nothing reads": (lambda g: g.s.cache_read(g.A, "shared", []), "nothing is to read the copy", "[C]"),
     "an axis as a factor": (lambda g: g.s[g.E].split(g.x, factor=g.y), "a factor is an integer, not y"),
@@ -67,7 +74,7 @@ AT_ONCE = {
     "a predicate that is none": (lambda g: g.s[g.E].set_store_predicate("x"), "'x' is no condition"),
     "threads around no scan": (lambda g: g.s[g.E].env_threads([X]), "`E` is no scan"),
     "a cache of what is not read": (lambda g: g.s.cache_read(g.A, "local", [g.D]), "does not read `A`; it reads C"),
-    "a cache of a stage": (lambda g: g.s.cache_read(g.s[g.A], "local", [g.C]), "s[A] is not in this schedule"),
+    "a cache of a stage": (lambda g: g.s.cache_read(g.s[g.A], "local", [g.C]), "s[A] is no tensor"),
     "an input written": (lambda g: g.s.cache_write(g.A, "local"), "`A` is no te.compute"),
     "partial results of a dimension": (lambda g: g.s.rfactor(g.C, g.i), "`i` is no part of a reduction", "are `k`"),
     "partial results at 5": (lambda g: g.s.rfactor(g.C, g.k, 5), "0 to 2"),
@@ -76,7 +83,7 @@ AT_ONCE = {
     "a tensor of another graph": (lambda g: g.s[Z], "Z is not in this schedule", "its stages are A, B, C, D, E"),
     "a schedule of text": (lambda g: te.create_schedule("C"), "a schedule is of operations"),
     "an argument that is missing": (lambda g: tir.lower(g.s, [g.A, g.E]), "input `B`, which `C` reads"),
-    "an argument of another graph": (lambda g: tir.lower(g.s, [g.A, g.B, Z]), "Z is not in this schedule"),
+    "an argument of another graph": (lambda g: tir.lower(g.s, [g.A, g.B, W]), "W is not in this schedule"),
     "an operation as an argument": (lambda g: tir.lower(g.s, [g.A, g.B, g.E.op]), "a tensor or a te.var"),
 }  # fmt: skip
 
@@ -204,3 +211,18 @@ def test_a_read_out_of_bounds_names_the_line_of_the_computation():
     B = te.compute((8,), lambda i: A[i + 1], name="B")
     text = refused(lambda: tir.build(te.create_schedule(B.op), [A, B], "llvm"))
     check(text, ["`A[v_i + 1]` is out of bounds: index 0 is 8 at (i=7), and `A` has 8 there"])
+
+
+def test_an_input_that_nothing_reads_may_be_an_argument():
+    g = Graph()
+    args = [g.A, Z, g.B, g.E]
+    assert len(tir.lower(g.s, args)["main"].params) == 4
+    assert [b.name for b in tir.lower(g.s, args)["main"].buffer_map.values()] == ["A", "Z", "B", "E"]
+
+
+def test_a_constant_without_dimensions_is_no_input():
+    c = te.compute((), lambda: te.const(2.0, "float32"), name="c")
+    D = te.compute((4,), lambda i: c[()] + 1.0, name="D")
+    s = te.create_schedule(D.op)
+    s[c].compute_inline()
+    assert "c[" not in tir.lower(s, [D]).script()

@@ -111,10 +111,14 @@ class Schedule(Snapshots):
 
     def __getitem__(self, name: str) -> BlockRV | LoopRV:
         """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
-        handle. Raises ``ScheduleError`` that lists the existing ones."""
+        handle. Raises ``ScheduleError`` that lists the existing ones, ``TypeError`` for what is no name."""
+        if not isinstance(name, str):
+            raise TypeError(f'a schedule has blocks and loops by their names, as in sch["C"], not by {name!r}')
         if name in self.state.index.blocks:
             return self.state.block_rv(name)
         return self.state.loop_rv(self.state.find_loop(name))
+
+    __iter__ = None  # Python would ask for 0, 1, 2 …
 
     def _ipython_key_completions_(self) -> list[str]:
         return places(self.state)

@@ -396,7 +396,7 @@ class Schedule(Snapshots):
     ): ...
     def __getitem__(self, name: str) -> BlockRV | LoopRV:
         """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
-        handle. Raises ``ScheduleError`` that lists the existing ones.
+        handle. Raises ``ScheduleError`` that lists the existing ones, ``TypeError`` for what is no name.
         """
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
         """What a handle or a name currently refers to: the loop, the block, or the integer.

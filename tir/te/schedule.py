@@ -31,7 +31,7 @@ from .rewrite_graph import (
     reading_own_row,
     written_through,
 )
-from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal
+from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal, require_scope
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
 from .to_primfunc import identifier, operations_of
 
@@ -99,9 +99,9 @@ class Schedule:
         does not read ``tensor``, and where the steps read several rows of a state.
         """
         call = self._call("cache_read", tensor, scope, readers)
-        _require_scope(call, scope)
+        require_scope(call, scope)
         stages = [self[r] for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
-        source = self._now(tensor)
+        source = self._now(_tensor(tensor, call))
         if not stages:
             raise refusal(
                 call,
@@ -147,8 +147,10 @@ class Schedule:
         ``ScheduleError`` for an operation that is scheduled already, or is no ``te.compute``.
         """
         call = self._call("cache_write", tensor, scope)
-        _require_scope(call, scope)
+        require_scope(call, scope)
         tensors = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        if not tensors:
+            raise refusal(call, "there is nothing to cache", f"s.cache_write(C, {scope!r})")
         stage = self[tensors[0]]
         op = self._computation(stage, call)
         if any(self[t] is not stage for t in tensors) or len(tensors) != op.num_outputs:
@@ -228,7 +230,8 @@ class Schedule:
         Group(C, B)
         """
         call = self._call("create_group", outputs, inputs)
-        last, first = ([self._now(t) for t in (g if isinstance(g, (list, tuple)) else [g])] for g in (outputs, inputs))
+        groups = [g if isinstance(g, (list, tuple)) else [g] for g in (outputs, inputs)]
+        last, first = ([self._now(_tensor(t, call)) for t in g] for g in groups)
         edge = [t for i in first for t in i.op.input_tensors] if include_inputs else first
         stages = tuple(self._of[op] for op in operations_between(last, edge))
         if not stages:
@@ -258,7 +261,9 @@ class Schedule:
         >>> [loop.name for loop in s.to_schedule().get_loops("B")]
         ['i_outer', 'i_inner']
         """
-        declared = {self._now(t): buffer for t, buffer in (binds or {}).items()}
+        if not isinstance(name, str):
+            raise error(f"the name of a function is a string, not {_shown(name)}")
+        declared = {self._now(t): buffer for t, buffer in _buffers(binds).items()}
         stands_for = {buffer: t for t, buffer in declared.items()}
         arguments = [stands_for.get(a, a) if isinstance(a, Buffer) else a for a in self.arguments(args)]
         return self._replay.schedule(arguments, name, declared)
@@ -331,7 +336,9 @@ class Schedule:
         return unique_name(identifier(wanted), {s.op.name for s in self.stages})
 
     def _now(self, tensor: Tensor) -> Tensor:
-        """What ``tensor`` is in the graph as it is now."""
+        """What ``tensor`` is in the graph as it is now; an input that nothing here reads is itself."""
+        if isinstance(tensor.op, PlaceholderOp) and tensor.op not in self._of:
+            return tensor
         return self[tensor].op.output(tensor.value_index)
 
     def _computation(self, stage: Stage, call: Call) -> ComputeOp:
@@ -386,9 +393,20 @@ def _usual_target(module: IRModule) -> str:
     return "cuda" if any(starts_kernel(n) for n in walk(module["main"].body)) else "llvm"
 
 
-def _require_scope(call: Call, scope: Any) -> None:
-    if not isinstance(scope, str):
-        raise refusal(call, f"a storage scope is a string, not {scope!r}", '"global", "shared", "local"')
+def _tensor(value: Any, call: Call) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise refusal(call, f"{_shown(value)} is no tensor", "C, or C.op.output(0) of an operation")
+    return value
+
+
+def _buffers(binds: Any) -> Mapping[Tensor, Buffer]:
+    if binds is None:
+        return {}
+    if not isinstance(binds, Mapping) or not all(isinstance(t, Tensor) for t in binds):
+        raise error(
+            f"`binds` has a buffer for each of its tensors; it is not {binds!r}", "{A: tir.decl_buffer(A.shape)}"
+        )
+    return binds
 
 
 def _require_any_order(stage: Stage, op: ComputeOp, call: Call) -> None:

@@ -13,7 +13,7 @@ from ..node import Span
 from .places import user_place
 from .recurrence import ScanOp
 from .store_predicate import StorePredicate
-from .tensor import Axis, Operation, Tensor
+from .tensor import Axis, Operation, PlaceholderOp, Tensor
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -255,6 +255,7 @@ class Stage:
     def set_scope(self, scope: str) -> None:
         """Keep the tensor in a memory: ``"global"``, ``"shared"``, ``"local"`` …"""
         call = self._call("set_scope", scope)
+        require_scope(call, scope)
         self._movable(call)
         self.scope, self.scope_call = scope, call
 
@@ -352,7 +353,7 @@ class Stage:
     def _movable(self, call: Call) -> None:
         if self.schedule.is_output(self.op):
             raise refusal(call, f"`{self.name}` is an output: its loops are not in those of another stage")
-        if not self.op.axis and not self.op.reduce_axis and not self.op.input_tensors:
+        if isinstance(self.op, PlaceholderOp):
             raise refusal(call, f"`{self.name}` is an input, which is not computed", "s.cache_read makes a copy of it")
 
     # ------------------------------------------------------------ which axis is meant
@@ -411,6 +412,11 @@ class Stage:
     def rank(self, axis: Axis) -> int:
         """The place of the outermost loop that ``axis`` became."""
         return self._position(self.leaves_of(axis)[0])
+
+
+def require_scope(call: Call, scope: Any) -> None:
+    if not isinstance(scope, str):
+        raise refusal(call, f"a storage scope is a string, not {scope!r}", '"global", "shared", "local"')
 
 
 def _thread(axis: Any, call: Call) -> Axis:

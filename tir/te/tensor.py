@@ -275,6 +275,9 @@ class TensorSlice(_NoScalar):
     def __repr__(self) -> str:
         return f"{self.tensor.name}[{', '.join(map(repr, self.indices))}]"
 
+    def __iter__(self) -> Iterator[Any]:
+        raise self.as_scalar_error()
+
     def as_scalar_error(self) -> Exception:
         return rank_error(self.tensor, len(self.indices))
 
