@@ -8,6 +8,7 @@ import pytest
 import tir
 from tir import ops, te
 from tir.errors import TensorExpressionError
+from tir.interp import run
 
 x = te.placeholder((1, 2, 4, 5), name="x")
 grid = te.placeholder((1, 2, 3, 3), name="grid")
@@ -23,6 +24,13 @@ REFUSED = {
         lambda: ops.image.resize2d(x, (0, 1), (2, 2), coordinate_transformation_mode="tf_crop_and_resize"),
         r"all begins, all ends",
     ),
+    "region of True": (
+        lambda: ops.image.resize2d(x, True, (2, 2), coordinate_transformation_mode="tf_crop_and_resize"),
+        r"the region True does not say where H, W begin",
+    ),
+    "anchors: steps": (lambda: ops.vision.ssd.multibox_prior(x, steps=(1,)), r"two of each, y and x"),
+    "anchors: sizes": (lambda: ops.vision.ssd.multibox_prior(x, None), r"sizes is a list of numbers, not None"),
+    "anchors: one size": (lambda: ops.vision.ssd.multibox_prior(x, (1, "2")), r"each of sizes is a number, not '2'"),
     "coordinates": (lambda: ops.image.grid_sample(x, te.placeholder((1, 3, 3, 3))), r"2 coordinates"),
     "padding": (lambda: ops.image.grid_sample(x, grid, padding_mode="wrap"), r"'zeros', 'border', 'reflection'"),
     "boxes": (lambda: ops.image.crop_and_resize(x, te.placeholder((2, 4)), which, (2, 2)), r"\(n, 4\), \(n,\)"),
@@ -52,6 +60,16 @@ def test_the_nearest_element_of_every_pair_of_sizes():
             out = np.zeros((1, 1, m), "int32")
             resize(data, out)
             assert out.ravel().tolist() == [k * n // m for k in range(m)]
+
+
+def test_a_region_counts_where_regions_are_cropped_alone():
+    """Of two numbers for two axes, no axis would be resized."""
+    sizes = [ops.image.resize2d(x, region, (2, 3)) for region in (None, (0.0,), (0.5, 0.5), (0.5, 0.5, 1.0, 1.0))]
+    data = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype("float32")
+    results = [np.zeros((1, 2, 2, 3), "float32") for _ in sizes]
+    for made, out in zip(sizes, results):
+        run(te.create_prim_func([x, made]), data, out)
+    assert all((out == results[0]).all() for out in results)
 
 
 def test_a_grid_of_no_transformation_gives_the_image():

@@ -56,6 +56,23 @@ WRONG = {
         "in groups of 8.* has groups of 4",
     ),
     "depthwise": (lambda: topi.nn.depthwise_conv2d_nchw(tensor(1, 3, 8, 8), tensor(4, 1, 3, 3)), "4 .* are 3"),
+    "deformable: mask": (
+        lambda: topi.nn.deformable_conv2d_nchw(tensor(1, 2, 4, 4), tensor(1, 18, 3, 3), tensor(2, 2, 3, 3), mask=True),
+        "mask is a tensor, not True",
+    ),
+    "lrn: alpha": (lambda: topi.nn.lrn(tensor(1, 4, 3, 3), 3, alpha=None), "alpha is a number, not None"),
+    "batch_norm: momentum": (
+        lambda: topi.nn.batch_norm(*[tensor(4, 3), *[tensor(3)] * 4], training=True, momentum="0.1"),
+        "momentum is a number, not '0.1'",
+    ),
+    "dequantize: scales of a scalar": (
+        lambda: topi.nn.dequantize(tensor(dtype="int8"), tensor(3)),
+        r"the scale of dequantize `x` has shape \(3,\)",
+    ),
+    "dequantize: a scale for each": (
+        lambda: topi.nn.dequantize(tensor(dtype="int8"), tensor(2, 3)),
+        r"the scale of dequantize `x` has shape \(2, 3\)",
+    ),
     "deformable: offsets": (
         lambda: topi.nn.deformable_conv2d_nchw(tensor(1, 2, 4, 4), tensor(1, 9, 4, 4), tensor(2, 2, 3, 3), 1, 1),
         r"the offset `x` has shape.*\n.*\nlegal: \(N, C, H, W\) of \(1, 18, 4, 4\)",

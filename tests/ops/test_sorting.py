@@ -94,3 +94,8 @@ def test_the_first_few_of_rows_of_any_length(length, few, dtype):
         found = np.full((4, few), -1)
         tir.build(func, target)(data, found)
         np.testing.assert_array_equal(found, np.argsort(data, -1, kind="stable")[:, :few])
+
+
+def test_counts_that_are_no_tensor_are_refused():
+    with pytest.raises(tir.TirError, match="valid_count is a tensor, not 3"):
+        ops.argsort(te.placeholder((4,), name="x"), 3)

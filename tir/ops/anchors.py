@@ -63,6 +63,8 @@ def multibox_prior(
     require_rank(data, 4, "a tensor of features (NCHW)")
     if not sizes or not ratios:
         raise error(f"anchors of sizes {tuple(sizes)} and ratios {tuple(ratios)}", "one or more of each")
+    if len(steps) != 2 or len(offsets) != 2:
+        raise error(f"steps {tuple(steps)} and offsets {tuple(offsets)}", "two of each, y and x")
     height, width = data.shape[2:]
     shapes = [(s, 1.0) for s in sizes] + [(sizes[0], r) for r in ratios[1:]]
     kind, count = data.dtype, len(shapes)

@@ -14,7 +14,7 @@ from .creation import full
 from .elementwise import positive
 from .joining import concatenate
 from .operands import Operand, require_kind
-from .places import integer, replaced
+from .places import constant, integer, replaced
 from .registry import arg, case, complete, operator
 from .shapes import axis_of
 
@@ -36,6 +36,7 @@ def _numpy_diff(x: Any, n: int, axis: int, prepend: Any, append: Any) -> Any:
         case(arg((2, 2), "int64"), 3),
         case(arg((1,), "bfloat16")),
         case(arg((0, 3)), axis=0),
+        case(arg((2, 3)), 2**31),
         case(arg((3, 0)), axis=0),
         case(arg(("n", 3)), axis=0),
         case(arg((3, "n"), "int32"), 2),
@@ -64,9 +65,10 @@ def diff(
     ends = [end if end is None or isinstance(end, Tensor) else _row(end, x, at) for end in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     made = concatenate(parts, at) if len(parts) > 1 else x
-    for _ in range(times):
+    extent = constant(made.shape[at])
+    for _ in range(times if extent is None else min(times, extent)):  # then there are none left
         made = _differences(made, at)
-    return made if times else positive(made)
+    return made if times and extent != 0 else positive(made)
 
 
 def _row(value: Any, x: Tensor, axis: int) -> Tensor:

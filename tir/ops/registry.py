@@ -13,11 +13,13 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from .. import extension
 from ..errors import TensorExpressionError
+from ..expr import Expr
 from ..names import did_you_mean
 from ..te import Tensor
 from ..te.places import error, users_errors
@@ -98,7 +100,8 @@ def operator(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add a function to the table, under its own name or ``name``, in ``namespace`` (``"nn"``) or at the top.
 
-    The parameters that are annotated ``te.Tensor`` are checked to be tensors; errors that the function raises show the
+    The parameters that are annotated ``te.Tensor``, ``float`` or ``Sequence[float]`` (or one of these or None) are checked
+    to be tensors and numbers; errors that the function raises show the
     call and the user's line. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
@@ -242,10 +245,10 @@ def _namespaces() -> set[str]:
 def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
     """``function``, whose errors show the call."""
     signature = inspect.signature(function)
-    tensors = [
-        (p.name, p.kind is p.VAR_POSITIONAL)
+    required = [
+        (p.name, p.kind is p.VAR_POSITIONAL, require)
         for p in signature.parameters.values()
-        if p.annotation in ("te.Tensor", "Tensor", Tensor)
+        if (require := _requirement(p)) is not None
     ]
 
     @functools.wraps(function)
@@ -256,15 +259,49 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
                 given = signature.bind(*args, **named).arguments
             except TypeError as exc:
                 raise error(str(exc), f"{name}{_without_types(signature)}") from None
-            for parameter, are_several in tensors:
+            for parameter, are_several, require in required:
                 values = given.get(parameter, ()) if are_several else [given[parameter]] if parameter in given else []
                 for value in values:
-                    if not isinstance(value, Tensor):
-                        raise error(f"{parameter} is a tensor, not {value!r}", 'te.placeholder((4,), "float32")')
+                    require(parameter, value)
             with users_errors("in its formula"):
                 return function(*args, **named)  # type: ignore[arg-type]
 
     return call
+
+
+def _requirement(parameter: inspect.Parameter) -> Callable[[str, Any], None] | None:
+    """What is asked of an argument by the annotation of its parameter; None of most."""
+    annotation = parameter.annotation if isinstance(parameter.annotation, str) else parameter.annotation.__name__
+    require = _REQUIREMENTS.get(annotation.removesuffix(" | None"))
+    if require is None or not annotation.endswith(" | None"):
+        return require
+    return lambda name, value: None if value is None else require(name, value)
+
+
+def _require_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise error(f"{name} is a tensor, not {value!r}", 'te.placeholder((4,), "float32")')
+
+
+def _require_number(name: str, value: Any) -> None:
+    """A number of Python or NumPy, or a scalar expression."""
+    if not isinstance(value, (Expr, Real)) and not (hasattr(value, "__array__") and value.ndim == 0):
+        raise error(f"{name} is a number, not {described(value)}")
+
+
+def _require_numbers(name: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        raise error(f"{name} is a list of numbers, not {described(value)}")
+    for number in value:
+        _require_number(f"each of {name}", number)
+
+
+_REQUIREMENTS = {
+    "Tensor": _require_tensor,
+    "te.Tensor": _require_tensor,
+    "float": _require_number,
+    "Sequence[float]": _require_numbers,
+}
 
 
 def _without_types(signature: inspect.Signature) -> inspect.Signature:

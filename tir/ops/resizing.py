@@ -232,11 +232,13 @@ def resized(
 def _regions(how: _Resize, region: Any, letters: str) -> list[tuple[Any, Any]]:
     """Where the part of each axis that is read begins and ends."""
     count = len(letters)
-    if how.mode == "tf_crop_and_resize" and (region is None or len(region) != 2 * count):
+    if how.mode != "tf_crop_and_resize":
+        return [(0, 1)] * count
+    if not isinstance(region, (list, tuple)) or len(region) != 2 * count:
         raise error(
             f"the region {region!r} does not say where {', '.join(letters)} begin and end", "all begins, all ends"
         )
-    return list(zip(region[:count], region[count:])) if region else [(0, 1)] * count
+    return list(zip(region[:count], region[count:]))
 
 
 def _interpolate(

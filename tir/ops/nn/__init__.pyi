@@ -239,7 +239,7 @@ def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., redu
     Tensor(nll_loss, (), float32)"""
 softmax_cross_entropy_loss = cross_entropy
 
-def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Any = ...) -> Tensor:
+def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
     """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
 
     ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each
@@ -251,7 +251,7 @@ def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides
     >>> ops.nn.deformable_conv2d_nchw(te.placeholder((1, 2, 4, 5)), te.placeholder((1, 18, 4, 5)), te.placeholder((2, 2, 3, 3)), 1, 1).shape
     (1, 2, 4, 5)"""
 
-def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Any = ...) -> Tensor:
+def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
     """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
 
     >>> from tir import ops, te

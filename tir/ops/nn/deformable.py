@@ -32,7 +32,7 @@ def _deformable(
     deformable_groups: int = 1,
     groups: int = 1,
     out_dtype: Any = None,
-    mask: Any = None,
+    mask: Tensor | None = None,
     *,
     layout: str,
 ) -> Tensor:

@@ -35,10 +35,11 @@ class _Parameter:
                 raise error(f"the {what} is {value!r}", "a number or a tensor")
         elif block_size:
             self._check_blocks(value, data, what)
-        elif value.ndim > 1:
+        elif value.ndim > min(1, data.ndim) and not (value.ndim == 1 and constant(value.shape[0]) == 1):
+            each = f", or ({data.shape[self.axis]!r},) for axis {axis}" if data.ndim else ""
             raise error(
                 f"the {what} `{value.name}` has shape {value.shape}",
-                f"(), (1,), or ({data.shape[self.axis]!r},) for axis {axis}; more dimensions with block_size alone",
+                f"(), (1,){each}; more dimensions with block_size alone",
             )
         elif value.ndim == 1 and constant(value.shape[0]) != 1:
             require_extent(value.shape[0], data.shape[self.axis], f"the {what} `{value.name}` for axis {axis}")
