@@ -9,6 +9,7 @@ import tir
 from tir import ops, te
 from tir.analysis.reductions import Reduction
 from tir.errors import TensorExpressionError
+from tir.interp import run
 from tir.stmt import BlockRealize
 from tir.visit import walk
 
@@ -93,3 +94,16 @@ def test_blocks_of_two_cumulative_sums_have_names_of_their_own():
     x, out = np.arange(12, dtype="float32").reshape(3, 4), np.zeros((3, 4), "float32")
     tir.build(sch.mod, "llvm")(x, out)
     np.testing.assert_array_equal(out, x.cumsum(0).cumsum(1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int8"])
+def test_the_last_of_equal_elements_that_are_the_identity(dtype):
+    """No unsigned number is below all positions."""
+    least, greatest = te.placeholder((3,), "int8", name="least"), te.placeholder((3,), "uint8", name="greatest")
+    made = [
+        ops.argmax(least, select_last_index=True, dtype=dtype),
+        ops.argmin(greatest, select_last_index=True, dtype=dtype),
+    ]
+    results = [np.zeros((), dtype) for _ in made]
+    run(te.create_prim_func([least, greatest, *made]), np.full(3, -128, "int8"), np.full(3, 255, "uint8"), *results)
+    assert [int(r) for r in results] == [2, 2]

@@ -96,6 +96,28 @@ def test_the_first_few_of_rows_of_any_length(length, few, dtype):
         np.testing.assert_array_equal(found, np.argsort(data, -1, kind="stable")[:, :few])
 
 
+NARROW = {
+    "argsort": lambda: ops.argsort(te.placeholder((129,)), dtype="int8"),
+    "topk": lambda: ops.topk(te.placeholder((300, 2)), 3, axis=0, dtype="uint8"),
+    "argmax": lambda: ops.argmax(te.placeholder((13, 10)), dtype="int8"),
+    "searchsorted": lambda: ops.searchsorted(te.placeholder((128,)), te.placeholder((2,)), out_dtype="int8"),
+}
+
+
+@pytest.mark.parametrize("what", NARROW)
+def test_positions_that_a_type_does_not_hold_are_refused(what):
+    with pytest.raises(TensorExpressionError, match=r"positions up to \d+ are no u?int8, which ends at"):
+        NARROW[what]()
+
+
+def test_positions_that_a_type_just_holds():
+    for made in (
+        ops.argsort(te.placeholder((128,)), dtype="int8"),
+        ops.searchsorted(te.placeholder((127,)), te.placeholder(()), out_dtype="int8"),
+    ):
+        assert made.dtype == "int8"
+
+
 def test_counts_that_are_no_tensor_are_refused():
     with pytest.raises(tir.TirError, match="valid_count is a tensor, not 3"):
         ops.argsort(te.placeholder((4,), name="x"), 3)

@@ -11,7 +11,7 @@ from ..dtype import DType
 from ..expr import Expr, IntImm, as_expr, cast, const, is_const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
-from ..te.tensor import size
+from ..te.tensor import data_type, size
 from .shapes import axis_of
 
 MOVED_DTYPES = ("int8", "uint16", "int64", "float16", "bfloat16", "float64", "bool")  # that cases move elements of
@@ -74,6 +74,14 @@ def chosen(value: Any, legal: Sequence[str], what: str) -> str:
     if value not in legal:
         raise error(f"{what} is not {value!r}", ", ".join(map(repr, legal)))
     return str(value)
+
+
+def positions_type(dtype: Any, count: Any) -> DType:
+    """``dtype`` as the type of positions below ``count``. Raises ``TensorExpressionError`` where it is known not to hold them."""
+    made, known = data_type(dtype), constant(count)
+    if known is not None and made.is_int and known - 1 > made.max_value:
+        raise error(f"positions up to {known - 1} are no {made}, which ends at {made.max_value}", 'dtype="int32"')
+    return made
 
 
 # ---------------------------------------------------------------- extents

@@ -15,9 +15,9 @@ from ..expr import Expr, Select, const, is_const, logical_and, logical_or
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
-from ..te.tensor import data_type
 from .cases import Case, arg, case
 from .operands import require_kind
+from .places import positions_type
 from .reduction import SECTION, Reduction
 from .registry import operator
 from .shapes import axis_of
@@ -92,10 +92,10 @@ def _position(
     dtype: Any,
 ) -> Tensor:
     require_kind(x.dtype, ("integer", "float"))
-    kind = data_type(dtype)
+    over = Reduction(x, tuple(range(x.ndim)) if axis is None else (axis_of(axis, x.ndim),), bool(keepdims))
+    kind = positions_type(dtype, over.count)
     if not kind.is_int:
         raise error(f"positions are integers, not {kind}", 'dtype="int64"')
-    over = Reduction(x, tuple(range(x.ndim)) if axis is None else (axis_of(axis, x.ndim),), bool(keepdims))
     if not any(is_const(extent, 0) for extent in over.shape):
         over.require_elements()
     counted = over.counting_type(kind)

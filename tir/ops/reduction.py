@@ -68,10 +68,12 @@ class Reduction:
         return is_const(self.count, 0)
 
     def counting_type(self, kind: DType) -> DType:
-        """The type in which these elements are counted for a number of type ``kind``: no wider than their count needs."""
-        narrow = DType("int32")
-        fits = isinstance(self.count, IntImm) and self.count.value <= narrow.max_value
-        return narrow if fits and kind.bits > narrow.bits else kind
+        """The type in which these elements are counted for a number of type ``kind``: no wider than their count needs, and
+        signed, so that there is a number below all of theirs."""
+        narrow, count = DType("int32"), self.count
+        if isinstance(count, IntImm) and count.value <= narrow.max_value:
+            return kind if kind.code == "int" and kind.bits <= 32 and count.value <= kind.max_value else narrow
+        return kind if kind.code == "int" and kind.bits >= 32 else DType("int64")
 
     def iterators(self) -> dict[int, Any]:
         """New axes to reduce over, by the axes of ``x``."""

@@ -16,8 +16,17 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
 from ..te import Tensor, compute
 from ..te.places import error
-from ..te.tensor import data_type, size
-from .places import as_index, chosen, constant, may_differ, replaced, require_integers, require_same_dtype
+from ..te.tensor import size
+from .places import (
+    as_index,
+    chosen,
+    constant,
+    may_differ,
+    positions_type,
+    replaced,
+    require_integers,
+    require_same_dtype,
+)
 from .radix import RadixSort, key_of, key_type, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -171,7 +180,8 @@ def argsort(
     >>> ops.argsort(te.placeholder((2, 17), name="x"), axis=0).dtype
     'int64'
     """
-    at, kind = axis_of(axis, x.ndim), data_type(dtype)
+    at = axis_of(axis, x.ndim)
+    kind = positions_type(dtype, x.shape[at])
     if valid_count is not None:
         require_integers(valid_count, "the tensor of counts")
         expected = replaced(x.shape, at)
@@ -217,7 +227,8 @@ def topk(
     (Tensor(topk_values, (3, 2), float32), 'int64')
     """
     chosen(ret_type, ("both", "values", "indices"), "what is returned")
-    at, kind, count = axis_of(axis, x.ndim), data_type(dtype), size(k, "how many there are")
+    at, count = axis_of(axis, x.ndim), size(k, "how many there are")
+    kind = positions_type(dtype, x.shape[at])
     known, extent = constant(count), constant(x.shape[at])
     if known is not None and known < 1:
         count = x.shape[at]
@@ -296,4 +307,4 @@ def searchsorted(
             outs[0][i] = low[0]
 
     inputs = [sorted_sequence, values]
-    return statements("searchsorted", inputs, [(values.shape, data_type(out_dtype))], body)[0]
+    return statements("searchsorted", inputs, [(values.shape, positions_type(out_dtype, extent + 1))], body)[0]
