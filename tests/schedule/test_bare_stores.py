@@ -121,3 +121,45 @@ def main(R: T.Buffer((6,), "int32"), A: T.Buffer((20,), "int32"), O: T.Buffer((5
     rows = tir.testing.random_inputs(func)
     rows[0][:] = [0, 2, 5, 6, 9, 12]
     assert_same_result(func, sch.mod, rows)
+
+
+INLINED = (
+    HEAD
+    + """
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("W"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = A[5 - vi]
+        {bare}
+    for i in range(6):
+        with T.block("X"):
+            vi = T.axis.spatial(6, i)
+            O[vi] = B[vi] + 1
+"""
+)
+
+
+@pytest.mark.parametrize("bare", ["A[i] = 7", "B[i] = 3"])
+def test_a_block_whose_memory_is_stored_to_outside_of_blocks_is_not_inlined(bare):
+    with pytest.raises(tir.ScheduleError) as error:
+        tir.Schedule(parse(INLINED.format(bare=bare))).compute_inline("W")
+    assert not isinstance(error.value, tir.errors.InternalError)
+
+
+def test_partial_results_are_not_combined_after_a_use_outside_of_blocks():
+    func = parse(
+        HEAD
+        + """
+    for i in range(6):
+        for k in range(3):
+            with T.block("W"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    O[vi] = 0
+                O[vi] = O[vi] + A[(vi + vk) % 6]
+        Q[i] = O[i]
+"""
+    )
+    with pytest.raises(tir.ScheduleError, match="uses the result of block `W` in the same loops, outside of a block"):
+        tir.Schedule(func).rfactor("k", 0)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...analysis.aliasing import second_names
+from ...analysis.bare_stores import bare_writers
 from ...analysis.index import BlockRef
 from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
@@ -22,7 +23,7 @@ from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
 from ...visit import accesses, nodes_of, rewrite, substitute, uses_var, walk
 from ..build import with_regions
-from ..legality import require_same_meaning
+from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive
 from ..state import State, scope_of
 from ._inlining import (
@@ -198,6 +199,7 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     )
     others = [w.name for w in writers(scope, buffer) if w is not block]
     require(not others, "buffer {0} is also written by {1}", buffer.name, ", ".join(others))
+    require_stored_in_blocks(buffer, [scope.block.body])
     own = [a for a in accesses(body.value) if a.buffer is buffer]
     require(not own, "block {0} reads the buffer it writes", block, nodes=[block.node])
     return body, buffer
@@ -220,7 +222,7 @@ def _require_unchanged(
     """Require that what ``block`` reads is unchanged between the block and its consumers."""
     read = {a.buffer for a in accesses(store.value)}
     first, last = order(scope, block), max(order(scope, c) for c in consumers)
-    written = any(first <= order(scope, w) <= last for b in read for w in writers(scope, b))
+    written = any(first <= order(scope, w) <= last for b in read for w in (*writers(scope, b), *bare_writers(scope, b)))
     if not written and not second_names(scope):
         return
         # Decided on the program in which the block runs again before each consumer, at the elements that it loads.

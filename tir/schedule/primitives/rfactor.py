@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.bare_stores import bare_stores
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.structure import entered, first_line, refresh, wrapped_in
+from ...analysis.structure import entered, first_line, refresh, steering_loads, wrapped_in
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
@@ -184,6 +185,15 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     Raises ``ScheduleError`` if the partial results cannot be computed before these loops.
     """
     top = block.loops()[0]
+    uses = [(s, n.buffer.data) for s, n in steering_loads(top.node)] + list(bare_stores(top.node))
+    user = next((s for s, memory in uses if any(b.data is memory for b in reduction.targets)), None)
+    require(
+        user is None,
+        "`{0}` uses the result of block {1} in the same loops, outside of a block",
+        first_line(user),
+        block,
+        nodes=[user],
+    )
     others = [b for b in state.index.blocks_below(top) if b is not block]
     sharing = [b for b in others if any(a.buffer in reduction.targets for a in accesses(b.node))]
     if not sharing:
@@ -201,8 +211,9 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     read -= {b.data for b in reduction.targets}
     scope = scope_of(state, block)
     making = [b for b in others if not read.isdisjoint(r.buffer.data for r in b.block.writes)]
+    bare = any(memory in read for _, memory in bare_stores(top.node))
     require(
-        not making and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
+        not making and not bare and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
         "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
         "{2} is in them, too",
         sharing[0],
