@@ -25,6 +25,13 @@ def compute(function, shape=(6,)):
 
 
 CASES = {
+    "an input called None": (lambda: te.placeholder((3,), name=None), "the name of an input is a string, not None"),
+    "a statement called 3": (
+        lambda: te.extern((6,), [B], print, name=3),
+        "the name of a computation is a string, not 3",
+    ),
+    "a statement without outputs": (lambda: te.extern([], [B], print, dtype="float32"), "has no outputs"),
+    "a head that is a number": (lambda: te.gradient(compute(lambda i: B[i]), [B], 1.0), "is a tensor, not 1.0"),
     "too few parameters": (lambda: compute(lambda i: B[i], (6, 4)), "2 dimensions", "takes 1 (i)"),
     "too many parameters": (lambda: compute(lambda i, j: B[i]), "1 dimension,", "takes 2 (i, j)"),
     "no function": (lambda: compute(3), "function of its indices"),

@@ -23,6 +23,7 @@ from .tensor import (
     is_reduction_variable,
     loads_in,
     redirected,
+    require_name,
     value_of,
 )
 
@@ -99,8 +100,7 @@ def compute(
     """
     from .split_reductions import split_off
 
-    if not isinstance(name, str) or not name:
-        raise error(f"the name of a computation is a string, not {name!r}")
+    require_name(name, "a computation")
     sizes = extents(shape, f"`{name}`")
     axes = _axes(fcompute, sizes, name, varargs_names)
     noted = notes(tag, attrs)

@@ -14,7 +14,7 @@ from ..stmt import Stmt
 from ..visit import free_vars
 from .places import error, users_errors
 from .tag import notes
-from .tensor import Operation, Tensor, data_type, extents
+from .tensor import Operation, Tensor, data_type, extents, require_name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,8 +93,11 @@ def extern(
     >>> te.extern((8,), [A], lambda ins, outs: tir.call_packed("my.sort", ins[0], outs[0]), name="sorted")
     Tensor(sorted, (8,), float32)
     """
+    require_name(name, "a computation")
     several = isinstance(shape, list) or (isinstance(shape, tuple) and any(isinstance(s, (list, tuple)) for s in shape))
     shapes = [extents(s, f"`{name}`") for s in (shape if several else [shape])]
+    if not shapes:
+        raise error(f"`{name}` has no outputs", "a shape, or a list of the shapes of its outputs")
     tensors = tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
     for t in tensors:
         if not isinstance(t, Tensor):

@@ -88,6 +88,8 @@ def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Te
     for t in (output, *wanted):
         if not isinstance(t, Tensor) or not t.dtype.is_float:
             raise error(f"derivatives are of a tensor of floats by tensors of floats, not of {t!r}")
+    if head is not None and not isinstance(head, Tensor):
+        raise error(f"the head of a derivative is a tensor, not {head!r}")
     head = _identity(output) if head is None else head
     before = head.ndim - output.ndim
     ends = zip(head.shape[max(before, 0) :], output.shape)

@@ -439,6 +439,12 @@ class PlaceholderOp(Operation):
         return self.dtype
 
 
+def require_name(name: Any, what: str) -> None:
+    """Raise ``TensorExpressionError`` unless ``name``, that of ``what``, is a string that is not empty."""
+    if not isinstance(name, str) or not name:
+        raise error(f"the name of {what} is a string, not {name!r}")
+
+
 def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
     """An input tensor of ``shape``, a tuple of integers and integer expressions (``()`` for a scalar), or one of them.
 
@@ -449,6 +455,7 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
     >>> te.placeholder((n, 4), "float16", name="A")
     Tensor(A, (n, 4), float16)
     """
+    require_name(name, "an input")
     sizes, kind = extents(shape, f"`{name}`"), data_type(dtype or "float32")
     return PlaceholderOp(name, sizes, kind, place=user_place()).output(0)
 
