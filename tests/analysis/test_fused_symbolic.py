@@ -291,3 +291,51 @@ def test_a_layout_by_a_variable_is_not_saved_as_json():
     sch.transform_layout("B", ("write", 0), _rows(sch))
     with pytest.raises(tir.TirError, match="an index map by `n`, a variable of the program, cannot be saved as JSON"):
         sch.trace.as_json()
+
+
+MIRRORED = """
+@T.prim_func
+def main(a: T.handle, o: T.handle, s: T.handle, n: T.int64, m: T.int64):
+    A = T.match_buffer(a, (n, m), "float32")
+    O = T.match_buffer(o, (n, m), "float32")
+    S = T.match_buffer(s, (n,), "float32")
+    B = T.alloc_buffer((n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, m - 1 - vj] * 2.0
+    for i, k in T.grid(n, m):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + B[vi, vk]
+    for i, j in T.grid(n, m):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = B[vi, vj] - S[vi]
+"""
+
+
+def test_a_mirrored_axis_is_no_product_of_negative_sizes():
+    """``m - 1 - (vo * m + vi)`` multiplies by ``-m``: loops over ``-1`` and ``-m`` have no iterations, whose order is right."""
+    sch = schedule(MIRRORED)
+    sch.blockize(sch.get_loops("B")[0])
+    refused(lambda: sch.compute_at("B_o", sch.get_loops("O")[0]), "may read an element not yet written")
+
+
+@pytest.mark.parametrize("extent, splits", [("n * m", True), ("(0 - n) * (0 - m)", True), ("(n - 1) * (m - 1)", False)])
+def test_a_product_is_split_into_sizes_that_are_not_negative(extent, splits):
+    """``(n - 1) * (m - 1)`` is 1 for empty sizes."""
+    func = parse(f"""
+@T.prim_func
+def main(a: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, (2, 64), "float32")
+    for i in range({extent}):
+        A[i // (m - 1) // 64 % 2, i % m % 64] = 1.0
+    for i in range({extent}):
+        A[i // (m - 1) // 64 % 2, i // m % 64] = 1.0
+""")
+    made = split_sizes(func)
+    extents = [n.extent for n in nodes_of(func.body if made is None else made[0].body) if isinstance(n, tir.For)]
+    assert len(extents) == (4 if splits else 2)

@@ -93,12 +93,19 @@ def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
     """(value, by, radix) of ``value // by % radix``, with ``by`` or ``radix`` symbolic; no ``radix``: unbounded."""
     if not isinstance(e, (FloorDiv, FloorMod)) or (isinstance(e.b, IntImm) and not isinstance(e.a, FloorDiv)):
         return None
+    if _is_negative(e.b):
+        return None
     if isinstance(e, FloorDiv):
         return None if isinstance(e.b, IntImm) else (e.a, e.b, None)
     if isinstance(e.a, FloorDiv):
         constant = isinstance(e.b, IntImm) and isinstance(e.a.b, IntImm)
-        return None if constant else (e.a.a, e.a.b, e.b)
+        return None if constant or _is_negative(e.a.b) else (e.a.a, e.a.b, e.b)
     return e.a, const(1, e.dtype), e.b
+
+
+def _is_negative(e: Expr) -> bool:
+    """Whether ``e`` is a negative size, as ``-m``: its digits are not from 0 on."""
+    return is_index(e.dtype) and all(coefficient < 0 for _, coefficient in linear(e).items())
 
 
 def _in_order(found: Sequence[Digit]) -> list[Digit] | None:
@@ -133,7 +140,8 @@ def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:
     several, an axis of a buffer as several axes. The same instances in the same order access the same elements, under
     names that exact sets can represent. None where nothing is to be split.
 
-    The sizes are those that the programs divide by, or multiply iterators by; they are assumed not to be negative.
+    The sizes are those that the programs divide by, or multiply iterators by; variables in them are assumed not to be
+    negative.
 
     >>> from tir.script import parse
     >>> f = parse('''
@@ -159,6 +167,9 @@ class _SplitSizes:
     def __init__(self, programs: Sequence[PrimFunc]):
         found = {key(e): e for f in programs for e in _strides(f.body)}
         self.strides = sorted(found.values(), key=_degree)
+        self.sizes = Analyzer()
+        for var in {v for stride in self.strides for v in free_vars(stride)}:
+            self.sizes.assume(var >= 0)
         self.known: dict[Any, tuple[Expr, ...]] = {}
         self.digits: dict[Var, tuple[Var, ...]] = {}
         self.buffers: dict[Buffer, Buffer] = {}
@@ -168,6 +179,7 @@ class _SplitSizes:
         if not self.strides:
             return func
         used = {n.buffer for n in nodes_of(func.body) if isinstance(n, (BufferLoad, BufferStore))}
+        self.sizes.assume_sizes(used)
         for buffer in used - self.buffers.keys():
             if not buffer.strides and not uses_pointer(func.body, buffer):
                 self.buffers[buffer] = self.buffer(buffer)
@@ -186,7 +198,10 @@ class _SplitSizes:
                 if radix is not None and above is not None and not (is_const(radix, 1) or is_const(above, 1)):
                     radices.insert(0, radix)
                     least, rest = stride, above
-            found = self.known[key(extent)] = (rest, *radices)
+            may_be_negative = [r for r in (rest, *radices) if not self.sizes.can_prove(r >= 0)]
+            # a product of two that are negative has iterations, and loops over them have none
+            found = (rest, *radices) if len(may_be_negative) < 2 else (extent,)
+            self.known[key(extent)] = found
         return found
 
     def variables(self, var: Var, radices: Sequence[Expr]) -> tuple[Var, ...]:
@@ -297,7 +312,7 @@ def _factors(e: Expr, inner: set[Var]) -> Iterator[Expr]:
     for factors, coefficient in linear(e).items() if is_index(e.dtype) else ():
         outer = [f for f in factors if not uses_var(f, inner)]
         if len(outer) < len(factors):
-            size = reduce(Mul, outer, const(coefficient, e.dtype))
+            size = reduce(Mul, outer, const(abs(coefficient), e.dtype))
             if _is_size(size, inner):
                 yield size
 
