@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import te
 from ...arith import simplify
-from ...expr import Expr
+from ...expr import EQ, Expr, const
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..cases import Case
@@ -62,9 +62,16 @@ def _transposed(
     out = {a: simplify((image.extent(a) - 1) * s + n + m - c[0] - c[1]) for a, n, s, m, c in counted}
     if any((constant(n) or 1) < 1 for n in out.values()):
         raise error(f"the padding {padding!r} leaves nothing of the result: its extents would be {tuple(out.values())}")
+    dtype = out_type(out_dtype, image.tensor, weight.tensor)
     each = zip(spatial, sizes, steps, gaps, cut)
+    if math.prod(steps) > MOST_PHASES:
+        along = {a: _Along(c[0], size, s, gap) for a, size, s, gap, c in each}
+        return _conditional(image, weight, out, along, groups, dtype)
     phases = {a: [_Phase.of(r + c[0], size, s, gap) for r in range(s)] for a, size, s, gap, c in each}
-    return _interleaved(spatial, image, weight, out, phases, groups, out_type(out_dtype, image.tensor, weight.tensor))
+    return _interleaved(spatial, image, weight, out, phases, groups, dtype)
+
+
+MOST_PHASES = 16  # each a convolution of its own, which takes its time to build
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,47 @@ def _interleaved(
     return te.compute(image.layout.shape({**whole, **out}), element, name=name)
 
 
+@dataclass(frozen=True)
+class _Along:
+    """An axis whose result begins ``cut`` into the whole, by a kernel of ``size`` elements that are ``gap`` apart."""
+
+    cut: int
+    size: int
+    step: int
+    gap: int
+
+    @property
+    def taps(self) -> int:
+        """The elements of the kernel that may add to one of the result: at ``gap`` 1 every ``step``-th."""
+        return -(-self.size // self.step) if self.gap == 1 else self.size
+
+    def tap(self, place: Any, number: Any, extent: Any) -> tuple[Any, Any, list[Any]]:
+        """The elements of the image and of the kernel, and the conditions under which they are there."""
+        whole = place + self.cut
+        if self.gap == 1:
+            at, element = whole // self.step - number, whole % self.step + number * self.step
+            found = [element < self.size] if self.size % self.step else []
+        else:
+            offset, element = whole - number * self.gap, number
+            at, found = offset // self.step, [EQ(offset % self.step, const(0, offset.dtype))]
+        return at, element, [*found, at >= 0, at < extent]
+
+
+def _conditional(
+    image: Arranged, weight: Arranged, out: Mapping[str, Any], along: Mapping[str, _Along], groups: int, dtype: Any
+) -> Tensor:
+    """One convolution whose elements of the image and the kernel follow from the place in the result."""
+    window: dict[str, Any] = {a: te.reduce_axis((0, axis.taps), f"r{a.lower()}") for a, axis in along.items()}
+
+    def pair(place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+        taps = {a: axis.tap(place[a], window[a].var, image.extent(a)) for a, axis in along.items()}
+        found = [c for _, _, conditions in taps.values() for c in conditions]
+        return {a: t[0] for a, t in taps.items()}, {a: t[1] for a, t in taps.items()}, found
+
+    extents = {"N": image.extent("N"), "C": _output_channels(image, weight, groups), **out}
+    return _products(f"conv{len(along)}d_transpose", image, weight, extents, window, pair, groups, dtype)
+
+
 def _or_none(end: Any) -> Any:
     """What is added at an end: nothing where that is known to be less."""
     known = constant(end)
@@ -178,19 +226,41 @@ def _summed(
     dtype: Any,
 ) -> Tensor:
     """The convolution of one phase along each axis."""
+    window: dict[str, Any] = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
+
+    def pair(place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+        at = {a: place[a] + p.start + window[a] * p.apart for a, p in phases.items()}
+        return at, {a: p.last - window[a] * p.every for a, p in phases.items()}, []
+
+    return _products(name, image, weight, extents, window, pair, groups, dtype)
+
+
+def _products(
+    name: str,
+    image: Arranged,
+    weight: Arranged,
+    extents: Mapping[str, Any],
+    window: Mapping[str, Any],
+    pair: Callable[[Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any], list[Any]]],
+    groups: int,
+    dtype: Any,
+) -> Tensor:
+    """Sums over the channels and the ``window`` of products of elements of the image and of the kernel: a ``pair`` of places at
+    each place of the result, with the conditions under which it counts."""
     outputs, per_group = weight.extent("O"), simplify(weight.extent("I") // groups)
     channel = te.reduce_axis((0, per_group), "rc")
-    window: dict[str, Any] = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
 
     def element(*indices: Any) -> Expr:
         place = image.layout.coordinates(indices)
         output = place["C"]
         input_channel = channel if groups == 1 else output // outputs * per_group + channel
-        at = {a: place[a] + p.start + window[a] * p.apart for a, p in phases.items()}
-        mirrored = {a: p.last - window[a] * p.every for a, p in phases.items()}
+        at, mirrored, conditions = pair(place)
         x = image.at({"N": place["N"], "C": input_channel, **at})
         w = weight.at({"I": input_channel, "O": output if groups == 1 else output % outputs, **mirrored})
-        return te.sum(x.astype(dtype) * w.astype(dtype), axis=[channel, *window.values()])
+        value = x.astype(dtype) * w.astype(dtype)
+        if conditions:
+            value = te.if_then_else(te.all(*conditions), value, te.const(0, dtype))
+        return te.sum(value, axis=[channel, *window.values()])
 
     return te.compute(image.layout.shape(extents), element, name=name)
 
@@ -262,6 +332,9 @@ _OPERATORS = [
         case(arg((1, 2, 3)), arg((2, 2, 1)), 2, "SAME"),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 4, 1, None, 1, dilation=2),
         case(arg((1, 2, 4)), arg((2, 2, 4)), 3, 2, None, 2, dilation=2),
+        case(arg((1, 2, 3)), arg((2, 2, 5)), 17, 1, None, 3),
+        case(arg((1, 2, 3)), arg((2, 1, 40)), 17, 4, None, 1, 2),
+        case(arg((1, 2, 3)), arg((2, 2, 4)), 18, 2, None, 2, dilation=4),
     ),
     _operator(
         """
@@ -282,6 +355,8 @@ _OPERATORS = [
         case(arg((1, 2, 3, 3)), arg((2, 1, 1, 2)), 3),
         case(arg((1, 3, 3, 2)), arg((3, 3, 2, 2)), 2, 0, data_layout="NHWC", kernel_layout="HWOI"),
         case(arg((1, 2, 3, 3), "int8"), arg((2, 2, 2, 2), "int8"), 2, 0, "int32"),
+        case(arg((1, 2, 2, 3), "int8"), arg((2, 2, 7, 8), "int8"), (5, 4), 2, "int32"),
+        case(arg((1, 3, 2, 2)), arg((3, 2, 3, 5)), (6, 5), 1, dilation=(1, 2), data_layout="NCHW"),
         case(arg((0, 2, 3, 3)), arg((2, 2, 2, 2))),
         case(arg(("n", 2, "h", 3)), arg((2, 2, 3, 3)), 2, 1),
     ),
