@@ -43,7 +43,8 @@ True OUT_FUSABLE
 
 - **Parameters** may be given by topi's names, too: `topi.clip(x, a_min=0, a_max=6)`, `topi.nn.conv2d_nchw(Input=x, Filter=w, stride=1, …)`.
 - **Shapes** broadcast as NumPy's do, may be symbolic (`te.var("n")`), 0-d and empty. Two symbolic sizes that should be equal are
-  one variable.
+  one variable. A reduction over a variable that is 0 at run time writes no result, as in [tensor expressions](te.md): what
+  is said of no elements is so of a size that is known to be 0.
 - **Types** are those of the Array API standard: two types of one kind give the least type that holds both; bools, integers and
   floats do not mix without `ops.astype`. Numbers of Python are weak: they take the type of the tensor. Sums of integers are
   64 bits wide; `dtype=` says otherwise, and `acc_dtype=` is the type of the accumulator (`float32` for narrower floats).
