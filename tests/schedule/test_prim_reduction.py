@@ -274,7 +274,7 @@ def f(A: T.Buffer((2, 8), "int32"), W: T.Buffer((8, 2), "int32"), S: T.Buffer((2
 """)
 
 
-@pytest.mark.parametrize("step", [("rfactor", "k", 1), ("blockize", "i")])
+@pytest.mark.parametrize("step", [("rfactor", "k", 1), ("blockize", "i"), ("decompose_reduction", "S", "k")])
 def test_an_init_that_uses_a_reduction_iterator_stays_with_it(step):
     with pytest.raises(ScheduleError, match="the init of block `S` uses reduction iterator vk"):
         getattr(tir.Schedule(begun_with_a_term("i, k")), step[0])(*step[1:])

@@ -897,10 +897,10 @@ class Schedule(Snapshots):
         If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
         of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-        Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result,
-        when another block under ``loop`` uses the result or writes what the init reads, when the block reads another result of
-        its own and several are made under ``loop``, or when threads share the reduction
-        and ``loop`` is inside of the first loop that it is over.
+        Raises ``ScheduleError`` when the block has no init, when the init uses a reduction iterator, when it does not run
+        before all updates of the result, when another block under ``loop`` uses the result or writes what the init reads, when
+        the block reads another result of its own and several are made under ``loop``, or when threads share the reduction and
+        ``loop`` is inside of the first loop that it is over.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.

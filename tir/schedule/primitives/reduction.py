@@ -9,7 +9,7 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.reduction_init import InitRuns
+from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.structure import first_line, loops_below, refresh, wrapped_in
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
@@ -61,10 +61,10 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
     of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
-    Raises ``ScheduleError`` when the block has no init, when the init does not run before all updates of the result,
-    when another block under ``loop`` uses the result or writes what the init reads, when the block reads another result of
-    its own and several are made under ``loop``, or when threads share the reduction
-    and ``loop`` is inside of the first loop that it is over.
+    Raises ``ScheduleError`` when the block has no init, when the init uses a reduction iterator, when it does not run
+    before all updates of the result, when another block under ``loop`` uses the result or writes what the init reads, when
+    the block reads another result of its own and several are made under ``loop``, or when threads share the reduction and
+    ``loop`` is inside of the first loop that it is over.
     """
     body = block.block
     require(
@@ -75,6 +75,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         legal=lambda: blocks_with_init(state),
     )
     require_above(state, loop, block)
+    require_same_init(block)
     written = {r.buffer for r in body.writes}
     others = [
         ref
