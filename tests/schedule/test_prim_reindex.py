@@ -263,3 +263,19 @@ def main(A: T.Buffer((5,), "int32"), Y: T.Buffer((3, 5), "int32")):
     sch.reindex_cache_read("Y", 0, "global", lambda *at: at)
     assert sch.func.script().count("T.where(i_0 * 4 + i_1 < 5)") == 3
     same(sch)
+
+
+def test_a_continued_reduction_of_one_update_starts_from_what_is_there():
+    """``vk`` is 1 in the only update: the init, at 0, never runs, and the copy would begin without a value."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((1, 2), "int32"), S: T.Buffer((1,), "int32")):
+    for i in range(1):
+        with T.block("S"):
+            vi = T.axis.spatial(1, i)
+            vk = T.axis.reduce(2, 1)
+            with T.init():
+                S[vi] = 0
+            S[vi] = S[vi] + A[vi, vk]
+""")
+    refused(lambda: sch.reindex("S", ("write", 0)))

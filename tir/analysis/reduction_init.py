@@ -254,10 +254,12 @@ def _parts(index: Any) -> tuple[Expr, ...]:
 
 def begins_with_init(block: BlockRef) -> bool:
     """Whether no update of ``block`` reads a result before its init has run, or there is no init."""
-    values = [v for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
-    reducing = [ref for ref in block.loops() if any(uses_var(v, ref.var) for v in values)]
-    if block.block.init is None or not reducing:
+    steps = [(i, v) for i, v in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
+    reducing = [ref for ref in block.loops() if any(uses_var(v, ref.var) for _, v in steps)]
+    if block.block.init is None:
         return True
+    if not reducing:  # one update of each result
+        return all(Analyzer().can_prove_equal(v, i.dom.min) for i, v in steps if i.dom is not None)
     try:
         InitRuns.below(block, reducing[0]).require_first()
     except ScheduleError:
