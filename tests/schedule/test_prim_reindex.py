@@ -279,3 +279,31 @@ def main(A: T.Buffer((1, 2), "int32"), S: T.Buffer((1,), "int32")):
             S[vi] = S[vi] + A[vi, vk]
 """)
     refused(lambda: sch.reindex("S", ("write", 0)))
+
+
+def test_a_copy_for_a_reader_that_may_not_run():
+    """Where ``n`` is 0 nothing writes ``P`` and nothing reads it; the copy, which has no loop over ``n``, would."""
+    text = """
+@T.prim_func
+def main(c: T.handle, n: T.int32):
+    C = T.match_buffer(c, (n,), "int32")
+    P = T.alloc_buffer((1,), "int32")
+    for k in range(n):
+        with T.block("P"):
+            vk = T.axis.reduce(n, k)
+            with T.init():
+                P[0] = 0
+            P[0] = P[0] + 1
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = P[0]
+"""
+    refused(lambda: schedule(text).reindex("C", ("read", 0)))
+    sch = schedule(
+        text.replace('range(n):\n        with T.block("P")', 'range(4):\n        with T.block("P")').replace(
+            "reduce(n", "reduce(4"
+        )
+    )
+    sch.reindex("C", ("read", 0))
+    same(sch, n=3)

@@ -402,8 +402,9 @@ def _stage_read(
         require_stored_in_blocks(source, [top_statement(block, host).node])
     box, whole = _box(block, staged, host)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
-    if not (unsafe or whole and not has_condition(block.block)):
-        # the copy reads what the block, where its condition does not hold, leaves alone
+    rest = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
+    if not (unsafe or whole and not has_condition(block.block) and not entered(rest, Analyzer())):
+        # the copy reads what the block, where its condition does not hold or it does not run, leaves alone
         stage.require_initialized(buffer)
     return stage
 
