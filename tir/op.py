@@ -247,6 +247,11 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         "pow": lambda x, y: np.power(np.where((x == -np.inf) & (y == 0.5), np.inf, x), y),
         "atan2": np.arctan2,
     }
+
+    def nextafter(x: Any, y: Any) -> Any:
+        return np.where(x == y, y, np.nextafter(x, y))[()]  # NumPy's next after 0 to -0.0 is 0 in float16
+
+    special["nextafter"] = nextafter
     exact = {"copysign", "nextafter", "floor", "ceil", "trunc", "sqrt", "nearbyint", "fmod"}
     table = {}
     for name in (*FLOAT_UNARY, *FLOAT_BINARY):

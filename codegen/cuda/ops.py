@@ -7,6 +7,7 @@ from typing import Any
 from tir.dtype import DType
 from tir.expr import Call, IntImm, StringImm
 from tir.op import string_arg
+from tir.small_floats import SMALL_FLOATS
 
 from .expr import bare, choice, convert, declare_type, each, lane, need_operators, plain, quoted
 from .generator import RULES, Generator, expr_rule, op_rule
@@ -30,7 +31,7 @@ def _call(g: Generator, e: Call) -> str:
 # (float32 name, float64 name): C's, which end in f for float32, then the exceptions
 _MATH = (
     "exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt erf erfc sin cos tan asin acos atan sinh cosh tanh asinh "
-    "acosh atanh floor ceil trunc round pow atan2 fmod hypot copysign nextafter fma"
+    "acosh atanh floor ceil trunc round pow atan2 fmod hypot copysign fma"
 )
 _SPELLED = {name: (f"{name}f", name) for name in _MATH.split()}
 _SPELLED.update(nearbyint=("rintf", "rint"), fabs=("fabsf", "fabs"), abs=("fabsf", "fabs"))
@@ -67,6 +68,24 @@ def _sigmoid(g: Generator, e: Call) -> str:
         g.need("each")
         result = f"each([](auto a) {{ return {one} / ({one} + {f}(-a)); }}, {x})"
     return convert(g, result, wide, dtype)
+
+
+@op_rule("nextafter")
+def _nextafter(g: Generator, e: Call) -> str:
+    dtype = e.dtype
+    args = [convert(g, g.expr(a), a.dtype, dtype) for a in e.args]
+    if not is_small(dtype):
+        return each(g, dtype, "nextafter" if dtype.bits == 64 else "nextafterf", *args)
+    g.need("next_after")
+    return each(g, dtype, next_after(dtype), *args)
+
+
+def next_after(dtype: DType) -> str:
+    """The helper that gives the next number of a small float."""
+    small = SMALL_FLOATS.get(str(dtype.element))
+    sign = 1 << (dtype.bits - 1) if small is None or small.signed else 0
+    has_minus_zero = small is None or small.has_negative_zero
+    return f"next_after<{sign:#x}, {str(has_minus_zero).lower()}>"
 
 
 @op_rule("ldexp")

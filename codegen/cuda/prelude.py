@@ -140,6 +140,17 @@ DEVICE U bits_to(T x) {
   memcpy(&r, &x, sizeof(U));
   return r;
 }
+=== next_after
+// the small float next to x on the way to y, by its bits; `sign` is the bit of the sign, 0 where the type has none
+template <int sign, bool has_minus_zero, class T>
+DEVICE T next_after(T x, T y) {
+  const float a = (float)x, b = (float)y;
+  if (a != a) return x;
+  if (b != b || a == b) return y;
+  if (a == 0) return T::of_bits((b < 0 ? sign : 0) | 1);
+  const int bits = x.bits + ((a < b) == (a > 0) ? 1 : -1);
+  return T::of_bits(!has_minus_zero && bits == sign ? 0 : bits);
+}
 === mixed_dp4a
 // the sum and four products of bytes, one side signed and the other not, which __dp4a has no overload for
 DEVICE int mixed_dp4a(int a, unsigned b, int sum) {

@@ -447,7 +447,7 @@ INTRINSIC = {
 }
 
 _UNARY = "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
-_BINARY = "pow atan2 fmod hypot nextafter"
+_BINARY = "pow atan2 fmod hypot"
 LIBM = frozenset(f"{_UNARY} {_BINARY}".split())  # functions of the C library
 
 

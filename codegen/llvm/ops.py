@@ -8,6 +8,7 @@ from typing import Any
 from tir.dtype import DType
 from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.op import string_arg
+from tir.small_floats import SMALL_FLOATS
 from tir.visit import walk
 
 from .convert import F32
@@ -77,6 +78,45 @@ def _math_rule(g: Generator, e: Call) -> str:
 
 for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
     RULES.ops[_name] = _math_rule
+
+
+@op_rule("nextafter")
+def _nextafter(g: Generator, e: Call) -> str:
+    """By the bits of the type: of floats of one sign they are integers in the order of the floats."""
+    dtype, out, lanes = e.dtype, g.out, e.dtype.lanes
+    x, y = (g.convert(g.plain(a), a.dtype, dtype) for a in e.args)
+    small = SMALL_FLOATS.get(dtype.element)
+    wide = F32.with_lanes(lanes) if small else dtype
+    a, b = (g.convert(v, dtype, wide) for v in (x, y))
+    type_, word, flags = value_type(wide), f"i{_storage_bits(dtype)}", vector("i1", lanes)
+    words = vector(word, lanes)
+    x_bits, y_bits = (v if small else out.value(f"bitcast {type_} {v} to {words}") for v in (x, y))
+
+    def compared(how: str, p: str, q: str) -> str:
+        return out.value(f"fcmp {how} {type_} {p}, {q}")
+
+    def chosen(condition: str, p: str, q: str) -> str:
+        return out.value(f"select {flags} {condition}, {words} {p}, {words} {q}")
+
+    def pattern(bits: int) -> str:
+        return splat(word, str(bits), lanes)
+
+    sign, zero = 1 << (dtype.bits - 1), "zeroinitializer"
+    is_rising = compared("olt", a, b)
+    is_growing = out.value(f"icmp eq {flags} {is_rising}, {compared('ogt', a, zero)}")
+    moved = out.value(f"add {words} {x_bits}, {chosen(is_growing, pattern(1), pattern(-1))}")
+    if small and not small.has_negative_zero and small.signed:
+        moved = chosen(out.value(f"icmp eq {words} {moved}, {pattern(sign)}"), pattern(0), moved)
+    least = chosen(is_rising, pattern(1), pattern(sign | 1))
+    result = chosen(compared("oeq", a, zero), least, moved)
+    result = chosen(compared("ueq", a, b), y_bits, result)
+    result = chosen(compared("uno", a, a), x_bits, result)
+    result = chosen(compared("uno", b, b), y_bits, result)
+    return result if small else out.value(f"bitcast {words} {result} to {type_}")
+
+
+def _storage_bits(dtype: DType) -> int:
+    return max(8, dtype.bits)
 
 
 @op_rule("ldexp")

@@ -109,6 +109,58 @@ def test_doubles_are_rounded_once(name: str, engine: str):
     assert got.astype(float).tolist() == [1 + unit, 1, 1 + unit]
 
 
+def next_numbers(name: str, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``x``, ``y`` and the number next to ``x`` on the way to ``y``: that is ``y`` where they are equal, its sign included."""
+    dtype = SMALL_FLOATS[name].numpy if name in SMALL_FLOATS else np.dtype(name)
+    word = f"uint{8 * dtype.itemsize}"
+    codes = np.arange(1 << DType(name).bits, dtype=word)
+    with np.errstate(all="ignore"):
+        targets = np.array([np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.3, np.nan]).astype(dtype)
+        x = np.resize(codes.view(dtype), 8 * len(codes))[::step].copy()
+        y = np.repeat(targets, len(codes))[::step].copy()
+        return x, y, np.where(x == y, y, np.nextafter(x, y))
+
+
+def assert_same_numbers(got: np.ndarray, expected: np.ndarray) -> None:
+    both_nan = np.isnan(got.astype("f4")) & np.isnan(expected.astype("f4"))
+    word = f"uint{8 * got.itemsize}"
+    np.testing.assert_array_equal(got.view(word)[~both_nan], expected.view(word)[~both_nan])
+
+
+NEXT = """
+@T.prim_func
+def f(A: T.Buffer(({n},), "{name}"), B: T.Buffer(({n},), "{name}"), C: T.Buffer(({n},), "{name}")):
+    for i in {loop}({n}{thread}):
+        {statement}
+"""
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "cuda-sim"])
+@pytest.mark.parametrize("name", ["float16", *NAMES])
+def test_the_next_number_is_one_of_the_type(name: str, engine: str):
+    """Not that of float32, which is rounded back to the number itself."""
+    step = 1 if engine == "llvm" or DType(name).bits <= 8 else 67
+    x, y, expected = next_numbers(name, step)
+    kernel = engine == "cuda-sim"
+    loop, thread = ("T.thread_binding", ', thread="blockIdx.x"') if kernel else ("range", "")
+    text = NEXT.format(n=len(x), name=name, loop=loop, thread=thread, statement="C[i] = T.nextafter(A[i], B[i])")
+    got = np.zeros_like(x)
+    tir.build(parse(text), engine)(x, y, got)
+    assert_same_numbers(got, expected)
+
+
+@pytest.mark.parametrize("name", ["float16", *NAMES])
+def test_the_next_numbers_of_lanes_are_those_of_numbers(name: str):
+    x, y, expected = (v[: len(v) // 16 * 16] for v in next_numbers(name, 1))
+    lanes = "{0}[i * 16:i * 16 + 16]".format
+    statement = f"{lanes('C')} = T.nextafter({lanes('A')}, {lanes('B')})"
+    text = NEXT.format(n=len(x), name=name, loop="range", thread="", statement=statement)
+    text = text.replace(f"range({len(x)})", f"range({len(x) // 16})")
+    got = np.zeros_like(x)
+    tir.build(parse(text), "llvm")(x, y, got)
+    assert_same_numbers(got, expected)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_sums_of_all_sixteen_values_of_float4(engine: str):
     codes = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn)
@@ -200,15 +252,18 @@ static float __fdiv_rn(float a, float b) { return a / b; }
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ for the text of the CUDA helpers")
 def test_the_helpers_of_cuda_agree_with_ml_dtypes(tmp_path):
     """The arithmetic that CUDA sources hold, compiled for the host; two types saturate, as the GPU's instructions do."""
+    from codegen.cuda.ops import next_after
     from codegen.cuda.prelude import prelude
 
     names = [n for n in NAMES if n != "bfloat16"]
     exported = "".join(
         f'extern "C" void narrow_{n}(const float* x, unsigned char* y, int n) {{ for (int i = 0; i < n; ++i) y[i] = {n}(x[i]).bits; }}\n'
         f'extern "C" void widen_{n}(const unsigned char* x, float* y, int n) {{ for (int i = 0; i < n; ++i) y[i] = {n}::of_bits(x[i]); }}\n'
+        f'extern "C" void next_{n}(const unsigned char* x, const unsigned char* y, unsigned char* z, int n) '
+        f"{{ for (int i = 0; i < n; ++i) z[i] = {next_after(DType(n))}({n}::of_bits(x[i]), {n}::of_bits(y[i])).bits; }}\n"
         for n in names
     )
-    source = (HOST + prelude(names) + exported).replace("__device__ __forceinline__", "inline")
+    source = (HOST + prelude([*names, "next_after"]) + exported).replace("__device__ __forceinline__", "inline")
     (tmp_path / "helpers.cpp").write_text(source)
     done = subprocess.run(
         ["g++", "-O1", "-std=c++17", "-shared", "-fPIC", "helpers.cpp", "-o", "helpers.so"],
@@ -230,3 +285,7 @@ def test_the_helpers_of_cuda_agree_with_ml_dtypes(tmp_path):
             codes.ctypes.data_as(ctypes.c_void_p), wide.ctypes.data_as(ctypes.c_void_p), len(codes)
         )
         np.testing.assert_array_equal(wide, codes.view(small.numpy).astype(np.float32), err_msg=name)
+        x, y, expected = next_numbers(name, 1)
+        made = np.zeros_like(x)
+        library[f"next_{name}"](*(a.ctypes.data_as(ctypes.c_void_p) for a in (x, y, made)), len(x))
+        assert_same_numbers(made, expected)

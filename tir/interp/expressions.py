@@ -483,6 +483,10 @@ class Expressions(ABC):
         kinds = ", ".join(self.const(x.dtype) for x in (*e.args[:2], e))
         return f"{self.helper(numbers.dp4a)}({a}, {b}, {total}, {kinds})"
 
+    def _nextafter(self, e: E.Call) -> str:
+        x, y = (self.expr(a) for a in e.args)
+        return f"{self.helper(numbers.next_after)}({x}, {y}, {self.const(e.dtype)})"
+
     def _return(self, e: E.Call) -> str:
         from .executor import returned
 
@@ -593,6 +597,6 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
     "call_llvm_intrin": Expressions._extern, "call_llvm_pure_intrin": Expressions._extern,
     "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
-    "dp4a": Expressions._dp4a, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
+    "dp4a": Expressions._dp4a, "nextafter": Expressions._nextafter, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
     "call_global": lambda self, e: self.call_function(e), **dict.fromkeys(tiles.MEANING, Expressions._tile),
 }  # fmt: skip

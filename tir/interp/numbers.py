@@ -212,6 +212,22 @@ def from_numpy(value: Any, dtype: DType) -> Any:
     return bool(value) if dtype.is_bool else wrap(int(value), dtype) if dtype.is_int else value
 
 
+def next_after(x: Any, y: Any, dtype: DType) -> Any:
+    """The number of ``dtype`` next to ``x`` on the way to ``y``; ``y`` where both are equal.
+
+    >>> float(next_after(np.float32(1), np.float32(2), DType("bfloat16")))
+    1.0078125
+    """
+    small = SMALL_FLOATS.get(dtype.element)
+    with np.errstate(all="ignore"):
+        if small is None:
+            following = np.nextafter(x, y)
+        else:
+            bits = (np.asarray(encode(v, dtype)).view(small.numpy) for v in (x, y))
+            following = np.nextafter(*bits).astype(np.float32)
+    return np.where(x == y, y, following)[()]
+
+
 def dp4a(a: Any, b: Any, total: Any, left: DType, right: DType, out: DType) -> Any:
     """``total`` and four products of bytes, modulo 2^32. ``a`` and ``b`` are vectors of four bytes, along the last axis, or
     a 32-bit word that holds them, signed as their types say."""

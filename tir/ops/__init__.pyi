@@ -900,8 +900,6 @@ def negative(x: te.Tensor) -> te.Tensor:
 def nextafter(x: Operand, y: Operand) -> Tensor:
     """The number of the type that is next to ``x`` on the way to ``y``; ``y`` where both are equal, nan if either is nan.
 
-    The bits of floats of one sign are integers in the order of the floats. Not for floats of 8 bits and fewer.
-
     Operands broadcast, are promoted to a common type, and are floats.
 
     >>> from tir import ops, te

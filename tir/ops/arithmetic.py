@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import te
-from ..dtype import DType
 from ..expr import IntImm, Let, Select, Var, const
 from ..op import call
-from ..te.places import error
 from .families import binary, pairs
 
 _FLOAT = ("float",)
@@ -159,19 +157,8 @@ def _numpy_nextafter(x: Any, y: Any) -> Any:
 
 @binary(_numpy_nextafter, pairs(kinds=_FLOAT), kinds=_FLOAT)
 def nextafter(x: Any, y: Any) -> Any:
-    """The number of the type that is next to ``x`` on the way to ``y``; ``y`` where both are equal, nan if either is nan.
-
-    The bits of floats of one sign are integers in the order of the floats. Not for floats of 8 bits and fewer.
-    """
-    dtype = x.dtype
-    if dtype.bits < 16:
-        raise error(f"the next number of {dtype} is not known", 'ops.astype(x, "float16")')
-    bits = DType(f"int{dtype.bits}")
-    is_away_from_zero = te.any(te.all(x > 0, x < y), te.all(x < 0, y < x))
-    moved = call("reinterpret", x, dtype=bits) + Select(is_away_from_zero, const(1, bits), const(-1, bits))
-    least = call("copysign", call("reinterpret", const(1, bits), dtype=dtype), y)
-    other = Select(x == 0, least, call("reinterpret", moved, dtype=dtype))
-    return Select(te.any(x != x, y != y), x + y, Select(x == y, y, other))
+    """The number of the type that is next to ``x`` on the way to ``y``; ``y`` where both are equal, nan if either is nan."""
+    return call("nextafter", x, y)
 
 
 @binary(np.logaddexp, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("log_add_exp",))

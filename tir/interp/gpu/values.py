@@ -388,6 +388,10 @@ class Values(ABC):
         kinds = ", ".join(self.const(x.dtype) for x in (*e.args[:2], e))
         return f"{self.helper(numbers.dp4a)}({a}, {b}, {total}, {kinds})", True
 
+    def _nextafter(self, e: E.Call) -> Value:
+        (x, one), (y, other) = (self.value(a) for a in e.args)
+        return f"{self.helper(numbers.next_after)}({x}, {y}, {self.const(e.dtype)})", one or other
+
     def _extern(self, e: E.Call) -> Value:
         raise RunError(
             f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator does not implement"
@@ -495,6 +499,6 @@ _CALLS: dict[str, Callable[[Any, Any], Value]] = {
     "reinterpret": Values._reinterpret, "large_uint_imm": Values._large,
     **dict.fromkeys(_SHUFFLES, Values._warp_shuffle), "tvm_warp_activemask": Values._active_mask,
     "vectorlow": Values._half, "vectorhigh": Values._half, "vectorcombine": Values._combine, "undef": Values._undef,
-    "dp4a": Values._dp4a, "call_extern": Values._extern, "call_pure_extern": Values._extern,
+    "dp4a": Values._dp4a, "nextafter": Values._nextafter, "call_extern": Values._extern, "call_pure_extern": Values._extern,
     "atomic_add": lambda self, e: self.atomic(e),
 }  # fmt: skip
