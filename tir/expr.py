@@ -391,9 +391,7 @@ def max_(a: ExprLike, b: ExprLike) -> Expr:
 def neg(a: ExprLike) -> Expr:
     """``-a``."""
     x = as_expr(a)
-    if isinstance(x, IntImm):
-        return const(-x.value, x.dtype)
-    if isinstance(x, FloatImm):
+    if isinstance(x, FloatImm) and x.dtype.holds(-x.value):
         return FloatImm(-x.value, x.dtype)
     if x.dtype.is_float:
         return Mul(x, const(-1.0, x.dtype))

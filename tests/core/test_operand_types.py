@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import tir
+from tir.dtype import DType
 from tir.errors import ParseError
 from tir.interp.arguments import evaluate
+from tir.interp.numbers import storage_dtype
 from tir.script import parse
+from tir.script import tir as T
 
 PROGRAM = """
 @T.prim_func
@@ -105,3 +108,32 @@ def test_select_takes_numbers_of_python():
     assert [e.dtype for e in tir.Select(True, 0, y).children()] == ["bool", "float16", "float16"]
     with pytest.raises(TypeError, match="`Select` mixes int8 with the float 0.5"):
         tir.Select(x > 0, x, 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "value", ["-{least}", "-{one}", "{least} // {minus}", "T.truncdiv({least}, {minus})", "-(-{least})"]
+)
+def test_constants_that_leave_their_type_are_computed_at_run_time(value, dtype):
+    """They wrap, as where an operand is no constant; a constant is one of its type, before and after simplification."""
+    info = DType(dtype)
+    if info.code == "uint" and "{minus}" in value:
+        pytest.skip("-1 is none of it")
+    parts = {name: f"T.{dtype}({int(n)})" for name, n in (("least", info.min_value), ("one", 1), ("minus", -1))}
+    texts = value.format(**parts), value.format(least="B[0]", one="B[1]", minus="B[2]")
+    func, run_time = (program(text, dtype) for text in texts)
+    simple = tir.transform.simplify(func)
+    tir.assert_structural_equal(parse(func.script()), func)
+    tir.assert_structural_equal(parse(simple.script()), simple)
+    b = np.array([info.min_value, 1, -1 if info.code == "int" else 0, 0]).astype(storage_dtype(info))
+    results = []
+    for made in (func, simple, run_time):
+        for engine in ("interpreter", "llvm"):
+            results.append(np.zeros_like(b))
+            tir.build(made, engine)(np.zeros_like(b), b, results[-1])
+    assert all(np.array_equal(r, results[0]) for r in results), results
+
+
+def test_a_float_without_signs_is_not_negated():
+    with pytest.raises(ValueError, match="constant -1.0 does not fit float8_e8m0fnu"):
+        -T.float8_e8m0fnu(1)

@@ -187,7 +187,7 @@ class Simplifier:
         if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
             return a
         lo, hi = bound_of(self.ctx, FloorDiv(a, b))
-        if lo is not None and lo == hi and self._nonzero(b):
+        if lo is not None and lo == hi and self._nonzero(b) and Linear(lo).fits(e.dtype):
             return IntImm(lo, e.dtype)
         if self._within(a, b):
             return IntImm(0, e.dtype)
@@ -232,7 +232,8 @@ class Simplifier:
         a, b = self.visit(e.a), self.visit(e.b)
         if isinstance(a, IntImm) and isinstance(b, IntImm) and b.value:
             q = trunc_div(a.value, b.value)
-            return IntImm(q if isinstance(e, Div) else a.value - b.value * q, e.dtype)
+            value = q if isinstance(e, Div) else a.value - b.value * q
+            return IntImm(value, e.dtype) if Linear(value).fits(e.dtype) else type(e)(a, b)
         (alo, _), (blo, _) = bound_of(self.ctx, a), bound_of(self.ctx, b)
         if alo is not None and alo >= 0 and blo is not None and blo > 0:
             return self._divide(e, a, b) if isinstance(e, Div) else self._modulo(e, a, b)
