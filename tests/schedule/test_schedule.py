@@ -127,6 +127,41 @@ def test_trace_as_python_and_json(sch):
     tir.assert_structural_equal(loaded.replay(parse(CHAIN)).mod, sch.mod)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda sch: sch.fuse("B.i"),
+        lambda sch: sch.reorder("B.i", "B.j"),
+        lambda sch: sch.parallel("B.i"),
+        lambda sch: sch.work_on("main"),
+        lambda sch: sch.enter_postproc(),
+        lambda sch: sch.sample_categorical([1, 2], [0.5, 0.5]),
+    ],
+)
+def test_an_accepted_step_is_one_of_the_history_also_where_it_changes_nothing(sch, step):
+    sch.parallel("B.i")
+    sch.vectorize("B.j")
+    sch.undo()
+    before = sch.state
+    step(sch)
+    assert tir.structural_equal(sch.mod, before.mod) and (len(sch.history), sch.undone) == (3, 0)
+    sch.undo()
+    assert sch.state is before and sch.undone == 1
+
+
+def test_questions_and_refused_steps_leave_what_can_be_redone(sch):
+    sch.parallel("B.i")
+    after = sch.mod
+    sch.undo()
+    sch.get_loops("B")
+    assert sch.can.fuse("B.i", "B.j") and not sch.can.fuse("B.j", "B.i")
+    with pytest.raises(tir.ScheduleError):
+        sch.fuse("B.j", "B.i")
+    assert sch.undone == 1
+    sch.redo()
+    assert sch.mod is after
+
+
 def test_a_handle_from_an_undone_step_goes_by_name(sch):
     sch.split("B.i", [None, 4])
     loops = sch.get_loops("B")

@@ -173,7 +173,8 @@ class Snapshots:
         self._at -= steps
 
     def redo(self, steps: int = 1) -> None:
-        """Redo undone steps. Raises ``ScheduleError`` when there are fewer.
+        """Redo undone steps, which stay until another is taken: one that is accepted, also where it changes nothing, not a
+        question or a refused step. Raises ``ScheduleError`` when there are fewer.
 
         >>> import tir
         >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
