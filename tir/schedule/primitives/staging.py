@@ -66,8 +66,7 @@ def _check_stage(
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
         cached, rv = plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe).result()
-        place = cached.index.blocks[rv.name]
-        moved = plan_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
+        move = plan_compute_at
     else:
         outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
         require(
@@ -79,9 +78,21 @@ def _check_stage(
             nodes=[ref.node for ref in outside],
         )
         cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
-        place = cached.index.blocks[rv.name]
-        moved = plan_reverse_compute_at(cached, place, cached.index.loops[loop.var], unsafe=unsafe)
-    return StagePlan(moved.after, rv.name)
+        move = plan_reverse_compute_at
+    place, target = cached.index.blocks[rv.name], cached.index.loops[loop.var]
+    if target not in place.loops():
+        return StagePlan(move(cached, place, target, unsafe=unsafe).after, rv.name)
+    around = [outer for outer in place.loops() if outer.var in state.index.loops]
+    require(
+        around[-1] is target,
+        "{0} is also used in loop {1}, so that the copy for block {2} is made there, and not once in an iteration of {3}",
+        window.name,
+        around[-1].node,
+        block,
+        loop.node,
+        nodes=[around[-1].node],
+    )
+    return StagePlan(cached, rv.name)
 
 
 def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
