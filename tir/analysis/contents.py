@@ -14,6 +14,7 @@ from weakref import ReferenceType, ref
 
 from ..function import PrimFunc
 from ..node import Memo, version_before
+from ..records import record
 from ..recursion import with_recursion_limit
 from ..stmt import (
     SERIAL,
@@ -327,7 +328,7 @@ def _by_member(members: Iterable[Any]) -> dict[Any, Any]:
 _HOLDERS: Memo[dict[Any, Any]] = Memo()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Difference:
     """``removed``: loops and realizes of blocks in the program before that are not in the one after; ``added``: the
     other way round. In program order; a statement that was changed, or contains a change, is in both."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
@@ -32,6 +31,7 @@ from ..expr import (
 )
 from ..node import Memo, Node
 from ..op import OPS, effect_of
+from ..records import cached_property, record
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -54,7 +54,7 @@ Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
 Through = tuple[Call, int] | None  # an operator, and the position of its pointer
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Effect:
     """One access. ``indices`` has an index (a number or a ``Ramp``) or a (low, extent) pair for each axis; None means
     any element of the buffer.
@@ -137,7 +137,7 @@ class Effect:
         return None if any(r is None for r in made) else tuple(made)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
     pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside. ``views`` has

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from ..arith import Analyzer
@@ -20,6 +19,7 @@ from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
 from ..node import Memo
 from ..op import effect_of
+from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import substitute, walk
 from .effects import effects

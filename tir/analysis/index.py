@@ -6,7 +6,6 @@ Its tables are made from those of the version of the program before; places are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -15,6 +14,7 @@ from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..node import Memo, version_before
+from ..records import cached_property
 from ..stmt import Block, BlockRealize, For, is_long
 from .contents import contents, difference, marked, path_to, sub_statements, with_memory
 

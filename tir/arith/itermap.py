@@ -33,6 +33,7 @@ from ..expr import (
     max_,
     min_,
 )
+from ..records import record
 from ..visit import nodes_of, uses_var
 from .analyzer import Analyzer
 from .divide import exact_quotient
@@ -48,7 +49,7 @@ class Fused:
     full: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Split:
     """scale * ((source // lower) % extent)"""
 
@@ -58,7 +59,7 @@ class Split:
     scale: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class IterSum:
     """One index: splits, most significant first, plus a base free of the loop variables."""
 
@@ -67,7 +68,7 @@ class IterSum:
     extent: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class IterMap:
     """The map found: ``indices`` in terms of ``domains``. ``padded`` when a predicate cuts the domain."""
 

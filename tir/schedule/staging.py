@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from ..analysis.accessed_regions import region_in
@@ -23,6 +22,7 @@ from ..errors import ScheduleError, require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import frozendict
+from ..records import cached_property
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, nest, with_regions

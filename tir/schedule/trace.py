@@ -8,13 +8,13 @@ import keyword
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
+from ..records import record
 from ..visit import free_vars
 from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .schedule import Schedule
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Entry:
     """One recorded call: arguments by parameter name, and the result (handles, integers, lists of them, or None)."""
 

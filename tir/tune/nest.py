@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import dropwhile
 from math import prod
 from typing import Any
@@ -17,6 +16,7 @@ from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
 from ..op import effect_of
+from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..transform.layout import dot, strides_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ..intrin.dot_products import LANES, DotProduct
+from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from .nest import Nest, volume
 from .rules.contraction import Contraction

@@ -6,12 +6,12 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ..display import html_table, text_table
 from ..errors import TirError
 from ..function import IRModule
+from ..records import cached_property
 from ..schedule import Schedule
 from ..target import Target
 from .picture import picture

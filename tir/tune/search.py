@@ -10,12 +10,12 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 from ..equal import structural_digest, structural_equal
 from ..errors import TirError
 from ..function import IRModule
+from ..records import cached_property
 from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .faults import Fault

@@ -12,7 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from math import exp
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from ..amx import tiles_allowed
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..errors import ScheduleError
+from ..records import cached_property
 from ..schedule import Schedule
 from ..target import Target, VectorRegisters, threads
 from .faults import Faults

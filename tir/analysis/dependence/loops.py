@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, bounded
+from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..aliasing import second_names
 from ..index import index_of
@@ -48,7 +48,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
     return LoopIndependent(func, loop, kind, ignored).answer()
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LoopIndependent(Question):
     """The loop carries no dependence."""
 
@@ -161,7 +161,7 @@ class _Iterations:
         return self.private[data]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CarriedDependence(Question):
     """For all iterations x < y of a loop: no element is accessed by ``first`` in x and by ``second`` in y, or the
     buffer is privatizable."""
@@ -229,7 +229,7 @@ class CarriedDependence(Question):
         return Refuted(rule + "one writes it", proof, (loop,), buffer)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Reordered(Question):
     """The perfect nest ``loops`` (outermost first) may run in ``new_order``."""
 

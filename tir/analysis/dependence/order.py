@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
+from ...records import cached_property
 from .affine import tells_instance
 from .domains import enumerated
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier

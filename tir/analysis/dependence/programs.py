@@ -11,6 +11,7 @@ from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, 
 from ...function import PrimFunc
 from ...op import is_pure
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, bounded
+from ...records import record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute
@@ -35,7 +36,7 @@ from .statements import Statement, statements_of
 from .witness import show_element
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class SameMeaning(Question):
     """Every dependence of ``before`` is preserved in ``after``; a complete reduction may be recomputed.
 

@@ -7,7 +7,6 @@ the step still holds, whatever else the step did. Parts of both programs that ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...analysis.contents import difference, has_blocks, kept_members
@@ -17,6 +16,7 @@ from ...analysis.structure import has_load
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...node import Memo
+from ...records import cached_property
 from ...recursion import with_recursion_limit
 from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
 from ...visit import nodes_of

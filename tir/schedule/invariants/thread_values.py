@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ...analysis.contents import sub_statements
@@ -22,6 +21,7 @@ from ...function import PrimFunc
 from ...node import Memo
 from ...op import is_pure
 from ...poly import Names, Relation, everything
+from ...records import cached_property
 from ...stmt import BufferStore, LetStmt
 from ...visit import uses_var
 

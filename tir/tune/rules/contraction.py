@@ -7,12 +7,12 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Expr, Mul
+from ...records import cached_property
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from ...expr import Expr
 from ...intrin.amx import TILE, amx_intrinsics
 from ...intrin.dot_products import DotProduct
+from ...records import cached_property
 from ...schedule import BlockRV, Schedule
 from ..nest import Nest, volume
 from ..packed import Operands, Panels
