@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from ..arith.regions import relax_axes, union
@@ -63,6 +63,8 @@ def _hulls(effect: Effect, buffer: Buffer) -> Hulls:
 
 def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -> Hulls:
     """The hull of each index over ``loops``, outermost first; None where memory, or a call with effects, decides it."""
+    if not loops:
+        return [None if axis is None or _varies((axis.min, axis.extent), ()) else axis for axis in indices]
     deciding: set[Any] = set()
     for var, low, extent in loops:
         if _varies((low, extent), deciding):
@@ -74,7 +76,7 @@ def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -
     return [found.get(axis) for axis in indices]
 
 
-def _varies(parts: Sequence[Expr], deciding: set[Any]) -> bool:
+def _varies(parts: Sequence[Expr], deciding: Container[Any]) -> bool:
     """Whether one of ``parts`` may have several values while the block runs: it uses memory, an impure call, or a variable
     that depends on one."""
     found: list[Any] = [e for e in parts if type(e) is not IntImm]

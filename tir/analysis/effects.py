@@ -189,12 +189,11 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
 
     ``within`` is the context, if it matters; without it, the result is cached for each statement.
     """
-    around = within or Surroundings()
-    if around.lets or around.views or isinstance(stmt, Expr):
-        return _Walker(around).of(stmt)
+    if isinstance(stmt, Expr) or (within is not None and (within.lets or within.views)):
+        return _Walker(within or Surroundings()).of(stmt)
     found = _EFFECTS.get(stmt)
     if found is None:
-        found = _EFFECTS[stmt] = _Walker(around).of(stmt)
+        found = _EFFECTS[stmt] = _Walker(within or Surroundings()).of(stmt)
     return found
 
 

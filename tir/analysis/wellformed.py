@@ -106,7 +106,7 @@ class _Checker:
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
-        self.part = Summary()
+        self.part: Summary = NoSummary()
         self.depth = 0  # of blocks with iterators
 
     def say(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
@@ -129,7 +129,6 @@ class _Checker:
         for buffer in func.buffer_map.values():
             self.buffer_parts(buffer, func)
         if type(func.body) is BlockRealize:
-            self.part = NoSummary()
             self.bindings(func.body)
             self.block(func.body.block, func.body)
         else:

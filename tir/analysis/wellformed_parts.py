@@ -82,7 +82,7 @@ class Summary:
 
 
 class NoSummary(Summary):
-    """Of the root, which each step makes anew: nothing is to be known of it."""
+    """Of the function, which each step makes anew: nothing is to be known of it."""
 
     __slots__ = ()
 

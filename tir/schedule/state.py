@@ -355,8 +355,11 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
     kind = type(parent)
     if kind is For:
         return parent.replace(body=new)
+    if kind is BlockRealize:
+        return parent.replace(block=new)
     if kind is SeqStmt:
-        return edited_seq(parent, seq([s for s in [new if s is old else s for s in parent.stmts] if s is not None]))
+        members = [new if s is old else s for s in parent.stmts]
+        return edited_seq(parent, seq(members if new is not None else [s for s in members if s is not None]))
     if kind is Block and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
     for field in ("body", "block", "then_case", "else_case"):

@@ -74,11 +74,13 @@ class LoopIndependent(Question):
         if not is_nest_of_blocks(self.loop) or second_names(place):
             return NOT_SHOWN
         blocks = index.blocks_below(place)
+        if not blocks or not are_disjoint([ref.block for ref in blocks]):
+            return NOT_SHOWN
         for ref in blocks:
             inside = [p.node for p in loops_below(ref, place)]
             if not distinguishes_iterations(ref.node, self.loop, inside):
                 return NOT_SHOWN
-        return PROVED if blocks and are_disjoint([ref.block for ref in blocks]) else NOT_SHOWN
+        return PROVED
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:

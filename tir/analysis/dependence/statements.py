@@ -14,6 +14,7 @@ from typing import Any
 from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
 from ...poly import Formula, Names
+from ...records import cached_property
 from ...stmt import (
     Allocate,
     AllocateConst,
@@ -42,7 +43,8 @@ Views = Mapping[Var, MatchBufferRegion]
 @dataclass
 class Statement:
     """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``asked``
-    has the pointers of memory that is read just before each instance runs: by predicates, bindings and places of views."""
+    has the pointers of memory that is read just before each instance runs: by predicates, bindings and places of views.
+    ``ordered``: instances on the same element do not commute, whatever they do."""
 
     name: str
     node: Any
@@ -53,7 +55,7 @@ class Statement:
     time: tuple[Any, ...]
     inner: tuple[tuple[Var, Expr], ...] = ()
     accesses: list[Access] = field(default_factory=list)
-    commutes: bool = False
+    ordered: bool = False
     part: str = ""
     local: frozenset[Any] = frozenset()
     asked: frozenset[Var] = frozenset()
@@ -65,6 +67,16 @@ class Statement:
     def shown_at(self, point: Sequence[int]) -> str:
         """The coordinates of an instance, as a message shows them."""
         return ", ".join(f"{v.name}={x}" for v, x in zip(self.coords, point))
+
+    @cached_property
+    def commutes(self) -> bool:
+        """Whether instances on the same element commute. An arg-reduction may select any of equal candidates only if the
+        program declares a reduction."""
+        found = None if self.ordered else Reduction.of(self.node)
+        if not isinstance(found, Reduction) or (found.selects and not _has_reduce_iterator(self.node)):
+            return False
+        written = {a.buffer.data for a in self.accesses if a.write}
+        return all(getattr(a.node, "buffer", None) in found.targets for a in self.accesses if a.buffer.data in written)
 
     @property
     def is_on_loops(self) -> bool:
@@ -231,7 +243,6 @@ class _Walker:
                 time,
                 self.inner(),
                 accesses=accesses,
-                commutes=_commutes(s, accesses) and not _selects(s),
                 local=frozenset(self.local),
             )
         )
@@ -302,7 +313,7 @@ class _Walker:
             values = dict(coords)
             first = [substitute(iv.var.__eq__(iv.dom.min), {iv.var: values[iv.var]}) for iv in reduce_vars]
             accesses = [*asked, *_accesses(effects(block.init, self.around()))]
-            unit = Statement(block.name, block, time=(*time, 0), accesses=accesses, part="init", **common)
+            unit = Statement(block.name, block, time=(*time, 0), accesses=accesses, ordered=True, part="init", **common)
             unit.guards = (*self.guards, *first)
             self.units.append(unit)
         found = effects(block.body, self.around())
@@ -312,14 +323,13 @@ class _Walker:
             *(declared(block, self.around()) if found.opaque else ()),
         ]
         written = {a.buffer.data for a in accesses if a.write}
-        may_commute = not any(a.buffer.data in written for a in asked)
         self.units.append(
             Statement(
                 block.name,
                 block,
                 time=(*time, 1),
                 accesses=accesses,
-                commutes=may_commute and _commutes(block, accesses) and (bool(reduce_vars) or not _selects(block)),
+                ordered=any(a.buffer.data in written for a in asked),
                 **common,
             )
         )
@@ -356,19 +366,9 @@ def _is_affine(access: Effect) -> bool:
     return access.indices is not None and all(Formula.takes(formula.sum, part) for part in access.index_parts())
 
 
-def _selects(node: Any) -> bool:
-    """Whether it is an arg-reduction: which may select any of equal candidates only if the program declares a reduction."""
-    found = Reduction.of(node)
-    return isinstance(found, Reduction) and found.selects
-
-
-def _commutes(node: Any, accesses: Sequence[Access]) -> bool:
-    """Whether instances of a block (or a bare statement) on the same element commute."""
-    found = Reduction.of(node)
-    if not isinstance(found, Reduction):
-        return False
-    written = {a.buffer.data for a in accesses if a.write}
-    return all(getattr(a.node, "buffer", None) in found.targets for a in accesses if a.buffer.data in written)
+def _has_reduce_iterator(node: Any) -> bool:
+    """Whether it is a block that sums over an iterator."""
+    return any(iv.iter_type == "reduce" and iv.dom is not None for iv in getattr(node, "iter_vars", ()))
 
 
 def _by_instance(found: Effects, coords: Sequence[tuple[Var, Expr]], loops: Sequence[Loop]) -> Iterator[Effect]:

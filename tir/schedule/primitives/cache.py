@@ -229,7 +229,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
     made = accessed_box([maker], buffer, host, "writes")
-    return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host)
+    return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host, made)
 
 
 def plan_cache_write(
@@ -302,7 +302,7 @@ def plan_cache_write(
     alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
     inside = {p.var for p in loops_below(block, host)}
     guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
-    if not unsafe and not (alone and guarded and begins_with_init(block) and _fills_box(block, buffer, host)):
+    if not unsafe and not (alone and guarded and begins_with_init(block) and _fills_box(block, buffer, host, region)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
     if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
@@ -374,7 +374,8 @@ def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
     return [s.indices] if isinstance(s, BufferStore) and s.buffer is buffer else []
 
 
-def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
+def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, box: Sequence[Range]) -> bool:
+    """Whether ``ref`` provably writes all of ``box``, which has what it may write in each execution of ``host``."""
     if not _stores_regions(ref.block, buffer) or wrapped_in(ref, host) is not None:
         return False
     if is_steered_by_memory(ref.node, [p.node for p in loops_below(ref, host)]):
@@ -394,7 +395,7 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> bool:
         if not found:
             continue
         # what the indices fill, which a condition may have cut, against the box that is copied
-        box, analyzer = accessed_box([ref], buffer, host, "writes"), Analyzer()
+        analyzer = Analyzer()
         if all(analyzer.can_prove_equal(i.extent, b.extent) for i, b in zip(found.indices, box)):
             return True
     return False
