@@ -307,6 +307,8 @@ class Block(Stmt):
 class BlockRealize(Stmt):
     """``block`` run with its iterators bound to ``iter_values``, where ``predicate`` holds.
 
+    The predicate is of the loop variables. Where it does not hold, the bindings are not evaluated.
+
     >>> import tir
     >>> realize = tir.library.rows.row_sum(4, 8).body.block.body.body.body
     >>> type(realize).__name__, realize.block.name, list(realize.iter_values), realize.predicate

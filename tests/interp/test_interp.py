@@ -308,3 +308,22 @@ def test_every_node_has_a_meaning():
     assert statements == {k.__name__ for k in compiler._STATEMENTS}
     values = {k.__name__ for k in concrete(expr, expr.Expr)}
     assert values == {k.__name__ for k in expressions._TABLE}
+
+
+def test_a_binding_is_evaluated_only_where_the_predicate_holds():
+    """Where the predicate keeps a division by zero out, it must not fault: compiled code evaluates the bindings inside."""
+    f = parse("""
+        @T.prim_func
+        def main(a: T.handle, n: T.int32):
+            A = T.match_buffer(a, (8,), "float32")
+            for i in range(8):
+                with T.block("A"):
+                    v = T.axis.spatial(8, i // n)
+                    T.where(n > 0)
+                    A[v] = 1.0
+    """)
+    for n, written in ((0, 0), (2, 4)):
+        for call in (lambda *args: run(f, *args), tir.build(f)):
+            result = np.zeros(8, "float32")
+            call(result, n)
+            assert result.sum() == written, n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from prim_checks import refused, same, schedule
 
 import tir
@@ -398,3 +399,29 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16, 4), "float32"), n: T.in
     sch = schedule(text.format(extent="4"))
     sch.unswitch("i")
     assert isinstance(sch.mod["main"].root.body, tir.IfThenElse)
+
+
+def test_new_loops_do_not_evaluate_ranges_that_an_empty_loop_never_did():
+    """A skewed loop, or one split by covering factors, runs where the loop before was empty: a range below it may divide
+    by what is 0 then."""
+    f = tir.script.parse("""
+        @T.prim_func
+        def main(a: T.handle, n: T.int32, m: T.int32):
+            A = T.match_buffer(a, (4, 8), "int32")
+            for t in range(4):
+                for i in range(T.min(n, 8)):
+                    for k in range(24 // m):
+                        with T.block("A"):
+                            vt, vi = T.axis.remap("SS", [t, i])
+                            vk = T.axis.reduce(24 // m, k)
+                            A[vt, vi] = A[vt, vi] + 1
+    """)
+    steps = (lambda sch: sch.skew("t", "i", 1), lambda sch: sch.split("i", [2, 4]))
+    for step in steps:
+        sch = tir.Schedule(f)
+        step(sch)
+        for n, m in ((0, 0), (0, 3), (5, 3), (9, 3)):
+            for call in (lambda *args: tir.interp.run(sch.mod["main"], *args), tir.build(sch.mod)):
+                result = np.zeros((4, 8), "int32")
+                call(result, n, m)
+                assert (result[:, : min(n, 8)] == 8).all() and result.sum() == 32 * min(n, 8)

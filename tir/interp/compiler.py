@@ -357,14 +357,14 @@ class Compiler(MemoryAccess):
     def _block_realize(self, s: S.BlockRealize) -> None:
         block = s.block
         outer = (self.block, self.boxes, self.own, self.exempt, len(self.context))
-        values = [self.value(v) if v.dtype.is_int else (self.expr(v), (0, 1)) for v in s.iter_values]
-        for iter_var, (text, bounds) in zip(block.iter_vars, values):
-            name = self.variable(iter_var.var, bounds)
-            self.emit(f"{name} = {text}")
         guarded = not E.is_const(s.predicate, 1)
         if guarded:
             self.emit(f"if {self.expr(s.predicate)}:")
             self.indent += 1
+        values = [self.value(v) if v.dtype.is_int else (self.expr(v), (0, 1)) for v in s.iter_values]
+        for iter_var, (text, bounds) in zip(block.iter_vars, values):
+            name = self.variable(iter_var.var, bounds)
+            self.emit(f"{name} = {text}")
         self.context.extend((self.names[v.var], v.var.name, True) for v in block.iter_vars)
         self.block = block
         for iter_var, (_, bounds) in zip(block.iter_vars, values):

@@ -66,20 +66,24 @@ def substitute_loop_vars(
     bounds: Mapping[Var, Range],
     guard: Expr | None = None,
     units: bool = False,
+    *,
+    past_empty: bool = False,
 ) -> Stmt:
     """``body`` with loop variables replaced by ``values``, run only where ``guard``.
 
     The guard becomes part of the predicates of the blocks below; if anything but blocks would run under it, it becomes
-    an ``if`` around everything.
+    an ``if`` around everything. So it does where a range or a condition in ``body`` might have no value without the guard:
+    because of a loop variable, or of any variable where ``past_empty``, which says that the new loops may run though those
+    before had no iterations.
     """
-    if guard is not None and not _takes_predicate(body, values):
+    if guard is not None and not _takes_predicate(body, values, None if past_empty else values):
         return IfThenElse(guard, _Rebinder(values, None, units).stmt(body, dict(bounds)))
     return _Rebinder(values, guard, units).stmt(body, dict(bounds))
 
 
-def _takes_predicate(stmt: Stmt, variables: Collection[Var]) -> bool:
-    """Whether a guard of ``variables`` may move into the predicates below: nothing evaluated before them depends on
-    it."""
+def _takes_predicate(stmt: Stmt, variables: Collection[Var], unsure: Collection[Var] | None) -> bool:
+    """Whether a guard of ``variables`` may move into the predicates below: no binding depends on it, and no range or
+    condition might fail for some value of ``unsure`` (None: of any variable)."""
     if isinstance(stmt, BlockRealize):
         return not any(may_fail(v, variables) for v in stmt.iter_values)
     if isinstance(stmt, For):
@@ -95,8 +99,8 @@ def _takes_predicate(stmt: Stmt, variables: Collection[Var]) -> bool:
         return False
     return (
         not any(map(has_load, asked))
-        and not any(may_fail(e, variables) for e in asked)
-        and all(_takes_predicate(part, variables) for part in parts)
+        and not any(may_fail(e, unsure) for e in asked)
+        and all(_takes_predicate(part, variables, unsure) for part in parts)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, vars_in
+from ...analysis.structure import constant, entered, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
@@ -69,6 +69,8 @@ class SplitPlan:
     extents: tuple[Expr, ...]
     names: tuple[str, ...]
     guarded: bool
+    past_empty: bool
+    """Whether the new loops may run though the loop has no iterations."""
     keep_units: bool
     cut: int | None = None
     recorded: Mapping[str, Any] = field(default_factory=frozendict)
@@ -200,7 +202,9 @@ def plan_split(
         cut = size // step * step
         extents = tuple(const(size // step, node.loop_var.dtype) if n in unknown else e for n, e in enumerate(extents))
         guarded = False
-    return SplitPlan(loop, extents, _split_names(state, loop, names, len(extents)), guarded, preserve_unit_iters, cut)
+    past_empty = guarded and not unknown and bool(entered([node.extent], known))
+    made = _split_names(state, loop, names, len(extents))
+    return SplitPlan(loop, extents, made, guarded, past_empty, preserve_unit_iters, cut)
 
 
 def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
@@ -259,7 +263,9 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     loops = [For(v, zero, e, SERIAL, node.body) for v, e in zip(variables, plan.extents)]
     bounds = domains([*(p.node for p in plan.loop.all_loops()), *loops], units=not plan.keep_units)
     guard = fused < node.extent if plan.guarded else None
-    body = substitute_loop_vars(node.body, {node.loop_var: node.min + fused}, bounds, guard, units=not plan.keep_units)
+    values = {node.loop_var: node.min + fused}
+    units = not plan.keep_units
+    body = substitute_loop_vars(node.body, values, bounds, guard, units, past_empty=plan.past_empty)
     new: Stmt = renest(loops, body)
     if plan.cut is not None:
         taken: set[str] = set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import has_load, vars_in
+from ...analysis.structure import entered, has_load, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
@@ -189,12 +189,13 @@ def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
     analyzer = Analyzer()
     for v, r in known.items():
         analyzer.bind(v, r)
+    past = bool(entered([inner.extent], analyzer))
     loop = For(var, const(0, dtype), analyzer.simplify(inner.extent + reach), SERIAL, inner.body)
     bounds = {**domains(p.node for p in (*plan.inner.all_loops(),)), var: loop.domain}
     analyzer.bind(var, bounds[var])
     at = analyzer.simplify(var - shift)
     guard = logical_and(analyzer.simplify(at >= 0), analyzer.simplify(at < inner.extent))
-    body = substitute_loop_vars(inner.body, {inner.loop_var: inner.min + at}, bounds, guard)
+    body = substitute_loop_vars(inner.body, {inner.loop_var: inner.min + at}, bounds, guard, past_empty=past)
     return state.replace(inner, with_body(loop, body), moved={inner.loop_var: [var]}), state.loop_rv(var)
 
 
