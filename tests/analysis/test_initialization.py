@@ -8,7 +8,8 @@ from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.oracle import Refuted, Tier, recorded
 from tir.analysis.privatization import is_privatizable, is_redundant_write
-from tir.stmt import For
+from tir.script import parse
+from tir.stmt import Block, For
 from tir.visit import walk
 
 PROGRAM = """
@@ -306,3 +307,35 @@ def test_a_reduction_whose_init_does_not_run_first_reads_what_another_iteration_
         same(sch)
     else:
         refused(lambda: sch.vectorize("i"), "two of its iterations touch the same element")
+
+
+NESTED = """
+@T.prim_func
+def main(A: T.Buffer((10,), "int32"), O: T.Buffer((10,), "int32")):
+    for o in range(4):
+        with T.block("tile"):
+            vo = T.axis.spatial(4, o)
+            buf = T.alloc_buffer((3,), "int32")
+            for i in range(3):
+                with T.block("load"):
+                    vi = T.axis.spatial(3, i)
+                    T.where(vo * 3 + i < 10)
+                    buf[vi] = A[vo * 3 + vi]
+            for i in range(3):
+                with T.block("store"):
+                    vi = T.axis.spatial(3, i)
+                    T.where(vo * 3 + i < {reader})
+                    O[T.min(vo * 3 + vi, 9)] = buf[vi]
+"""
+
+
+def test_each_instance_of_a_block_has_memory_of_its_own():
+    """What an earlier instance of the block wrote is gone: only the last one lacks elements."""
+    sch = tir.Schedule(parse(NESTED.format(reader=10)))
+    with pytest.raises(tir.ScheduleError, match="would be read without having been written"):
+        sch.cache_read("store", 0, "local")
+    for limit in (10, 11):
+        func = parse(NESTED.format(reader=limit))
+        buffer = next(b for n in walk(func) if isinstance(n, Block) for b in n.alloc_buffers)
+        verdict = Initialized(func, buffer).answer()
+        assert isinstance(verdict, Refuted) == (limit == 11), verdict

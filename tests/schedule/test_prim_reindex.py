@@ -95,7 +95,7 @@ def main(n: T.int32, a: T.handle, C: T.Buffer((8,), "int32")):
             C[vi] = VALUE
 """
     sch = schedule(text.replace("VALUE", "T.if_then_else(n > 0, A[vi % n], 0)"))
-    refused(lambda: sch.reindex("C", "A"), "only where a condition holds", "divides by `n`, which may be 0")
+    refused(lambda: sch.reindex("C", "A"), "only where a condition holds", "has no value unless `n != 0`")
     sch = schedule(text.replace("VALUE", "A[vi % n]"))
     sch.reindex("C", "A")
     same(sch, n=3)

@@ -15,7 +15,7 @@ from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
-from .structure import divisors, entered, has_condition, uses_pointer, with_divisors_nonzero, wrapped_in
+from .structure import as_total, entered, has_condition, may_fail, uses_pointer, wrapped_in
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
@@ -27,8 +27,8 @@ def region_in(
 
     ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
     "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
-    region is of ``buffer``. Where the block might not run, or skip the access, the box has a value all the same: what it
-    divides by is not 0.
+    region is of ``buffer``. Where the block might not run, or skip the access, the box has a value all the same: it does not
+    divide by 0, nor shift by more bits than there are.
     """
     loops = host if isinstance(host, Mapping) else ref.loop_ranges(host)
     condition = ref.node.predicate if predicate is None else predicate
@@ -45,14 +45,14 @@ def region_in(
 
 def _with_value(box: Box, ref: BlockRef, loops: Mapping[Var, Range], condition: Expr) -> Box:
     """``box``, which ``ref`` accesses if it runs under ``condition`` inside of ``loops``, as an expression that never faults."""
-    if all(isinstance(d, IntImm) for d in divisors(e for axis in box for e in (axis.min, axis.extent))):
+    if not any(may_fail(e) for axis in box for e in (axis.min, axis.extent)):
         return box
     sure = not entered([r.extent for r in loops.values()], Analyzer()) and is_const(condition, 1)
     if sure and wrapped_in(ref, ref.scope or ref) is None and not has_condition(ref.block):
         return box
     known = Analyzer({p.var: p.range for p in ref.all_loops() if p.var not in loops})
     known.assume_sizes(r.buffer for r in (*ref.block.reads, *ref.block.writes))
-    return tuple(Range(*(with_divisors_nonzero(e, known) for e in (axis.min, axis.extent))) for axis in box)
+    return tuple(Range(*(as_total(e, known) for e in (axis.min, axis.extent))) for axis in box)
 
 
 def explicit_regions(block: Block, side: str) -> list[BufferRegion]:

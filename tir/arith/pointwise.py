@@ -75,7 +75,7 @@ def compile_expr(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
 
 def compile_values(e: Expr, variables: Sequence[Var]) -> Callable[..., list[Any]]:
     """A Python function of the ranges of ``variables``, one or more, that lists ``e`` at all of their points. Raises
-    ``Unsupported`` as :func:`compile_expr` does.
+    ``Unsupported`` as :func:`compile_expr` does, and ``ZeroDivisionError`` if a point has no value.
 
     >>> i, j = Var("i"), Var("j")
     >>> compile_values(i * 4 + j, [i, j])(range(2), range(3))

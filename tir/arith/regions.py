@@ -101,8 +101,10 @@ def _hull_of_a_sum(axis: Range, ends: Mapping[Var, tuple[int, int] | None]) -> R
         return None
     low.const += reach[0]
     start = low.build(first.dtype)
-    size = const(reach[1] - reach[0] + axis.extent.value, first.dtype)
-    return Range(start if low.coefficients() is not None else Analyzer().simplify(start), size)
+    size = reach[1] - reach[0] + axis.extent.value
+    if size > first.dtype.max_value:
+        return None
+    return Range(start if low.coefficients() is not None else Analyzer().simplify(start), const(size, first.dtype))
 
 
 class _Relaxer:
@@ -146,9 +148,11 @@ class _Relaxer:
         high.const += max(reach, 0)
         return self._made(low, high, first.base.dtype)
 
-    def _made(self, low: Linear, high: Linear, dtype: DType) -> Range:
+    def _made(self, low: Linear, high: Linear, dtype: DType) -> Range | None:
         size = high.minus(low)
         size.const += 1
+        if not size.fits(dtype):
+            return None
         return Range(self.ctx.simplify(low.build(dtype)), self.ctx.simplify(size.build(dtype)))
 
     # A hull is (low, high): inclusive bounds as linear forms free of the loop variables.
@@ -306,7 +310,7 @@ class _Relaxer:
             points *= len(values)
         try:
             found = compile_values(moving.build(DType("int64")), list(used))(*ranges)
-        except Unsupported:
+        except (Unsupported, ZeroDivisionError):  # with no value at some point, which may be skipped
             return None
         return min(found), max(found)
 
@@ -432,7 +436,8 @@ def _hull2(ctx: Analyzer, a: Range, b: Range, low_of: Any, high_of: Any) -> Rang
         if not first and extent == size:
             return a
         low = ctx.simplify(b.min if first else a.min)
-        return Range(low, const(extent, low.dtype))
+        most = int(low.dtype.max_value)  # no buffer has elements beyond
+        return Range(low, const(min(extent, most), low.dtype))
     low = ctx.simplify(low_of(a.min, b.min))
     high = ctx.simplify(high_of(ctx.simplify(Add(a.min, a.extent)), ctx.simplify(Add(b.min, b.extent))))
     extent = ctx.simplify(Sub(high, low))

@@ -616,7 +616,7 @@ class Schedule(Snapshots):
 
         With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
         subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
-        divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+        divide by zero or shift too far, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
         statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
         The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold

@@ -96,13 +96,12 @@ def _is_fixed(e: Expr) -> bool:
 
 def _constant_extent(size: Expr, axis: Range, analyzer: Analyzer) -> IntImm | None:
     """The constant extent to allocate for ``axis`` instead of ``size``; None if it would not be smaller."""
-    extent = axis.extent
-    if not isinstance(extent, IntImm) and isinstance(size, IntImm):
-        most = analyzer.bound(extent)[1]
-        extent = extent if most is None else const(most, size.dtype)
-    if not isinstance(extent, IntImm) or extent.value <= 0:
+    extent = axis.extent.value if isinstance(axis.extent, IntImm) else None
+    if extent is None and isinstance(size, IntImm):
+        extent = analyzer.bound(axis.extent)[1]
+    if extent is None or extent <= 0 or (isinstance(size, IntImm) and extent >= size.value):
         return None
-    return extent if not isinstance(size, IntImm) or extent.value < size.value else None
+    return IntImm(extent, axis.extent.dtype)
 
 
 def _aligned(buffer: Buffer, rules: Any) -> Buffer:

@@ -75,6 +75,12 @@ class _Pipeline:
         self.asynchronous = set() if cpu else set(_numbers(loop.annotations.get(ASYNC, [])))
         body: Any = loop.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+            if body.block.match_buffers:
+                raise BuildError(
+                    f"{name}: the software pipeline of loop `{loop.loop_var.name}` would take the statements of block "
+                    f"`{body.block.name}` out of it, which has the view `{body.block.match_buffers[0].buffer.name}`; use the "
+                    "buffer itself, or give each statement views of its own"
+                )
             self.allocs += body.block.alloc_buffers
             body = body.block.body
         children: list[Stmt] = list(body.stmts) if isinstance(body, SeqStmt) else [body]

@@ -37,7 +37,7 @@ from .witness import show_element
 
 
 def check_initialized(func: PrimFunc, buffer: Buffer) -> Verdict:
-    """Whether every read of ``buffer`` is of an element that an earlier instance wrote."""
+    """Whether every read of ``buffer`` is of an element that an earlier instance wrote, since it was allocated."""
     return Initialized(func, buffer).answer()
 
 
@@ -151,15 +151,25 @@ def _not_written(
     reader: StatementRelations, read: Any, sides: Sequence[StatementRelations], buffer: Buffer
 ) -> Relation:
     """The instances of ``reader`` and the elements that they read and no earlier instance wrote."""
+    lifetime = _same_lifetime(reader, buffer)
     bare = read.map.domain_in(reader.before.domain())
     for writer in sides:
         for write in writer.writes:
             if write.access.buffer is buffer and _surely_writes(writer, write, buffer):
                 earlier = reader.before.after(writer.before).range_in(writer.before.domain())
+                if lifetime:
+                    earlier = earlier.intersect(reader.before.then(lifetime).then(writer.before.reverse()))
                 bare = bare.subtract(earlier.then(write.map))
                 if writer is reader and _stores_first(writer.unit, write.access, read.access):
                     bare = bare.subtract(write.map)
     return bare
+
+
+def _same_lifetime(user: StatementRelations, buffer: Buffer) -> Relation | None:
+    """The pairs of timestamps that see the same ``buffer``, allocated once; None if all do."""
+    length, rank = user.unit.lifetimes.get(buffer.data, 0), user.before.target_rank
+    several = any(isinstance(t, Var) for t in user.unit.time[:length])
+    return Relation.same_prefix(length, rank) if several else None
 
 
 def _surely_writes(side: StatementRelations, write: Any, buffer: Buffer) -> bool:

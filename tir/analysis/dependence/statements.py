@@ -44,7 +44,9 @@ Views = Mapping[Var, MatchBufferRegion]
 class Statement:
     """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``asked``
     has the pointers of memory that is read just before each instance runs: by predicates, bindings and places of views.
-    ``ordered``: instances on the same element do not commute, whatever they do."""
+    ``ordered``: instances on the same element do not commute, whatever they do.
+    ``lifetimes``: by pointer, how many entries of ``time`` tell which of the buffers it is that each instance of a block
+    or iteration of a loop has for itself."""
 
     name: str
     node: Any
@@ -58,6 +60,7 @@ class Statement:
     ordered: bool = False
     part: str = ""
     local: frozenset[Any] = frozenset()
+    lifetimes: Mapping[Var, int] = field(default_factory=dict)
     asked: frozenset[Var] = frozenset()
 
     @property
@@ -155,6 +158,7 @@ class _Walker:
         self.coords: list[tuple[Var, Expr]] = []
         self.scope = ""
         self.local: set[Any] = set()
+        self.lifetimes: dict[Var, int] = {}
         self.bare: dict[str, int] = {}
         self.block: Block | None = None
         self.views: Views = {}  # those of the blocks around, by pointer
@@ -184,6 +188,7 @@ class _Walker:
             self.visit(s.body, time)
         elif isinstance(s, (Allocate, AllocateConst)):
             self.local.add(s.buffer_var)
+            self.lifetimes[s.buffer_var] = len(time)
             self.visit(s.body, time)
         elif isinstance(s, (AttrStmt, DeclBuffer)):
             if isinstance(s, AttrStmt) and s.attr_key == "thread_extent" and hasattr(s.node, "var"):
@@ -201,6 +206,7 @@ class _Walker:
 
     def iterations(self, loop: For, time: tuple[Any, ...]) -> None:
         self.loops.append((loop.loop_var, self.in_loops(loop.min), self.in_loops(loop.extent)))
+        self.lifetimes.update((b.data, len(time) + 1) for b in loop.private)
         self.visit(loop.body, (*time, loop.loop_var))
         self.loops.pop()
 
@@ -244,6 +250,7 @@ class _Walker:
                 self.inner(),
                 accesses=accesses,
                 local=frozenset(self.local),
+                lifetimes=self.lifetimes,
             )
         )
 
@@ -274,6 +281,7 @@ class _Walker:
         self.coords.extend(values.items())
         around, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
+        self.lifetimes.update((b.data, len(time)) for b in block.alloc_buffers)
         self.block = block
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
@@ -305,6 +313,7 @@ class _Walker:
             "loops": tuple(self.loops),
             "guards": tuple(self.guards),
             "local": frozenset(self.local),
+            "lifetimes": self.lifetimes,
             "asked": steered.reads,
         }
         asked = list(_by_instance(steered, coords, [loop for loop in self.loops if loop[0] not in set(own)]))

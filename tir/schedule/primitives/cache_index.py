@@ -7,11 +7,12 @@ from typing import Any
 
 from ...analysis.accessed_regions import with_accesses_covered
 from ...analysis.index import BlockRef
+from ...analysis.structure import unproved_condition
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import require
-from ...expr import BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Let, StringImm, Var, const
+from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, Let, StringImm, Var, const
 from ...op import effect_of
 from ...stmt import Block, BufferStore, For, LetStmt, Stmt
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
@@ -27,7 +28,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
 
     With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
     subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
-    divide by zero, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+    divide by zero or shift too far, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
     statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
     The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold
@@ -159,12 +160,10 @@ def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
     for item in walk(e):
         if isinstance(item, BufferLoad) or (isinstance(item, Var) and item in inner):
             return False
-        if isinstance(item, (FloorDiv, FloorMod)) and not (isinstance(item.b, IntImm) and item.b.value != 0):
-            return False
         if isinstance(item, Call) and effect_of(item) != "pure":
             return False
         uses = uses or (isinstance(item, Var) and item in domains)
-    return uses
+    return uses and unproved_condition([e], Analyzer(domains)) is None
 
 
 def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import has_load, regions_of, with_divisors_nonzero
+from ...analysis.structure import as_total, has_load, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
@@ -109,7 +109,7 @@ def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, off
     known = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
     known.assume_sizes([buffer])
     ahead = (substitute(r, own) for r in box)
-    body = _lines(buffer, tuple(Range(*(with_divisors_nonzero(e, known) for e in (r.min, r.extent))) for r in ahead))
+    body = _lines(buffer, tuple(Range(*(as_total(e, known) for e in (r.min, r.extent))) for r in ahead))
     return BlockRealize(tuple(p.var for p in around), TRUE, Block(iters, (), (), name, body))
 
 

@@ -13,19 +13,19 @@ from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
 from ...analysis.structure import (
     common_host,
-    divisors,
     entered,
     has_condition,
     has_load,
     met_around,
     top_statement,
+    unproved_condition,
     uses_pointer,
 )
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
-from ...expr import NE, BufferLoad, Expr, Var, all_of, const, is_const
+from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
 from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
 from ..build import unit_region
@@ -333,15 +333,15 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         if not analyzer.can_prove(part)
     ]
     data = any(map(has_load, staged.indices))
-    divisor = next((d for d in divisors(staged.indices) if not analyzer.can_prove(NE(d, const(0, d.dtype)))), None)
+    condition = unproved_condition(staged.indices, analyzer)
     everywhere = runs_whole_domain(block) and not has_condition(block.block)
     rule = "block {0} reads buffer {1} only where a condition holds, and the place {2}: the copy would have to read everywhere"
     for known, why in (
         (not (data and parts), "depends on data"),
-        (divisor is None, f"divides by `{divisor!r}`, which may be 0"),
+        (condition is None, f"has no value unless `{condition!r}`"),
     ):
         require(known or everywhere, rule, block, staged.buffer.name, why, nodes=[block.node])
-    return const(1, "bool") if data or divisor is not None else analyzer.simplify(all_of(parts))
+    return const(1, "bool") if data or condition is not None else analyzer.simplify(all_of(parts))
 
 
 def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
