@@ -5,7 +5,7 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
@@ -49,14 +49,14 @@ def nodes_of(root: Any) -> list[Any]:
 
 
 def rewrite(
-    root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None, kept: Iterable[Any] = ()
+    root: N, fn: Callable[[Any], Any], enter: Callable[[Any], bool] | None = None, kept: Collection[Any] = ()
 ) -> N:
     """Bottom-up rewrite: ``fn(node)`` returns the replacement, or None for unchanged.
 
     ``fn`` sees each node after its children were rewritten; ``enter(node)`` false leaves a subtree as it is, as do the
     nodes ``kept``. Shared subtrees are rewritten once. An unchanged tree is returned as the same object.
     """
-    memo: dict[Any, Any] = {node: node for node in kept}
+    memo: dict[Any, Any] = dict(zip(kept, kept))
 
     def visit(item: Any) -> Any:
         done = memo.get(item)

@@ -31,7 +31,7 @@ from ..stmt import (
     is_long,
 )
 from ..visit import uses_var
-from .contents import edit_between, known_before
+from .contents import Edit, edit_between, known_before
 from .private_clause import clause_problems
 from .structure import NAMING, named
 from .wellformed_parts import NoSummary, Summary
@@ -130,7 +130,7 @@ class _Checker:
             self.buffer_parts(buffer, func)
         if type(func.body) is BlockRealize:
             self.bindings(func.body)
-            self.block(func.body.block, func.body)
+            self.inside(func.body.block, func.body)
         else:
             self.visit(func.body)
 
@@ -305,7 +305,7 @@ class _Checker:
         if old is not None and before is not None:
             change = edit_between(old, s)
             removed, added = change.removed, change.added
-            rest = before.without(removed, self.no_longer_used(removed, s))
+            rest = before.without(removed, self.no_longer_used(change, old))
             if not any(x in s.stmts for x in removed) and self.fits(rest):
                 self.accept(rest)
                 return added
@@ -316,11 +316,13 @@ class _Checker:
         self.accept(together)
         return [x for x in s.stmts if x not in found]
 
-    def no_longer_used(self, removed: Iterable[Any], now: SeqStmt) -> set[Any]:
-        """The buffers, and their pointers, in statements ``removed`` from a sequence that are not known here any more, and
-        occur nowhere in the sequence ``now``."""
+    def no_longer_used(self, change: Edit, old: SeqStmt) -> set[Any]:
+        """The buffers, and their pointers, in members removed from the sequence ``old`` that are not known here any more, and
+        do not occur in what remains or was added."""
+        removed, added = change.removed, change.added
         unknown = {b for s in removed for b in named(s) if type(b) is Buffer and b not in self.known}
-        return {x for b in unknown for x in (b, b.data) if not NAMING.of(now, x)}
+        names = {x for b in unknown for x in (b, b.data) if not any(x in named(s) for s in added)}
+        return {x for x in names if all(s in removed for s in NAMING.of(old, x))}
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
@@ -484,17 +486,28 @@ class _Checker:
         self.part.allocate(buffers, pointers)
 
     def block(self, block: Block, s: Any) -> None:
+        outer = self.hidden
+        defined = self.inside(block, s)
+        ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
+        pointers = [buffer.data for buffer in ended]
+        self.known.difference_update(ended)
+        self.defined.difference_update(defined, pointers)
+        self.gone.update(ended, pointers)
+        self.hidden = outer
+        self.depth -= bool(block.iter_vars)
+
+    def inside(self, block: Block, s: Any) -> list[Var]:
+        """Visit a block, and leave defined what is defined in it only: these variables, and its buffers."""
         if block.name and self.blocks.setdefault(block.name, block) is not block:
             self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
         if block.name:
             self.part.blocks[block.name] = block
         if block.match_buffers:
             self.part.plain = False
-        outer = self.hidden
         if block.iter_vars:
             self.depth += 1
             # loops outside a block are only visible through its iterators
-            self.hidden = {**outer, **{v: block.name for v in self.loops if v in self.defined}}
+            self.hidden = {**self.hidden, **{v: block.name for v in self.loops if v in self.defined}}
         fresh = [iv.var for iv in block.iter_vars if self.define(iv.var, s, "iterator")]
         self.allocate_buffers(block.alloc_buffers, s)
         matched: list[Var] = []
@@ -515,15 +528,7 @@ class _Checker:
         if block.init is not None:
             self.visit(block.init)
         self.visit(block.body)
-        self.defined.difference_update(fresh)
-        ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
-        pointers = [buffer.data for buffer in ended]
-        self.known.difference_update(ended)
-        self.defined.difference_update(pointers)
-        self.gone.update(ended, pointers)
-        self.defined.difference_update(matched)
-        self.hidden = outer
-        self.depth -= bool(block.iter_vars)
+        return fresh + matched
 
 
 _VISIT: dict[type, Any] = {

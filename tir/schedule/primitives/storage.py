@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
+from ...analysis.contents import with_memory
 from ...analysis.effects import asker_of, by_address
 from ...analysis.index import BlockRef
-from ...analysis.structure import named, parts_without
+from ...analysis.structure import NAMING, named, parts_without
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...node import Node, frozendict
-from ...stmt import Block, BufferStore, DeclBuffer, For
+from ...stmt import Block, BufferStore, DeclBuffer, For, SeqStmt
 from ...visit import LEAVES, free_vars, rewrite
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
@@ -63,8 +65,8 @@ def require_no_view(state: State, buffer: Buffer) -> None:
 
 def _owner(state: State, buffer: Buffer) -> Buffer | None:
     """The parameter or allocation whose pointer ``buffer`` has; None for a view of a region."""
-    owned = [*state.func.buffer_map.values(), *(b for _, b in state.index.allocations(lambda scope: True))]
-    return next((b for b in owned if b.data is buffer.data), None)
+    owned = (state.func.buffer_map.values(), *(n.block.alloc_buffers for n in with_memory(state.func.body)))
+    return next((b for b in chain.from_iterable(owned) if b.data is buffer.data), None)
 
 
 def _require_one_name(state: State, buffer: Buffer) -> None:
@@ -94,11 +96,13 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
         if match.source.buffer in found:
             found.append(match.buffer)
     pointers = {b.data for b in found}
-    parts = parts_without(state.func.body, pointers)
     nodes: list[Any] = [state.func.body]
     for node in nodes:  # which grows
-        if type(node) not in LEAVES and (type(node) is not For or not pointers.isdisjoint(named(node))):
-            nodes += [child for child in node.children() if child not in parts]
+        kind = type(node)
+        if kind is SeqStmt:
+            nodes += NAMING.of_any(node, pointers)
+        elif kind not in LEAVES and (kind is not For or not pointers.isdisjoint(named(node))):
+            nodes += node.children()
     others = (n.buffer for n in nodes if isinstance(n, _NAMING) and n.buffer.data in pointers)
     return list(dict.fromkeys([*found, *others]))
 
