@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
+from tir.arith.memory import may_change
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.op import string_arg
@@ -69,6 +70,10 @@ def _for(g: Generator, s: For) -> None:
         end = str(s.min.value + s.extent.value)
     else:
         end = bare(extent) if zero else f"{first} + {extent}"
+        if any(may_change(e, s.body) for e in (s.min, s.extent)):  # C would evaluate it again before each iteration
+            bound = g.fresh(f"{s.loop_var.name}_end")
+            g.emit(f"const {c_type(s.loop_var.dtype)} {bound} = {end};")
+            end = bound
     pragma = _pragma(s)
     if pragma:
         g.emit(pragma)

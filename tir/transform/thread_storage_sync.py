@@ -196,6 +196,12 @@ class _Placer:
         self.accesses.loops.append(self.accesses.loop(s))
         made = self.rounds(s.body, s.loop_var)
         self.accesses.loops.pop()
+        if bounds and self.conflicts.any(bounds, made.head):
+            low, extent = (
+                Var(f"{s.loop_var.name}_{name}", e.dtype) for name, e in (("min", s.min), ("extent", s.extent))
+            )
+            fixed = s.replace(min=low, extent=extent)
+            return self.place(LetStmt(low, s.min, LetStmt(extent, s.extent, fixed)), [])
         if (self.varies(s.min) or self.varies(s.extent)) and _has_barrier(made.stmt):
             raise Divergent(*self.culprits(s, made))
         stmt = s if made.stmt is s.body else s.replace(body=made.stmt)
@@ -226,6 +232,9 @@ class _Placer:
         then = self.conditional(as_bool(s.condition), s.then_case)
         other = None if s.else_case is None else self.conditional(logical_not(s.condition), s.else_case)
         parts = [then] if other is None else [then, other]
+        if tested and self.conflicts.any(tested, [a for p in parts for a in p.head]):
+            value = Var("condition", s.condition.dtype)  # all threads test it before one changes what it reads
+            return self.place(LetStmt(value, s.condition, s.replace(condition=value)), [])
         if self.varies(s.condition) and any(_has_barrier(p.stmt) for p in parts):
             return self.inward(s, then, other)
         made = s

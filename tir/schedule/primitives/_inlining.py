@@ -160,6 +160,15 @@ def solve_iters(
     The conditions omit that the iterators are in their domains. ``analyzer`` knows the variables of ``given``.
     """
     iters = {i.var: i for i in block.block.iter_vars}
+    wide = next((e for e in (*indices, *given) if e.dtype.lanes > 1), None)
+    require(
+        wide is None,
+        "`{0}` is a vector of places, and the instance of block {1} is asked for that is at one place",
+        wide,
+        block,
+        nodes=[block.node],
+        legal="a step before its accesses are vectors",
+    )
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_const(i.dom.extent, 1)}
     conditions: list[Expr] = []

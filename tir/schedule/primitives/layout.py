@@ -358,6 +358,14 @@ def _check_transform_block_layout(
             block,
         )
     extents = [i.dom.extent for i in iters if i.dom is not None]
+    outer = next((r for r in loops for e in extents if uses_var(e, r.var)), None)
+    require(
+        outer is None,
+        "the domain of an iterator of block {0} depends on loop {1}, which is replaced",
+        block,
+        outer.node if outer else "",
+        nodes=[block.node],
+    )
     try:
         inverse = made.inverse(extents)
         shape = made.map_shape(extents)

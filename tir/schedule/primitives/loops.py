@@ -9,8 +9,9 @@ from typing import Any
 
 from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, entered, vars_in
+from ...analysis.structure import constant, entered, has_load, vars_in
 from ...arith import Analyzer, simplify
+from ...arith.memory import may_change, other_names
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
@@ -48,6 +49,25 @@ def require_plain(loop: LoopRef, what: str) -> None:
         what,
         nodes=[f],
         legal=f"unannotate it, {what}, and annotate the loops it gives",
+    )
+    require_fixed_bounds(loop, what)
+
+
+def require_fixed_bounds(loop: LoopRef, what: str) -> None:
+    """Refuse a loop whose iterations write the memory that its bounds are read from: they are read once, before the first
+    iteration, and other loops in its place would read them again."""
+    bounds = [e for e in (loop.node.min, loop.node.extent) if has_load(e)]
+    if not bounds:
+        return
+    aliased = {v for place in loop.ancestors() for v in other_names(getattr(place.node, "block", place.node))}
+    changing = next((e for e in bounds if may_change(e, loop.node.body, aliased)), None)
+    require(
+        changing is None,
+        "the iterations of loop {0} may change `{1}`, which its bounds are read from: after {2} it would be read again",
+        loop.node,
+        changing,
+        what,
+        nodes=[loop.node],
     )
 
 

@@ -252,6 +252,16 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             nodes=[block.node],
             legal="cache_read or cache_write, which copy the buffer at its own indices",
         )
+    wide = next((e for e in found[0] if e.dtype.lanes > 1), None)
+    require(
+        wide is None,
+        "block {0} indexes buffer {1} by a vector, `{2}`: it uses many places at a time",
+        block,
+        buffer.name,
+        wide,
+        nodes=[block.node],
+        legal="cache_read or cache_write, which copy the buffer at its own indices",
+    )
     own = {i.var for i in block.block.iter_vars}
     inner = {n.loop_var for n in nodes_of(block.block.body) if hasattr(n, "loop_var")}
     require(

@@ -17,7 +17,7 @@ from ..invariants import Keeps
 from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State, owners
-from .loops import depends_witness, members, name_of
+from .loops import depends_witness, members, name_of, require_fixed_bounds
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,8 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
     turn = iter(wanted)
     before = [loop.node for loop in chain]
     after = [next(turn).node if f in named else f for f in before]
+    for loop in chain if before != after and not unsafe else ():
+        require_fixed_bounds(loop, "reorder")
     for n, f in enumerate(after):
         used = vars_in(f.extent) | vars_in(f.min)
         for inside in (g for g in after[n + 1 :] if g.loop_var in used):

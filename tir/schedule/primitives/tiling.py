@@ -18,7 +18,7 @@ from ..handles import LoopRV
 from ..legality import require_legal, require_same_meaning
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_split, require_plain, split, visible_names
+from .loops import plan_split, require_fixed_bounds, require_plain, split, visible_names
 from .reorder import plan_reorder, reorder
 
 # ---------------------------------------------------------------- tile
@@ -144,6 +144,7 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
     """
     require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
     require_plain(inner, "skew")
+    require_fixed_bounds(outer, "skew")
     require(
         outer in inner.ancestors(),
         "loop {0} is not outside loop {1}",
