@@ -6,6 +6,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
+from .checked import checked
 from .dtype import HANDLE, DType
 from .expr import BufferLoad, Expr, IntImm, Var, as_expr, cast, const
 from .node import Node, node, set_field
@@ -139,6 +140,7 @@ class Buffer(Node):
         return BufferRegion(self, tuple(Range(const(0, s.dtype), s) for s in self.shape))
 
 
+@checked
 def decl_buffer(
     shape: Sequence[Any] | Any,
     dtype: str = "float32",
@@ -161,6 +163,8 @@ def decl_buffer(
     """
     if isinstance(shape, (Expr, int)):
         shape = (shape,)
+    if not hasattr(shape, "__iter__"):
+        raise TypeError(f"the shape of buffer `{name}` is a tuple of extents, not {shape!r}")
     element = DType(dtype)
     if data is not None:
         scope = scope or data.scope or "global"

@@ -92,6 +92,8 @@ class DType(str):
     _interned: dict[str, DType] = {}
 
     def __new__(cls, name: str) -> DType:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            name = str(name)
         found = cls._interned.get(name)
         if found is None:
             code, bits, lanes = _parse(str(name))

@@ -67,6 +67,8 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         raise TypeError(f"the constant {value!r} beside an operand that has no value: its type is void")
     if want.lanes > 1:
         return Broadcast(const(value, want.element), want.lanes)
+    if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if want.is_float:
         return FloatImm(_number_of(want, value), want)
     if want.is_handle:

@@ -102,7 +102,7 @@ def answered_by_program(function: Callable[..., Any]) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        own = getattr(args[0], function.__name__, None) if args else None
+        own = getattr(args[0], function.__name__, None) if args and not isinstance(args[0], str) else None
         return function(*args, **named) if own is None else own(*args[1:], **named)
 
     return call

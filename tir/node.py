@@ -279,8 +279,20 @@ def _names_of(made: Any, fields: Any) -> dict[str, Any]:
         "_EMPTY": EMPTY,
         "_KEPT": object(),
         "_members": _members,
+        "_require_text": _require_text,
+        "_require_number": _require_number,
     }
     return {**helpers, "_map_nodes": _map_nodes, "_map_value": _map_value, **setters, **defaults}
+
+
+def _require_text(value: Any, kind: str, field: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"the {field.replace('_', ' ')} of a node {kind} is a string, not {value!r}")
+
+
+def _require_number(value: Any, kind: str, field: str) -> None:
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"the {field.replace('_', ' ')} of a node {kind} is a number, not {value!r}")
 
 
 def _default(f: Any) -> Any:
@@ -295,7 +307,11 @@ def _init_source(made: Any, fields: Any) -> str:
     named = [f.kw_only for f in fields if f.init].count(True)
     if named:
         parameters.insert(len(parameters) - named, "*")
+    texts = [f.name for f in fields if f.init and _type_name(f.type) == "str"]
     lines = [f"def __init__(self, {', '.join(parameters)}):", *_numbers_source(made, fields)]
+    numbers = [(f.name, _type_name(f.type)) for f in fields if f.init and _type_name(f.type) in ("int", "float")]
+    lines += [f"    if type({n}) is not {t}: _require_number({n}, {made.__name__!r}, {n!r})" for n, t in numbers]
+    lines += [f"    if type({n}) is not str: _require_text({n}, {made.__name__!r}, {n!r})" for n in texts]
     lines += [f"    _set_{f.name}(self, {_value_of(made, f)})" for f in fields]
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
 

@@ -45,6 +45,9 @@ AT_ONCE = {
     "neither factor nor nparts": (lambda g: g.s[g.E].split(g.x), "one of factor and nparts"),
     "factor and nparts": (lambda g: g.s[g.E].split(g.x, factor=2, nparts=4), "one of factor and nparts"),
     "a factor of 0": (lambda g: g.s[g.E].split(g.x, factor=0), "at least 1, not 0"),
+    "a tile of one axis": (lambda g: g.s[g.E].tile(g.x, g.x, 2, 2), "`x` is given twice", "`x`, `y`"),
+    "a tile of a wrong factor": (lambda g: g.s[g.E].tile(g.x, g.y, 2, "2"), "a factor is an integer, not '2'"),
+    "a tile without a factor": (lambda g: g.s[g.E].tile(g.x, g.y, 2, None), "a tile has two factors"),
     "a factor of text": (lambda g: g.s[g.E].split(g.x, factor="8"), "a factor is an integer, not '8'"),
     "a factor of a float": (lambda g: g.s[g.E].split(g.x, factor=2.0), "a factor is an integer, not 2.0"),
     "a factor of True": (lambda g: g.s[g.E].split(g.x, True), "a factor is an integer, not True"),
@@ -185,8 +188,15 @@ def check(text, facts):
 def test_a_wrong_call_is_refused_at_once(name):
     call, *facts = AT_ONCE[name]
     g = Graph()
+    before = records(g)
     check(refused(lambda: call(g)), facts)
+    assert records(g) == before
     g.lower()
+
+
+def records(g):
+    """What was said of each stage."""
+    return [(list(s.leaf_iter_vars), list(s.relations), dict(s.marks), s.attach) for s in g.s.stages]
 
 
 @pytest.mark.parametrize("name", AFTER)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..checked import checked
 from ..expr import Expr, Var
 from .analyzer import Analyzer
 from .stmt_simplify import simplify_stmt
 
 
+@checked
 def simplify(expr: Any, bounds: Mapping[Var, Any] | None = None) -> Expr:
     """An equal expression in canonical form, given the ranges (or values) of variables; the same object if unchanged.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..buffer import Range
+from ..checked import checked
 from ..expr import (
     FALSE,
     BinaryOp,
@@ -62,6 +63,7 @@ class IndexMap(Node):
     axis_separators: tuple[int, ...] = ()
 
     @staticmethod
+    @checked
     def from_func(func: Callable[..., Any], ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
         """The map that ``func`` computes; ``*args`` parameters take the axes that ``ndim`` leaves.
 
@@ -108,6 +110,7 @@ class IndexMap(Node):
         if len(values) != self.ndim:
             raise ValueError(f"the index map takes {_indices(self.ndim)}, got {len(values)} {what}")
 
+    @checked
     def map_indices(self, indices: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
         """The final indices at ``indices``, simplified."""
         self._count(indices, "indices")
@@ -131,6 +134,7 @@ class IndexMap(Node):
             raise ValueError(f"the index map has no known bounds over these ranges: {found.error}")
         return tuple(Range(index.base, index.extent) for index in found.indices)
 
+    @checked
     def map_shape(self, shape: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
         """The shape that contains the image of ``shape``: greatest index plus one, per axis.
 

@@ -175,6 +175,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     lists = [t for a in arrays for t in listed(a)]
     chosen(indexing, ("xy", "ij"), "the indexing")
     for t in lists:
+        if not isinstance(t, Tensor):
+            raise error(f"a grid is made of tensors, not of {t!r}")
         if t.ndim > 1:
             raise error(f"coordinates have one dimension, not the shape {t.shape}")
     order = list(range(len(lists)))

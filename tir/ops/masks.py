@@ -149,7 +149,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT
     require_same_dtype(x, diagonal, "the diagonal")
     chosen(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), "the alignment")
     numbers = [integer(n, "a diagonal") for n in listed(k)]
-    low, high = numbers[0], numbers[-1]
+    low, high = (numbers[0], numbers[-1]) if numbers else (1, 0)
     if x.ndim < 2 or len(numbers) > 2 or low > high:
         raise error(f"there are no diagonals {k!r} of shape {x.shape}", "one number, or the lowest and the highest")
     rows, columns = x.shape[-2:]

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from .. import extension
+from ..checked import checked
 from ..errors import TensorExpressionError
 from ..expr import Expr
 from ..names import did_you_mean
@@ -88,6 +89,7 @@ OPERATORS: dict[str, Operator] = {}
 _NAMES: dict[str, Operator] = {}  # aliases too
 
 
+@checked
 def operator(
     *,
     section: str,
@@ -155,9 +157,10 @@ def _module(made: Operator) -> str:
     return made.function.__module__
 
 
+@checked
 def forget(name: str) -> None:
     """Take an operator out of the table again."""
-    gone = OPERATORS.pop(name)
+    gone = OPERATORS.pop(find(name).name)
     for each in (gone.name, *gone.aliases):
         del _NAMES[each]
 
@@ -172,6 +175,7 @@ def operators() -> Mapping[str, Operator]:
     return MappingProxyType(OPERATORS)
 
 
+@checked
 def find(name: str) -> Operator:
     """The operator with a name or an alias. Raises ``KeyError`` with similar names for an unknown one.
 

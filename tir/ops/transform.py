@@ -397,6 +397,8 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
         extents: list[Expr] = [shape[n] for n in range(integer(shape.shape[0], "the number of dimensions"))]
     else:
         extents = list(sized(shape, "the shape"))
+    if not extents:
+        raise error("an index is of a shape of one dimension at least, not of ()")
     if is_empty(extents):
         raise error(f"there are no elements in a tensor of shape {tuple(extents)}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..checked import checked
 from ..expr import Var
 from ..stmt import Block, For
 
@@ -111,6 +112,7 @@ class ExprRV(int):
 
     source: tuple[Any, ...]
 
+    @checked
     def __new__(cls, value: int, source: tuple[Any, ...] = ()) -> ExprRV:
         made = int.__new__(cls, value)
         made.source = source

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
+from ..checked import checked
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..target import Target
@@ -154,6 +155,7 @@ class Snapshots:
         """
         return len(self._states) - 1 - self._at
 
+    @checked
     def undo(self, steps: int = 1) -> None:
         """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history.
 
@@ -172,6 +174,7 @@ class Snapshots:
             raise ScheduleError(f"undo({steps}): only {self._at} steps have been taken")
         self._at -= steps
 
+    @checked
     def redo(self, steps: int = 1) -> None:
         """Redo undone steps, which stay until another is taken: one that is accepted, also where it changes nothing, not a
         question or a refused step. Raises ``ScheduleError`` when there are fewer.
@@ -270,6 +273,7 @@ class Snapshots:
     def _repr_html_(self) -> str:
         return self.mod._repr_html_()
 
+    @checked
     def footprint(self, machine: Machine | None = None) -> Footprint:
         """How much memory each loop touches now, what holds it, and what limits the run time: a table, with a figure in a
         notebook (docs/footprint.md). ``machine``: sizes and rates, by default those of the schedule's target. Raises
@@ -345,6 +349,7 @@ class Snapshots:
         target = self.target
         return shared_memory_plan(self.mod, target if target is not None and target.kind.startswith("cuda") else "cuda")
 
+    @checked
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
         """What a step changed, as a unified diff of the program's text.
 

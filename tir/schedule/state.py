@@ -133,6 +133,8 @@ class State:
             return which
         if isinstance(which, str):
             return self._loop_named(which, near)
+        if not isinstance(which, LoopRV):
+            raise ScheduleError(f"a loop is a handle or a name, not {which!r}")
         var: Any = which.var
         func = self.mod.functions.get(which.func, self.func)
         for _ in range(1000):

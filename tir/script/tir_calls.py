@@ -7,6 +7,7 @@ from typing import Any
 from .. import expr as _e
 from .. import op as _op
 from ..buffer import Buffer as _Buffer
+from ..checked import checked
 from ..expr import Expr
 from . import frames as _f
 from .tir_types import DataType
@@ -110,6 +111,7 @@ def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Expr:
     return _named_call("call_llvm_pure_intrin", _without_signature(args), dtype)
 
 
+@checked
 def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same). Raises ``ValueError`` for an
     unknown one.

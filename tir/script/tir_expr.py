@@ -10,6 +10,7 @@ from .. import expr as _e
 from .. import op as _op
 from ..buffer import IterVar as _IterVar
 from ..buffer import Range as _Range
+from ..checked import checked
 from ..expr import Expr
 from .tir_nodes import num
 from .tir_types import DataType
@@ -203,6 +204,7 @@ def any(*conditions: Any) -> Expr:
 # ---------------------------------------------------------------- reductions
 
 
+@checked
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> _e.CommReducer:
     """A commutative reducer of left and right values. Raises ``ValueError`` where the combiner does not take two values for
     each identity element.
@@ -224,6 +226,7 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> _e.Co
     )
 
 
+@checked
 def Reduce(
     combiner: _e.CommReducer,
     source: Sequence[Any],
@@ -241,6 +244,8 @@ def Reduce(
     >>> T.Reduce(total, [T.Cast("float32", k.var)], [], [k]).dtype
     'float32'
     """
+    if not 0 <= value_index < len(source):
+        raise ValueError(f"a reduction of {len(source)} sources has no result {value_index}")
     return _e.Reduce(
         combiner,
         tuple(to_expr(s) for s in source),
@@ -268,6 +273,7 @@ def Range(begin: Any, end: Any = None) -> _Range:
     return _range_of(0, begin) if end is None else _range_of(begin, end)
 
 
+@checked
 def iter_var(var: _e.Var | str, dom: Any, iter_type: str, thread_tag: str = "") -> _IterVar:
     """An iterator with all its parts: variable, domain (a range, ``(begin, end)`` or None), kind, thread axis.
 
@@ -278,5 +284,7 @@ def iter_var(var: _e.Var | str, dom: Any, iter_type: str, thread_tag: str = "") 
     if isinstance(var, str):
         var = _e.Var(var, _e.INT32)
     if isinstance(dom, (tuple, list)):
+        if len(dom) != 2:
+            raise ValueError(f"the domain of an iterator is a range, (begin, end) or None, not {dom!r}")
         dom = Range(*dom)
     return _IterVar(dom, var, _ITER_TYPES.get(iter_type, iter_type), thread_tag)

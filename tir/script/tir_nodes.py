@@ -9,6 +9,7 @@ from .. import expr as _e
 from .. import op as _op
 from ..buffer import Buffer as _Buffer
 from ..buffer import BufferRegion as _BufferRegion
+from ..checked import checked
 from ..dtype import DType as _DType
 from ..expr import Expr
 from .values import dtype_of, to_expr
@@ -128,7 +129,8 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     return _e.Select(_e.as_bool(to_expr(condition)), a, b)
 
 
-def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
+@checked
+def Ramp(base: Any, stride: Any, lanes: int) -> Expr:
     """The vector of ``lanes`` integers ``base``, ``base + stride``, ``base + 2 * stride`` … in the type of ``base``.
 
     >>> from tir.script import tir as T
@@ -141,7 +143,8 @@ def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
     return _e.Ramp(b, _e.cast(b.dtype, stride), int(lanes))
 
 
-def Broadcast(value: Any, lanes: Any) -> Expr:
+@checked
+def Broadcast(value: Any, lanes: int) -> Expr:
     """The vector that has ``value`` in each of ``lanes`` lanes.
 
     >>> from tir.script import tir as T
@@ -154,6 +157,7 @@ def Broadcast(value: Any, lanes: Any) -> Expr:
 ramp, broadcast = Ramp, Broadcast
 
 
+@checked
 def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
     """The vector, or for one index the scalar, of the lanes of ``vectors``, one after the other, at ``indices``.
 
@@ -161,9 +165,12 @@ def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
     >>> T.Shuffle([T.Ramp(0, 1, 4)], [3, 0]).dtype
     'int32x2'
     """
+    if not vectors:
+        raise ValueError("a shuffle is of one vector at least")
     return _e.Shuffle(tuple(to_expr(v) for v in vectors), tuple(to_expr(i) for i in indices))
 
 
+@checked
 def Let(expr: Any, where: dict[_e.Var, Any]) -> Expr:
     """``expr`` with the variables of ``where`` bound to values. Values of a variable are converted to its type.
 
@@ -178,6 +185,7 @@ def Let(expr: Any, where: dict[_e.Var, Any]) -> Expr:
     return result
 
 
+@checked
 def BufferLoad(buffer: _Buffer, indices: Sequence[Any]) -> Expr:
     """The element of a buffer at ``indices``, as ``buffer[indices]``.
 
@@ -190,6 +198,7 @@ def BufferLoad(buffer: _Buffer, indices: Sequence[Any]) -> Expr:
     return buffer[tuple(indices)]
 
 
+@checked
 def Call(dtype: Any, op: str, args: Sequence[Any]) -> Expr:
     """A call of any operator of the table with an explicit result type. Raises ``ValueError`` for an unknown operator.
 

@@ -76,7 +76,10 @@ class DataType:
         if value is None:
             return _e.Var("", self.dtype)
         if isinstance(value, str):
-            value = float(value) if self.dtype.is_float else int(value)
+            try:
+                value = float(value) if self.dtype.is_float else int(value)
+            except ValueError:
+                raise ValueError(f"{value!r} is no number of {self.dtype}") from None
         exact = int if self.dtype.is_int else (int, float)
         if isinstance(value, exact) and self.dtype.lanes == 1:  # also what fits no other type: uint64, float64
             return _e.const(value, self.dtype)

@@ -150,6 +150,8 @@ def parameter_names(function: Callable[..., Any], count: int, name: str, rest: A
             "one parameter a dimension, or *i for those that are left",
         )
     left = max(0, count - len(named))
+    if not isinstance(rest, (list, tuple, type(None))) or not all(isinstance(n, str) for n in rest or ()):
+        raise error(f"varargs_names of `{name}` is a list of names, not {rest!r}")
     extra = list(rest or [f"i{n}" for n in range(left)])
     if len(extra) != left:
         raise error(f"varargs_names has {len(extra)} names for {left} dimensions of `{name}`")

@@ -121,7 +121,7 @@ def _statement(made: Any, name: str) -> Stmt:
 
 def _dtypes(dtype: Any, buffers: Any, inputs: tuple[Tensor, ...], count: int, name: str) -> list[DType]:
     if buffers is not None:
-        return [b.dtype for b in _listed(buffers)]
+        return [b.dtype for b in _buffers(buffers, "output", name)]
     if dtype is not None:
         given = [data_type(d) for d in (dtype if isinstance(dtype, (list, tuple)) else [dtype] * count)]
         if len(given) != count:
@@ -133,15 +133,19 @@ def _dtypes(dtype: Any, buffers: Any, inputs: tuple[Tensor, ...], count: int, na
     return list(kinds) * count
 
 
-def _listed(buffers: Any) -> list[Any]:
-    return list(buffers) if isinstance(buffers, (list, tuple)) else [buffers]
+def _buffers(buffers: Any, what: str, name: str) -> list[Any]:
+    given = list(buffers) if isinstance(buffers, (list, tuple)) else [buffers]
+    for buffer in given:
+        if not isinstance(buffer, Buffer):
+            raise error(f"an {what} buffer of `{name}` is a buffer, not {buffer!r}", "tir.decl_buffer")
+    return given
 
 
 def _given(buffers: Any, expected: list[Any], what: str, name: str) -> tuple[Buffer, ...]:
     """The user's buffers, or compact ones."""
     if buffers is None:
         return tuple(decl_buffer(shape, dtype, called) for shape, dtype, called in expected)
-    given = _listed(buffers)
+    given = _buffers(buffers, what, name)
     if len(given) != len(expected):
         raise error(f"`{name}` has {len(expected)} {what}s, and buffers for {len(given)}")
     for buffer, (shape, dtype, _) in zip(given, expected):

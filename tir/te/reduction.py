@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..buffer import IterVar
+from ..checked import checked
 from ..dtype import DType
 from ..expr import TRUE, Add, CommReducer, Expr, Max, Min, Mul, Reduce, Var, arithmetic, as_bool, const
 from .places import error, users_errors
@@ -143,6 +144,7 @@ def _check_axes(axis: Any) -> None:
         raise error("an axis is named twice in one reduction")
 
 
+@checked
 def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce") -> Reducer:
     """A reducer of the user's own. ``fcombine(x, y)`` combines two values, or two tuples of them; ``fidentity`` takes
     the data types of the values and gives as many constants.

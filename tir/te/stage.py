@@ -188,7 +188,14 @@ class Stage:
         self.reordered = call
 
     def tile(self, x_parent: Any, y_parent: Any, x_factor: Any, y_factor: Any) -> tuple[Axis, Axis, Axis, Axis]:
-        """Split two axes and put both outer ones outside. Returns (x_outer, y_outer, x_inner, y_inner)."""
+        """Split two axes and put both outer ones outside. Returns (x_outer, y_outer, x_inner, y_inner). Raises
+        ``ScheduleError`` as ``split`` does, before either is split."""
+        call = self._call("tile", x_parent, y_parent, x_factor, y_factor)
+        x, y = (self._free_leaf(axis, call) for axis in (x_parent, y_parent))
+        if x is y:
+            raise refusal(call, f"`{axis_name(x)}` is given twice", f"two of the loops {self._leaves()}")
+        if None in [_size(factor, call) for factor in (x_factor, y_factor)]:
+            raise refusal(call, "a tile has two factors")
         x_outer, x_inner = self.split(x_parent, factor=x_factor)
         y_outer, y_inner = self.split(y_parent, factor=y_factor)
         self.reorder(x_outer, y_outer, x_inner, y_inner)

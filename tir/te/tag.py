@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -44,4 +44,6 @@ def tag_of(tag: Any) -> str:
 def notes(tag: Any = "", attrs: Any = None) -> dict[str, Any]:
     """The fields of an operation that the user makes on the line that is being run: ``tag`` is by default that of the
     innermost :func:`tag_scope`."""
+    if attrs is not None and not isinstance(attrs, Mapping):
+        raise error(f"the attributes of an operation are a dict, not {attrs!r}")
     return {"tag": tag_of(tag) or _INNERMOST.get(), "attrs": freeze(dict(attrs or {})), "place": user_place()}

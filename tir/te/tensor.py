@@ -377,7 +377,11 @@ class Operation(ABC):
         return tuple(Tensor(self, i) for i in range(self.num_outputs))
 
     def output(self, index: int) -> Tensor:
-        """Its tensor number ``index``, the same object every time."""
+        """Its tensor number ``index``, the same object every time. Raises ``TensorExpressionError`` if it has none."""
+        if not isinstance(index, int) or not 0 <= index < self.num_outputs:
+            raise error(
+                f"operation `{self.name}` has no output {index!r}", ", ".join(map(str, range(self.num_outputs)))
+            )
         return self.outputs[index]
 
     @property
@@ -487,6 +491,7 @@ def var(name: str = "tindex", dtype: Any = "int32", span: Any = None) -> Var:
     >>> te.var("n").dtype
     'int32'
     """
+    require_name(name, "a variable")
     return Var(name, data_type(dtype))
 
 

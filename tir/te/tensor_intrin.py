@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, decl_buffer
+from ..checked import checked
 from ..dtype import HANDLE, VOID
 from ..expr import TRUE, Expr, Var
 from ..function import PrimFunc
@@ -18,7 +19,7 @@ from ..stmt import Block, BlockRealize, Stmt
 from ..visit import substitute
 from .computation import ComputeOp
 from .places import error, users_errors
-from .tensor import Tensor
+from .tensor import Tensor, require_name
 from .to_primfunc import Lowering, bound_buffer, identifier, reset_and_update, statement_of
 
 
@@ -116,6 +117,7 @@ class TensorIntrinDecl:
         return PrimFunc(params, BlockRealize((), TRUE, root), VOID, frozendict(zip(params, buffers)), EMPTY)
 
 
+@checked
 def decl_tensor_intrin(
     op: Any,
     fcompute: Callable[..., Any],
@@ -140,6 +142,7 @@ def decl_tensor_intrin(
     >>> te.decl_tensor_intrin(b.op, call, name="inc").whole_intrin.name
     'inc'
     """
+    require_name(name, "a tensor intrinsic")
     op = op.op if isinstance(op, Tensor) else op
     if not isinstance(op, ComputeOp):
         raise error(f"a tensor intrinsic is declared by a te.compute, not by {op!r}")

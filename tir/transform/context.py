@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from ..checked import checked
 from ..names import did_you_mean
 from .passes import find
 from .skip_vectorize import skip_vectorize
@@ -116,6 +117,7 @@ class PassContext:
     ['skip_vectorize']
     """
 
+    @checked
     def __init__(
         self,
         opt_level: int = 2,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .. import extension
+from ..checked import checked
 from ..function import IRModule, PrimFunc
 from ..names import near_names
 from ..recursion import with_recursion_limit
@@ -95,6 +96,7 @@ def module_pass(fn: Callable[..., Any]) -> ModulePass:
     return made
 
 
+@checked
 def find(name: str) -> Pass:
     """The registered pass ``name``. Raises ``KeyError`` with near matches.
 
@@ -118,6 +120,7 @@ class Sequential:
     ['main']
     """
 
+    @checked
     def __init__(self, passes: Iterable[Callable[[Any], Any]], name: str = "sequential"):
         self.passes = tuple(passes)
         self.name = name

@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
+from ..checked import checked
 from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
 from ..stmt import THREAD_BINDING
@@ -158,6 +159,7 @@ def name_of(step: Any) -> str:
     return getattr(step, "name", None) or getattr(step, "__name__", type(step).__name__)
 
 
+@checked
 def inserted(passes: Iterable[Any], insert: Mapping[str, Any]) -> list[Any]:
     """``passes`` with user passes put ``"after:<name>"`` or ``"before:<name>"``.
 

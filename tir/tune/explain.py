@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..checked import checked
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
@@ -47,6 +48,7 @@ class Explanation:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
+@checked
 def explain(
     mod: PrimFunc | IRModule,
     target: Any = "llvm",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from ..checked import checked
 from ..errors import TirError
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule, Trace
@@ -36,6 +37,7 @@ from .tasks import Task, extract_tasks
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
 
 
+@checked
 def tune(
     mod: PrimFunc | IRModule,
     target: Any = "llvm",
@@ -368,6 +370,7 @@ def runner_for(target: Target) -> Runner:
 # ---------------------------------------------------------------- looking up
 
 
+@checked
 def apply_best(
     mod: PrimFunc | IRModule,
     target: Any = "llvm",

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..checked import checked
 from ..errors import TirError
 from ..schedule import Schedule
 from ..schedule.handles import LoopRV
@@ -108,6 +109,7 @@ class Config:
     (8, (-1, 1), 0)
     """
 
+    @checked
     def __init__(self, wanted: Mapping[str, int] | None = None, is_fallback: bool = False):
         self.space_map: dict[str, list[Any]] = {}
         self.wanted = dict(wanted or {})
@@ -117,6 +119,7 @@ class Config:
 
     # ------------------------------------------------------------ definitions
 
+    @checked
     def define_split(
         self,
         name: str,
@@ -146,10 +149,12 @@ class Config:
         made = [Split(size) for size in sizes]
         self._define(name, [one for one in made if filter is None or filter(one)])
 
+    @checked
     def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
         """One of the values of a list: ``cfg[name].val``."""
         self._define(name, [Knob(value) for value in candidate])
 
+    @checked
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str = "all", **options: Any) -> None:
         """An order of axes. ``policy``: ``all`` orders, ``identity``, or ``candidate=[[axis, …], …]``."""
         places = range(len(axes))
