@@ -498,10 +498,10 @@ class _Checker:
 
     def inside(self, block: Block, s: Any) -> list[Var]:
         """Visit a block, and leave defined what is defined in it only: these variables, and its buffers."""
-        if block.name and self.blocks.setdefault(block.name, block) is not block:
-            self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
         if block.name:
-            self.part.blocks[block.name] = block
+            if block.name in self.blocks:
+                self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
+            self.blocks[block.name] = self.part.blocks[block.name] = block
         if block.match_buffers:
             self.part.plain = False
         if block.iter_vars:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..analysis.index import BlockRef, LoopRef, node_of
+from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
 from ..errors import ScheduleError
@@ -91,7 +92,7 @@ class Schedule(Snapshots):
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
-        module = with_inferred_clauses(with_all_accesses_declared(IRModule.of(mod)))
+        module = with_inferred_clauses(with_all_accesses_declared(IRModule.of(mod).map_functions(with_own_definitions)))
         if not len(module):
             raise ValueError("the module has no functions to schedule")
         func = "main" if "main" in module else next(iter(module))
