@@ -308,8 +308,20 @@ def _statements_in(func: PrimFunc, loop: For) -> list[Statement]:
     return statements_in(loop, second_names(index_of(func).place(loop)))
 
 
-@bounded()
 def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:
+    """Whether ``units`` may run at other times. Each instance has one time before and one after, whatever the ends of the
+    loops, so that more instances than there are, where data decides, only show more broken dependences."""
+    found = _retimed_by(access_map, func, where, units, retime, nodes)
+    if not isinstance(found, Unknown):
+        return found
+    wider = _retimed_by(wider_access_map, func, where, units, retime, nodes)
+    return wider if wider.is_proved else found
+
+
+@bounded()
+def _retimed_by(
+    access_map: AccessMap, func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
+) -> Verdict:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
@@ -317,7 +329,7 @@ def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, n
         for unit, plain in zip(units, without_swizzles(units)):
             looped = by_loops(plain)
             side = StatementRelations(looped, names)
-            side.touch()
+            side.touch(access_map)
             side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
             side.moments = ([unit.time], [retime(unit)])
             side.before = loop_times(looped, unit.time, names, length)

@@ -53,22 +53,24 @@ def require_plain(loop: LoopRef, what: str) -> None:
     require_fixed_bounds(loop, what)
 
 
-def require_fixed_bounds(loop: LoopRef, what: str) -> None:
-    """Refuse a loop whose iterations write the memory that its bounds are read from: they are read once, before the first
-    iteration, and other loops in its place would read them again."""
+def require_fixed_bounds(loop: LoopRef, what: str, *within: For) -> None:
+    """Refuse a loop whose iterations, or which the loops ``within``, write the memory that its bounds are read from: they
+    are read once, before the first iteration, and other loops in its place would read them again, or earlier."""
     bounds = [e for e in (loop.node.min, loop.node.extent) if has_load(e)]
     if not bounds:
         return
     aliased = {v for place in loop.ancestors() for v in other_names(getattr(place.node, "block", place.node))}
-    changing = next((e for e in bounds if may_change(e, loop.node.body, aliased)), None)
-    require(
-        changing is None,
-        "the iterations of loop {0} may change `{1}`, which its bounds are read from: after {2} it would be read again",
-        loop.node,
-        changing,
-        what,
-        nodes=[loop.node],
-    )
+    writers = within or (loop.node,)
+    changing = next(((e, f) for e in bounds for f in writers if may_change(e, f.body, aliased)), None)
+    if changing is not None:
+        raise ScheduleError(
+            "the iterations of loop {0} may change `{1}`, which {2} are read from: {3} would read it at another time",
+            changing[1],
+            changing[0],
+            "its bounds" if changing[1] is loop.node else f"the bounds of loop `{loop.name}`",
+            what,
+            nodes=[loop.node],
+        )
 
 
 def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:

@@ -18,7 +18,7 @@ from ..handles import LoopRV
 from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from .loops import factor_exprs, members, name_of, require_plain, visible_names
+from .loops import factor_exprs, members, name_of, require_fixed_bounds, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
 
@@ -245,6 +245,8 @@ def _common_parent(loops: list[LoopRef]) -> Place:
 def _require_order(state: State, plan: MergePlan) -> None:
     from ...analysis.dependence.loops import check_merge
 
+    for loop in (loop for chain in plan.chains for loop in chain):
+        require_fixed_bounds(state.index.loops[loop.loop_var], "merge", *plan.tops)
     require_legal(check_merge(state.func, plan.chains), state.func)
 
 

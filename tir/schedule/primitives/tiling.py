@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import entered, has_load, vars_in
+from ...analysis.structure import entered, vars_in
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
@@ -259,12 +259,8 @@ def _check_fission(
         legal="fission first, and bind the loops it gives",
     )
     cuts = _cuts(at, len(body.stmts), node)
-    require(
-        unsafe or not (has_load(node.extent) or has_load(node.min)),
-        "cannot prove that loop {0} runs as often the second time: its range is read from a buffer",
-        node,
-        nodes=[node],
-    )
+    if not unsafe:
+        require_fixed_bounds(loop, "fission")
     edges = [0, *cuts, len(body.stmts)]
     parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
     taken = visible_names(state, [loop])
