@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tir.expr import IntImm
-from tir.stmt import For
+from collections.abc import Collection
+from typing import Any
+
+from tir.expr import BufferLoad, Call, Cast, Expr, FloorMod, IntImm, Let, Mod, Var
+from tir.stmt import BufferStore, For, LetStmt
+from tir.visit import nodes_of, uses_var, walk
 
 from .generator import Generator
 from .invariants import reciprocal
@@ -46,7 +50,7 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     latch = out.block
     # LLVM 22 computes a conditional uniform division in the first lane alone, under that lane's condition, and broadcasts
     # it, which is wrong if another lane needs it. It also makes divisions conditional by sinking them to their uses.
-    if out.conditions > conditions and out.divisions > divisions:
+    if out.conditions > conditions and out.divisions > divisions or _indexes_by_last_bits(s):
         hints = [*hints, NO_VECTORS]
     out.repeat(more, body, done, hints)
     for division in g.hoisted.divisions.get(s, ()):
@@ -55,6 +59,40 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         g.reciprocals.pop(divisor, None)
     out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
     out.start(done)
+
+
+def _indexes_by_last_bits(s: For) -> bool:
+    """Whether the last bits of a loop's variable, such as ``f % 4``, are part of an index.
+
+    LLVM 22's loop vectorizer takes them for a counter that never wraps, without a check that it does not: it loads the
+    elements of a whole vector from the first one on.
+    """
+    if not any(_is_last_bits(n) for n in nodes_of(s.body)):
+        return False
+    moving, wrapping = {s.loop_var}, set[Var]()
+    for n in walk(s.body):
+        if isinstance(n, For) and (uses_var(n.min, moving) or uses_var(n.extent, moving)):
+            moving.add(n.loop_var)
+        elif isinstance(n, (LetStmt, Let)) and uses_var(n.value, moving):
+            moving.add(n.var)
+            if _wraps(n.value, moving, wrapping):
+                wrapping.add(n.var)
+        elif isinstance(n, (BufferLoad, BufferStore)) and any(_wraps(i, moving, wrapping) for i in n.indices):
+            return True
+    return False
+
+
+def _wraps(e: Expr, moving: Collection[Var], wrapping: Collection[Var]) -> bool:
+    return uses_var(e, wrapping) or any(_is_last_bits(n) and uses_var(n, moving) for n in nodes_of(e))
+
+
+def _is_last_bits(n: Any) -> bool:
+    if isinstance(n, (FloorMod, Mod)):
+        by = n.b.value if isinstance(n.b, IntImm) else 0
+        return by > 1 and not by & (by - 1)
+    if isinstance(n, Cast):
+        return n.dtype.is_int and n.value.dtype.is_int and n.dtype.bits < n.value.dtype.bits
+    return isinstance(n, Call) and n.op == "bitwise_and"
 
 
 def _plain(name: str) -> str:

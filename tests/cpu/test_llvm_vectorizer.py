@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.testing import assert_same_result
 
 CONDITIONAL = """
 @T.prim_func
@@ -160,3 +161,32 @@ def main(a: T.handle, b: T.handle, s: T.handle):
     b = np.zeros_like(a)
     module(a, b, s)
     np.testing.assert_allclose(b, np.exp(a - s[:, None]), rtol=1e-5)
+
+
+LAST_BITS = """
+@T.prim_func
+def main(A: T.Buffer((4, {m}), "{a}"), B: T.Buffer(({m}, {q}), "{a}"), C: T.Buffer((4, {n}), "{c}")):
+    for i in range(4):
+        R = T.decl_buffer(({n},), "{c}")
+        for f in range({n}):
+            {value}
+        for k, j in T.grid({m}, {q}):
+            C[i, k * {q} + j] = R[j * {m} + k]
+"""
+BY_LAST_BITS = {
+    "remainder": "R[f] = T.Cast('{c}', A[i, f % {m}]) * T.Cast('{c}', B[f % {m}, f // {m}])",
+    "mask": "R[f] = T.Cast('{c}', A[i, T.bitwise_and(f, {m} - 1)]) * T.Cast('{c}', B[f % {m}, f // {m}])",
+    "named": "x: T.int32 = f % {m}\n            R[f] = T.Cast('{c}', A[i, x]) * T.Cast('{c}', B[x, f // {m}])",
+}
+
+
+@pytest.mark.parametrize(
+    "a, c", [("float32", "float32"), ("int8", "int32"), ("float8_e5m2", "float16"), ("float64", "float64")]
+)
+@pytest.mark.parametrize("m, n", [(4, 16), (4, 32), (8, 64), (4, 128), (16, 128)])
+@pytest.mark.parametrize("value", BY_LAST_BITS)
+def test_last_bits_of_a_counter_in_an_index(a, c, m, n, value):
+    """Fused loops: LLVM 22 loads whole vectors from the row's first element on."""
+    sizes = {"a": a, "c": c, "m": m, "n": n, "q": n // m}
+    func = parse(LAST_BITS.format(value=BY_LAST_BITS[value].format(**sizes), **sizes))
+    assert_same_result(func, func, engines=["llvm"])
