@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from ..arith import Analyzer
 from ..arith.regions import Box, encloses, relax, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import Expr, IntImm, Var, is_const
+from ..expr import Call, Expr, IntImm, Var, is_const
 from ..node import Memo, frozendict
-from ..stmt import Block
-from ..visit import substitute
+from ..op import effect_of
+from ..stmt import Block, LetStmt
+from ..visit import substitute, walk
 from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .index import BlockRef, Place
-from .structure import as_total, entered, has_condition, may_fail, uses_pointer, wrapped_in
+from .structure import as_total, entered, has_condition, has_load, may_fail, uses_pointer, wrapped_in
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
@@ -32,15 +33,37 @@ def region_in(
     """
     loops = host if isinstance(host, Mapping) else ref.loop_ranges(host)
     condition = ref.node.predicate if predicate is None else predicate
-    values = ref.bindings
+    values, lets = ref.bindings, _lets_around(ref)
+    for let in lets:
+        condition = substitute(condition, let)
     found: list[Box] = []
     for side in sides:
         for region in accessed_regions(ref.block)[side]:
             if region.buffer is buffer:
                 box = tuple(substitute(r, values) for r in region.region)
+                for let in lets:
+                    box = tuple(substitute(r, let) for r in box)
                 box = relax(box, loops, predicate=condition) or buffer.full_region().region
                 found.append(_with_value(box, ref, loops, condition))
     return union(found) if found else None
+
+
+def _lets_around(ref: BlockRef) -> list[dict[Var, Expr]]:
+    """The variables of lets between ``ref`` and the block around it, innermost first, with values that can stand in their
+    place: those that read no memory, and have a value wherever they stand."""
+    found: list[dict[Var, Expr]] = []
+    place = ref.parent
+    while place is not None and not isinstance(place.node, Block):
+        let = place.node
+        if isinstance(let, LetStmt) and let.var.dtype.is_int and not may_fail(let.value) and not _asks_more(let.value):
+            found.append({let.var: let.value})
+        place = place.parent
+    return found
+
+
+def _asks_more(value: Expr) -> bool:
+    """Whether a value depends on more than variables: on memory, or on what a call does."""
+    return has_load(value) or any(effect_of(n) != "pure" for n in walk(value) if isinstance(n, Call))
 
 
 def _with_value(box: Box, ref: BlockRef, loops: Mapping[Var, Range], condition: Expr) -> Box:
