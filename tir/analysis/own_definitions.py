@@ -128,10 +128,8 @@ def with_own_definitions(func: PrimFunc) -> PrimFunc:
     >>> import tir
     >>> i = tir.Var("i", "int32")
     >>> loop = tir.For(i, tir.IntImm(0), tir.IntImm(4), "serial", tir.Evaluate(i))
-    >>> with_own_definitions(tir.PrimFunc((), tir.SeqStmt((loop, loop)))).body
-    for i in range(4):
-        T.evaluate(i)
-    for i_1 in range(4):
-        T.evaluate(i_1)
+    >>> first, second = with_own_definitions(tir.PrimFunc((), tir.SeqStmt((loop, loop)))).body.stmts
+    >>> first.loop_var is second.loop_var
+    False
     """
     return func.with_body(_Renamer(func).visit(func.body))
