@@ -206,4 +206,57 @@ def main(A: T.Buffer(({n}, {m}), "int32"), idx: T.Buffer(({n},), "int32"), O: T.
 """
 
 
-CORNERS = (batched, two_outputs, nested, conditional, few, argmin, spread)
+def partly(c: Choice) -> str:
+    """A reduction or a map, and an elementwise consumer that takes only a part of it, or nothing."""
+    n, m = c.pick((2, 3, 5)), c.pick((1, 2, 4))
+    part = c.number(0, n)
+    start, combined = c.pick(
+        (
+            ("0", "P[vi] + A[vi, vk]"),
+            ("-9", "T.max(P[vi], A[vi, vk])"),
+            ("1", "P[vi] * A[vi, vk]"),
+            ("", "A[vi, 0] - 3"),
+        )
+    )
+    nest, kinds, init = (
+        f"for i, k in T.grid({n}, {m}):",
+        '"SR", [i, k]',
+        f"with T.init():\n                P[vi] = {start}",
+    )
+    if not start:
+        nest, kinds, init = f"for i in range({n}):", '"S", [i]', "T.reads(A[vi, 0])"
+    around, at = c.pick(
+        (
+            (f"for i in range({part}):", "i"),
+            (f"for i in range({part}):", f"i + {n - part}"),
+            (
+                f"for i in range({n}):\n        if i {c.pick(('<', '>=', '%'))} {max(part, 1)} {c.pick(('', '!= 0'))}:",
+                "i",
+            ),
+            (f"for r, i in T.grid(s, {n}):", "i"),
+            (f"for i in range(T.min(s, {n})):", "i"),
+            (f"for i in range({n}):\n        if {c.pick(('M[i] > 0', 'M[0] > 0', 's > 1'))}:", "i"),
+            (f"for i in range(T.min(M[0], {n})):", "i"),
+        )
+    )
+    value = c.pick(("P[vi] + W[vi]", "T.max(P[vi], W[vi])", "P[vi] * W[vi]", "T.max(P[vi] + W[vi], 0)", "P[vi] // 2"))
+    where = c.pick(("T.where(True)", f"T.where(i < {part})", "T.where(M[i] > 1)"))
+    deep = "    " * (around.count("\n") + 2)
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}), "int32"), W: T.Buffer(({n},), "int32"), M: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32"), s: T.int32):
+    P = T.alloc_buffer(({n},), "int32")
+    {nest}
+        with T.block("P"):
+            {"vi, vk" if start else "(vi,)"} = T.axis.remap({kinds})
+            {init}
+            P[vi] = {combined}
+    {around}
+{deep}with T.block("O"):
+{deep}    vi = T.axis.spatial({n}, {at})
+{deep}    {where}
+{deep}    O[vi] = {value}
+"""
+
+
+CORNERS = (batched, two_outputs, nested, conditional, few, argmin, spread, partly)

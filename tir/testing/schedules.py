@@ -131,8 +131,9 @@ def _one_block(s: _Scene) -> Arguments:
     return (s.block(),), {}
 
 
-def _two_blocks(s: _Scene) -> Arguments:
-    return (s.block(), s.block()), {}
+def _producer_and_consumer(s: _Scene) -> Arguments:
+    first = s.block()
+    return (first, s.choice.pick([*s.sch.get_consumers(first), s.block()])), {}
 
 
 def _block_and_loop(s: _Scene) -> Arguments:
@@ -417,7 +418,7 @@ BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "reverse_compute_at": _block_and_loop,
     "compute_inline": _one_block,
     "reverse_compute_inline": _one_block,
-    "fuse_reduction_epilogue": _two_blocks,
+    "fuse_reduction_epilogue": _producer_and_consumer,
     "cache_read": _cache,
     "cache_write": _cache,
     "decompose_reduction": _block_and_loop,

@@ -7,15 +7,15 @@ from typing import Any
 
 from ...analysis.index import BlockRef
 from ...analysis.reductions import Reduction, combination
-from ...analysis.structure import order, readers, uses_pointer, writers
+from ...analysis.structure import common_host, order, readers, top_statement, uses_pointer, wrapped_in, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
 from ...errors import require
-from ...expr import EQ, BufferLoad, Expr, Var, all_of, is_const
-from ...stmt import BufferStore, IfThenElse, seq
+from ...expr import EQ, BufferLoad, Expr, Var, all_of, conjuncts, is_const
+from ...stmt import SERIAL, BlockRealize, BufferStore, For, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..build import with_regions
+from ..build import insert_before, with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, blocks_with_init, scope_of
@@ -28,6 +28,7 @@ from ._inlining import (
     require_no_views,
     require_spatial,
     solve_iters,
+    with_own_conditions,
 )
 
 
@@ -77,6 +78,8 @@ def _check_fuse_reduction_epilogue(
 
 def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe: bool) -> InlinePlan:
     """The two blocks as one. Raises ``ScheduleError``."""
+    state, epilogue, old = with_own_conditions(state, epilogue)
+    reduction = state.find_block(reduction.name)
     scope = scope_of(state, reduction)
     require(epilogue.scope is scope, "blocks {0} and {1} are not in the same block", reduction, epilogue)
     sums, load, store = _result(scope, reduction, epilogue)
@@ -84,9 +87,61 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
     guards = domain_guards(reduction, epilogue, solved, conditions)
     start = _start(reduction, sums, store, solved)
     if start is not None and not unsafe and not _is_used_between(scope, reduction, epilogue, store):
-        return _from_the_start(scope, reduction, epilogue, sums, store, solved, guards, start)
+        require_same_meaning(state, _run_behind(state, scope, reduction, epilogue, solved, guards))
+        realize = _from_the_start(reduction, sums, store, solved, guards, start)
+        return InlinePlan(scope, ((old, None), (reduction.node, realize)), sums)
+    last = _is_last_step(reduction)
+    require_same_meaning(state, _run_after(state, reduction, epilogue, solved, [*guards, *last]), unsafe)
     result = BufferLoad(sums, tuple(_stored_at(reduction, sums)))
-    return _in_the_last_step(state, scope, reduction, epilogue, store, result, solved, guards, unsafe)
+    realize = _in_the_last_step(reduction, store, result, solved, [*last, *guards])
+    return InlinePlan(scope, ((old, None), (reduction.node, realize)), None)
+
+
+def _is_last_step(reduction: BlockRef) -> list[Expr]:
+    """The condition that every reduction iterator is at its last value."""
+    reduced = [(i.var, i.dom) for i in reduction.block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
+    return [EQ(var, dom.min + (dom.extent - 1)) for var, dom in reduced if not is_const(dom.extent, 1)]
+
+
+def _run_after(
+    state: State, reduction: BlockRef, epilogue: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
+) -> State:
+    """The program with the epilogue run just after the reduction's block, under ``conditions`` on its iterators."""
+    inner = reduction.bindings
+    values = tuple(substitute(solved[i.var], inner) for i in epilogue.block.iter_vars)
+    predicate = all_of([reduction.node.predicate, *(substitute(c, inner) for c in conditions)])
+    run = epilogue.node.replace(iter_values=values, predicate=predicate)
+    return state.replace(epilogue.node, None).replace(reduction.node, seq([reduction.node, run]))
+
+
+def _run_behind(
+    state: State,
+    scope: BlockRef,
+    reduction: BlockRef,
+    epilogue: BlockRef,
+    solved: dict[Var, Expr],
+    guards: Sequence[Expr],
+) -> State:
+    """The program with the epilogue run behind the nest of ``reduction``, for all its results: also for those that no step
+    makes, which the epilogue reads uninitialised."""
+    host = common_host([reduction, epilogue], scope)
+    ranges = reduction.loop_ranges(host)
+    spatial = [e for i, e in zip(reduction.block.iter_vars, reduction.node.iter_values) if i.iter_type != "reduce"]
+    fresh = {v: Var(v.name, v.dtype) for v in ranges if any(uses_var(e, {v}) for e in spatial)}
+    bounds = [e for v in fresh for e in (ranges[v].min, ranges[v].extent)]
+    dropped = ranges.keys() - fresh.keys()
+    if wrapped_in(reduction, host) is not None or any(uses_var(e, dropped) for e in bounds):
+        return _run_after(state, reduction, epilogue, solved, [*guards, *_is_last_step(reduction)])
+    inner = {i: substitute(e, fresh) for i, e in reduction.bindings.items()}
+    conditions = [*conjuncts(reduction.node.predicate), *(part for g in guards for part in conjuncts(g))]
+    nest: Stmt = epilogue.node.replace(
+        iter_values=tuple(substitute(solved[i.var], inner) for i in epilogue.block.iter_vars),
+        predicate=all_of([substitute(c, fresh) for c in conditions if not uses_var(c, dropped)]),
+    )
+    for v in reversed(fresh):
+        low, extent = (substitute(e, fresh) for e in (ranges[v].min, ranges[v].extent))
+        nest = For(fresh[v], low, extent, SERIAL, nest)
+    return insert_before(state.replace(epilogue.node, None), top_statement(reduction, host), nest, after=True)
 
 
 def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[Buffer, BufferLoad, BufferStore]:
@@ -174,15 +229,14 @@ def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, s
 
 
 def _from_the_start(
-    scope: BlockRef,
     reduction: BlockRef,
-    epilogue: BlockRef,
     sums: Buffer,
     store: BufferStore,
     solved: dict[Var, Expr],
     guards: list[Expr],
     start: Expr,
-) -> InlinePlan:
+) -> BlockRealize:
+    """The reduction into the epilogue's buffer, from ``start``."""
     place = tuple(substitute(i, solved) for i in store.indices)
 
     def moved(item: Any) -> Any:
@@ -194,37 +248,15 @@ def _from_the_start(
 
     init = BufferStore(store.buffer, start, place)
     block = reduction.block.replace(body=rewrite(reduction.block.body, moved), init=init)
-    realize = reduction.node.replace(block=with_regions(block), predicate=all_of([reduction.node.predicate, *guards]))
-    return InlinePlan(scope, ((epilogue.node, None), (reduction.node, realize)), sums)
+    return reduction.node.replace(block=with_regions(block), predicate=all_of([reduction.node.predicate, *guards]))
 
 
 def _in_the_last_step(
-    state: State,
-    scope: BlockRef,
-    reduction: BlockRef,
-    epilogue: BlockRef,
-    store: BufferStore,
-    result: BufferLoad,
-    solved: dict[Var, Expr],
-    guards: list[Expr],
-    unsafe: bool,
-) -> InlinePlan:
-    pairs = list(zip(reduction.block.iter_vars, reduction.node.iter_values))
-    inner = {i.var: v for i, v in pairs}
-    last = [
-        EQ(i.var, i.dom.min + (i.dom.extent - 1))
-        for i, _ in pairs
-        if i.iter_type == "reduce" and i.dom is not None and not is_const(i.dom.extent, 1)
-    ]
-    at_last = [substitute(c, inner) for c in last]
-    values = tuple(substitute(solved[i.var], inner) for i in epilogue.block.iter_vars)
-    predicate = all_of([reduction.node.predicate, *guards, *at_last])
-    # The program with the epilogue run just after the last step, which is what the merged block does.
-    run = epilogue.node.replace(iter_values=values, predicate=predicate)
-    probe = state.replace(epilogue.node, None).replace(reduction.node, seq([reduction.node, run]))
-    require_same_meaning(state, probe, unsafe)
-    backwards = {v: i for i, v in inner.items() if isinstance(v, Var)}
-    here = [substitute(c, backwards) for c in (*last, *guards)]
+    reduction: BlockRef, store: BufferStore, result: BufferLoad, solved: dict[Var, Expr], conditions: Sequence[Expr]
+) -> BlockRealize:
+    """The reduction with the epilogue behind its update, under ``conditions`` on the loops."""
+    backwards = {value: var for var, value in reduction.bindings.items() if isinstance(value, Var)}
+    here = [substitute(c, backwards) for c in conditions]
     unknown = [p for p in reduction.all_loops() if any(uses_var(c, p.var) for c in here)]
     require(
         not unknown,
@@ -237,9 +269,7 @@ def _in_the_last_step(
         rewrite(store, lambda n: result if isinstance(n, BufferLoad) and n.buffer is result.buffer else None), solved
     )
     tail = IfThenElse(all_of(here), merged) if here else merged
-    block = reduction.block.replace(body=seq([reduction.block.body, tail]))
-    realize = reduction.node.replace(block=with_regions(block))
-    return InlinePlan(scope, ((epilogue.node, None), (reduction.node, realize)), None)
+    return reduction.node.replace(block=with_regions(reduction.block.replace(body=seq([reduction.block.body, tail]))))
 
 
 @primitive(check=_check_fuse_reduction_epilogue, instead=("reverse_compute_at", "reverse_compute_inline"))

@@ -113,6 +113,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
     has other consumers, or when the consumer does not read each element once or runs where the producer does not.
     """
+    given = state, block
     state, block, old = with_own_conditions(state, block)
     scope = scope_of(state, block)
     own = {r.buffer for r in block.block.writes}
@@ -124,7 +125,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     require(len(makers) == 1, "buffer {0} is written by {1} blocks", buffer.name, len(makers))
     producer = makers[0]
     if producer.block.init is not None:
-        return plan_epilogue(state, producer, block, unsafe)
+        return plan_epilogue(given[0], given[0].find_block(producer.name), given[1], unsafe)
     store, _ = _single_store(state, scope, producer)
     require_no_address(scope, buffer)
     users = list(dict.fromkeys([*readers(scope, buffer), *_asking(scope, buffer)]))
