@@ -56,6 +56,27 @@ def test_nothing_is_computed_that_has_no_value(name, step):
     assert_same_result(func, sch.mod, [np.arange(64, dtype="int32"), np.zeros(8, "int32")])
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_nothing_divides_by_the_extent_of_a_loop_that_is_empty(step):
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), o: T.handle, n: T.int32):
+    O = T.match_buffer(o, (n, 20), "int32")
+    for g in range(n):
+        for s in range(20):
+            with T.block("O"):
+                vg, vs = T.axis.remap("SS", [g, s])
+                O[vg, vs] = A[(vs + 3) % n]
+""")
+    sch = tir.Schedule(func)
+    try:
+        STEPS[step](sch)
+    except tir.ScheduleError as refusal:
+        assert "fault inside" not in str(refusal)
+    for n in (0, 3):
+        assert_same_result(func, sch.mod, [np.arange(64, dtype="int32"), np.zeros((n, 20), "int32"), n])
+
+
 def test_refusals_name_the_condition():
     func = parse(PROGRAM.format(condition="s < 3", index="T.shift_left(vg, vs)"))
     with pytest.raises(tir.ScheduleError, match="has no value unless `vs >= 0 and vs < 32`"):

@@ -156,14 +156,16 @@ def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
     """Whether ``e`` is a computation that has the same value ahead of the block."""
     if isinstance(e, (Var, IntImm, FloatImm, StringImm, BufferLoad)) or not e.dtype.is_int or e.dtype.lanes != 1:
         return False
-    uses = False
+    used: dict[Var, Range] = {}
     for item in walk(e):
         if isinstance(item, BufferLoad) or (isinstance(item, Var) and item in inner):
             return False
         if isinstance(item, Call) and effect_of(item) != "pure":
             return False
-        uses = uses or (isinstance(item, Var) and item in domains)
-    return uses and unproved_condition([e], Analyzer(domains)) is None
+        if isinstance(item, Var) and item in domains:
+            used[item] = domains[item]
+    # it is computed in loops over these alone, also where another domain is empty
+    return bool(used) and unproved_condition([e], Analyzer(used)) is None
 
 
 def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:

@@ -333,7 +333,8 @@ def _computed(block: BlockRef, staged: _Staged) -> Expr:
 def _inside(block: BlockRef, staged: _Staged) -> Expr:
     """The condition, of the iterators, under which the place in the buffer exists, where that is not certain.
 
-    The block may skip some of its iterations, but the copy runs all of them.
+    The block may skip some of its iterations, but the copy runs all of them; and it has none if the domain of an iterator
+    is empty over which the copy does not run.
     """
     analyzer = Analyzer({i.var: i.dom for i in staged.iters if i.dom is not None})
     parts = [
@@ -344,14 +345,19 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
     ]
     data = any(map(has_load, staged.indices))
     condition = unproved_condition(staged.indices, analyzer)
-    everywhere = runs_whole_domain(block) and not has_condition(block.block)
+    rest = entered(
+        [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None], Analyzer()
+    )
+    local = any(uses_var(c, p.var) for c in rest for p in block.loops())
+    everywhere = runs_whole_domain(block) and not has_condition(block.block) and not local
     rule = "block {0} reads buffer {1} only where a condition holds, and the place {2}: the copy would have to read everywhere"
     for known, why in (
         (not (data and parts), "depends on data"),
         (condition is None, f"has no value unless `{condition!r}`"),
     ):
         require(known or everywhere, rule, block, staged.buffer.name, why, nodes=[block.node])
-    return const(1, "bool") if data or condition is not None else analyzer.simplify(all_of(parts))
+    certain = rest if data and parts or condition is not None else [] if data else parts
+    return analyzer.simplify(all_of(certain))
 
 
 def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
