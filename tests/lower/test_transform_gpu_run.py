@@ -471,6 +471,26 @@ def f(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
     np.testing.assert_array_equal(b, np.concatenate([np.zeros((1, 64)), a[:-1, ::-1]]))
 
 
+def test_what_a_let_reads_after_a_barrier_is_read_before_the_next_iteration_writes():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("tile"):
+            T.reads(A[0:8, 0:64])
+            T.writes(B[0:8, 0:64])
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            for k in range(8):
+                S[tx] = A[k, tx]
+                x: T.float32 = S[63 - tx]
+                B[k, tx] = x * x
+"""
+    a, b = np.random.default_rng(0).integers(-9, 9, (2, 8, 64)).astype("float32")
+    mod = run_everywhere(parse(text), [a, b])
+    np.testing.assert_array_equal(b, a[:, ::-1] ** 2)
+    assert barriers(mod.lowered) == 2
+
+
 def test_pipeline_with_the_wrong_number_of_stages():
     said = refused(matmul([0, 1], [0, 1]))
     assert "holds 3 statements, but its software pipeline has stages [0, 1]" in said

@@ -126,16 +126,7 @@ class _Placer:
             return self.sequence(s.stmts, pending)
         if isinstance(s, _WRAPPERS):
             if isinstance(s, LetStmt):
-                head = self.accesses.of(s.value)
-                self.accesses.bind(s.var, s.value)
-                if self.varies(s.value):
-                    self.varying.add(s.var)
-                inner = self.place(s.body, [*pending, *head])
-                if self.conflicts.any(pending, head):
-                    made = self.before(self.place(s.body, head))
-                    return made._replace(stmt=seq([barrier(), s.replace(body=made.stmt)]))
-                tail = inner.tail if inner.barrier else [*head, *inner.tail]
-                return Effect(s.replace(body=inner.stmt), [*head, *inner.head], tail, inner.barrier)
+                return self.let(s, pending)
             inner = self.place(s.body, pending)
             return inner._replace(stmt=_with_body(s, inner.stmt))
         made = self.alone(s)
@@ -175,6 +166,17 @@ class _Placer:
             else:
                 pending, tail = [*pending, *e.tail], [*tail, *e.tail]
         return Effect(seq(made), head, tail, seen)
+
+    def let(self, s: LetStmt, pending: list[Access]) -> Effect:
+        head = self.accesses.of(s.value)
+        self.accesses.bind(s.var, s.value)
+        if self.varies(s.value):
+            self.varying.add(s.var)
+        late = self.conflicts.any(pending, head) is not None
+        inner = self.place(s.body, head if late else [*pending, *head])
+        tail = inner.tail if inner.barrier else [*head, *inner.tail]
+        made = Effect(s.replace(body=inner.stmt), [*head, *inner.head], tail, inner.barrier)
+        return self.before(made)._replace(stmt=seq([barrier(), made.stmt])) if late else made
 
     def alone(self, s: Any) -> Effect:
         """``s`` with the barriers that it needs inside."""
