@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from .rows import Constraints, Row, without_given
 
 MOST_OPERATIONS = 2_000_000  # of isl for one question: about half a second
+SMALL_TABLE = 100  # coefficients of the systems of constraints whose steps take no longer than that
 MOST_SECONDS = 20.0  # for one question, between its operations: of large numbers, few operations take long
 
 R = TypeVar("R")
@@ -108,6 +109,33 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
     raise TooLong
 
 
+def _run_difference(operation: Callable[[Any], R], points: Any, others: Any) -> R:
+    """As :func:`_run` for an operation that takes ``others`` from ``points``: the longest one, whose steps each take the
+    longer the larger its systems of constraints are. There may be fewer of them where these are large."""
+    if _limit is None:
+        with bounded():
+            return _run_difference(operation, points, others)
+    most = MOST_OPERATIONS * SMALL_TABLE // max(_table(points, others), SMALL_TABLE)
+    if most == MOST_OPERATIONS:
+        return _run(operation, others)
+    _limit.check()
+    _isl().DEFAULT_CONTEXT.set_max_operations(most)
+    try:
+        return _run(operation, others)
+    finally:
+        _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
+
+
+def _table(points: Any, others: Any) -> int:
+    """The number of coefficients of the largest system of constraints of a piece of ``points`` beside one of ``others``."""
+    rows, hidden = 0, 0
+    for side in (points, others):
+        pieces = side.get_basic_sets() if hasattr(side, "get_basic_sets") else side.get_basic_maps()
+        rows += max((piece.n_constraint() for piece in pieces), default=0)
+        hidden += max((piece.dim(_isl().dim_type.div) for piece in pieces), default=0)
+    return rows * (hidden + points.dim(_isl().dim_type.all))
+
+
 @cache
 def _isl() -> Any:
     import islpy
@@ -130,13 +158,13 @@ class _Points:
         return _run(self._isl.is_empty)
 
     def is_equal(self: Points, other: Points) -> bool:
-        return _run(self._isl.is_equal, other._isl)
+        return _run_difference(self._isl.is_equal, self._isl, other._isl)
 
     def intersect(self: Points, other: Points) -> Points:
         return type(self)(_run(self._isl.intersect, other._isl))
 
     def subtract(self: Points, other: Points) -> Points:
-        return type(self)(_run(self._isl.subtract, other._isl))
+        return type(self)(_run_difference(self._isl.subtract, self._isl, other._isl))
 
     def union(self: Points, other: Points) -> Points:
         return type(self)(_run(self._isl.union, other._isl))
@@ -168,7 +196,7 @@ class IntegerSet(_Points):
         return self._isl.dim(_isl().dim_type.set)
 
     def is_subset(self, other: IntegerSet) -> bool:
-        return _run(self._isl.is_subset, other._isl)
+        return _run_difference(self._isl.is_subset, self._isl, other._isl)
 
     def image(self, relation: Relation) -> IntegerSet:
         """The image of the set under ``relation``."""
@@ -297,7 +325,7 @@ class Relation(_Points):
         return Relation(_run(self._isl.intersect_range, targets._isl))
 
     def domain_not_in(self, sources: IntegerSet) -> Relation:
-        return Relation(_run(self._isl.subtract_domain, sources._isl))
+        return Relation(_run_difference(self._isl.subtract_domain, self._isl, sources._isl))
 
     def beside(self, other: Relation) -> Relation:
         """The product: ``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
