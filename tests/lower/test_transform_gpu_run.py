@@ -690,10 +690,11 @@ def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
 """
 
 
-@pytest.mark.parametrize("scope", ["shared", "local"])
+@pytest.mark.parametrize("scope", ["shared", "warp", "local"])
 def test_memory_of_threads_ends_with_each_launch_of_a_kernel(scope):
     reason = {
         "shared": "ends with the kernel, which loop i launches in each iteration",
+        "warp": "ends with the kernel, which loop i launches in each iteration",
         "local": "would be read by another thread than the one that wrote it",
     }
     with pytest.raises(BuildError, match=f"`S` .{scope} memory. {reason[scope]}"):

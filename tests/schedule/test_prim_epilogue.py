@@ -78,3 +78,11 @@ def test_a_sum_of_as_many_terms_as_a_parameter_says():
         before, after = (results(m["main"], {"n": n}) for m in (sch.history[0].mod, sch.mod))
         for a, b in zip(before, after):
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("around", ["for x, y in T.grid(7, 2):", "for x, y in T.grid(7, 2):\n        if x >= 7:"])
+@pytest.mark.parametrize("value", VALUES)
+def test_a_block_whose_instance_makes_several_results(around, value):
+    sch = partly(around, value)
+    sch.blockize(sch.get_loops("C")[0])
+    refused(lambda: sch.fuse_reduction_epilogue("C_o", "D"), "one instance of block `C_o` stores several results in C")

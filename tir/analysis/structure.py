@@ -109,6 +109,19 @@ def vars_in(e: Any) -> set[Var]:
     return {v for v in nodes_of(e) if type(v) is Var}
 
 
+def bound_inside(block: Block) -> set[Var]:
+    """Variables that are bound inside ``block``: by loops, lets and blocks."""
+    found: set[Var] = set()
+    for item in walk(block):
+        if isinstance(item, For):
+            found.add(item.loop_var)
+        elif isinstance(item, (LetStmt, Let)):
+            found.add(item.var)
+        elif isinstance(item, Block) and item is not block:
+            found |= {i.var for i in item.iter_vars}
+    return found
+
+
 def has_load(e: Expr) -> bool:
     return type(e) not in LEAVES and contains(e, BufferLoad)
 

@@ -72,7 +72,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
     for scope, buffer in _own_buffers(index):
-        if buffer.scope.startswith("shared"):
+        if private_axes(buffer.scope) != _AXES:  # threads may share it: their loops do not tell launches apart
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
     if suspects or _blocks_may_meet(bound):
@@ -80,8 +80,8 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 
 def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
-    """Loops that launch a kernel once for each iteration, of which one may read what an earlier one left in shared memory:
-    that ends with the kernel."""
+    """Loops that launch a kernel once for each iteration, of which one may read what an earlier one left in shared or
+    warp memory: that ends with the kernel."""
     for user in blocks_using(scope, buffer):
         loops = user.loops()
         first = next((n for n, p in enumerate(loops) if p.node.thread.startswith(("blockIdx", "threadIdx"))), 0)

@@ -7,14 +7,14 @@ from typing import Any
 
 from ...analysis.accessed_regions import with_accesses_covered
 from ...analysis.index import BlockRef
-from ...analysis.structure import unproved_condition
+from ...analysis.structure import bound_inside, unproved_condition
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import require
-from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, Let, StringImm, Var, const
+from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, StringImm, Var, const
 from ...op import effect_of
-from ...stmt import Block, BufferStore, For, LetStmt, Stmt
+from ...stmt import BufferStore, Stmt
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
@@ -60,7 +60,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     given = state
     state, block = _covered(state, block)
     scope = scope_of(state, block)
-    around = _bound_inside(scope.block)
+    around = bound_inside(scope.block)
     domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None and not uses_var(i.dom, around)}
     body: Any = block.block.body
     init: Any = block.block.init
@@ -100,19 +100,6 @@ def _covered(state: State, block: BlockRef) -> tuple[State, BlockRef]:
         new = with_accesses_covered(old)
         state = state if new is old else state.replace(old, new)
     return state, state.find_block(block.name)
-
-
-def _bound_inside(block: Block) -> set[Var]:
-    """Variables that are bound inside ``block``."""
-    found: set[Var] = set()
-    for item in walk(block):
-        if isinstance(item, For):
-            found.add(item.loop_var)
-        elif isinstance(item, (LetStmt, Let)):
-            found.add(item.var)
-        elif isinstance(item, Block) and item is not block:
-            found |= {i.var for i in item.iter_vars}
-    return found
 
 
 def _indices(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:

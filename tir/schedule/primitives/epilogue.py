@@ -7,7 +7,16 @@ from typing import Any
 
 from ...analysis.index import BlockRef
 from ...analysis.reductions import Reduction, combination
-from ...analysis.structure import common_host, order, readers, top_statement, uses_pointer, wrapped_in, writers
+from ...analysis.structure import (
+    bound_inside,
+    common_host,
+    order,
+    readers,
+    top_statement,
+    uses_pointer,
+    wrapped_in,
+    writers,
+)
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
@@ -184,6 +193,14 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
     require(
         stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
         "block {0} stores to {1} at several places",
+        reduction,
+        buffer.name,
+        nodes=[reduction.node],
+    )
+    inner = bound_inside(reduction.block)
+    require(
+        not any(uses_var(i, inner) for i in stores[0].indices),
+        "one instance of block {0} stores several results in {1}",
         reduction,
         buffer.name,
         nodes=[reduction.node],
