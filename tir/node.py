@@ -10,21 +10,12 @@ import itertools
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import ReferenceType, ref
 
 from .dtype import DType
+from .records import dataclass_transform
 from .render import short_text
-
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-elif sys.version_info >= (3, 11):
-    from typing import dataclass_transform
-else:
-
-    def dataclass_transform(**_):
-        return lambda decorator: decorator
-
 
 T = TypeVar("T")
 

@@ -236,3 +236,10 @@ def test_a_constant_without_dimensions_is_no_input():
     s = te.create_schedule(D.op)
     s[c].compute_inline()
     assert "c[" not in tir.lower(s, [D]).script()
+
+
+def test_an_output_has_a_number_of_any_kind():
+    import numpy as np
+
+    made = te.compute((4,), lambda i: i * 2)
+    assert made.op.output(np.int64(0)) is made

@@ -9,11 +9,12 @@ from ..buffer import Buffer, IterVar
 from ..expr import Let, Reduce, Var
 from ..function import PrimFunc
 from ..names import unique_name
-from ..node import Node
+from ..node import Memo, Node
 from ..recursion import with_recursion_limit
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, DeclBuffer, For, LetStmt
 from ..visit import substitute, walk
 
+_OWN: Memo[PrimFunc] = Memo()
 # what of a definition is evaluated outside of it
 _OUTSIDE: dict[type, tuple[str, ...]] = {
     For: ("min", "extent"),
@@ -132,4 +133,8 @@ def with_own_definitions(func: PrimFunc) -> PrimFunc:
     >>> first.loop_var is second.loop_var
     False
     """
-    return func.with_body(_Renamer(func).visit(func.body))
+    found = _OWN.get(func)
+    if found is None:
+        found = _OWN[func] = func.with_body(_Renamer(func).visit(func.body))
+        _OWN[found] = found
+    return found

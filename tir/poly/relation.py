@@ -112,18 +112,17 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
 def _run_difference(operation: Callable[[Any], R], points: Any, others: Any) -> R:
     """As :func:`_run` for an operation that takes ``others`` from ``points``: the longest one, whose steps each take the
     longer the larger its systems of constraints are. There may be fewer of them where these are large."""
-    if _limit is None:
-        with bounded():
-            return _run_difference(operation, points, others)
     most = MOST_OPERATIONS * SMALL_TABLE // max(_table(points, others), SMALL_TABLE)
     if most == MOST_OPERATIONS:
         return _run(operation, others)
-    _limit.check()
-    _isl().DEFAULT_CONTEXT.set_max_operations(most)
-    try:
-        return _run(operation, others)
-    finally:
-        _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
+    with bounded():
+        assert _limit is not None
+        _limit.check()
+        _isl().DEFAULT_CONTEXT.set_max_operations(most)
+        try:
+            return _run(operation, others)
+        finally:
+            _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
 
 
 def _table(points: Any, others: Any) -> int:

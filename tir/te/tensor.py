@@ -378,7 +378,7 @@ class Operation(ABC):
 
     def output(self, index: int) -> Tensor:
         """Its tensor number ``index``, the same object every time. Raises ``TensorExpressionError`` if it has none."""
-        if not isinstance(index, int) or not 0 <= index < self.num_outputs:
+        if not hasattr(index, "__index__") or not 0 <= index < self.num_outputs:
             raise error(
                 f"operation `{self.name}` has no output {index!r}", ", ".join(map(str, range(self.num_outputs)))
             )
