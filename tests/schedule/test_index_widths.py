@@ -159,3 +159,18 @@ def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,
 """)
     sch.merge("i", "j")
     same(sch)
+
+
+def test_a_block_layout_of_iterators_of_two_widths():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2, 4), "float32"), B: T.Buffer((2, 4), "float32")):
+    for i, j in T.grid(T.int64(2), 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+            if vj == 3:
+                B[vi, vj] = A[vi, vj] + 1.0
+""")
+    sch.transform_block_layout("B", lambda i, j: (j, i))
+    same(sch)

@@ -382,7 +382,8 @@ def _check_transform_block_layout(
     same_block = BlockRealize(back, const(1, "bool"), block.block)
     require_same_meaning(state, state.replace(target, nest(new_loops, same_block)), unsafe)
     analyzer = Analyzer({i.var: i.dom for i in new_iters if i.dom is not None})
-    inside = dict(zip((i.var for i in iters), inverse.map_indices([i.var for i in new_iters], analyzer)))
+    found = inverse.map_indices([i.var for i in new_iters], analyzer)
+    inside = {i.var: cast(str(i.var.dtype), e) for i, e in zip(iters, found)}
     body = _simplified(substitute(block.block.replace(iter_vars=()), inside), analyzer).replace(iter_vars=new_iters)
     realize = BlockRealize(tuple(v for v, _ in new_loops), const(1, "bool"), body)
     return BlockLayoutPlan(target, nest(new_loops, realize), {"index_map": made})
