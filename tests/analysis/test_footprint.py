@@ -9,6 +9,7 @@ import pytest
 
 import tir
 from tir.analysis import Footprint, Machine, footprint
+from tir.analysis.footprint import traffic
 from tir.analysis.footprint_table import roofline_figure
 from tir.library.elementwise import blur, schedule_blur
 from tir.script import parse
@@ -159,6 +160,8 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer(
         pytest.param(
             "B[i] = A[0]\nT.evaluate(T.prefetch(T.address_of(A[i + 64]), 0, 3, 1))", {"A": 4, "B": 32}, id="a_prefetch"
         ),
+        pytest.param("B[i] = A[i] + A[63 - i]", {"A": 64, "B": 32}, id="the_other_end"),
+        pytest.param('for j in range(4):\n    B[j] = A[T.Cast("int32", A[j + 32])]', {"A": 32, "B": 16}, id="a_gather"),
         pytest.param("B[K[0]] = A[i]", {"A": 32, "K": 4, "B": 4}, id="an_index_from_memory"),
         pytest.param(
             'with T.block("b"):\n    T.reads(A[i * 8 : i * 8 + 8])\n    T.writes(B[i])\n'
@@ -177,6 +180,17 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer(
 def test_what_a_loop_touches(body, touched):
     program = parse(BODY.format(body.replace("\n", "\n        ")))
     assert footprint(program, machine())["i"].touched == touched
+
+
+def test_two_loads_that_are_apart_are_no_box_between_them():
+    program = parse("""
+@T.prim_func
+def f(A: T.Buffer((256, 256), "float32"), B: T.Buffer((256, 256), "float32")):
+    for i, j in T.grid(256, 256):
+        B[i, j] = A[i, j] + A[j, i]
+""")
+    rows, columns = 2 * 256 * 1024, 256 * 256 * 64
+    assert traffic(program, [1 << 13]) == [rows + columns]
 
 
 def test_the_least_point_of_the_roofline_is_the_bound():

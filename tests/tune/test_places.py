@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import te
-from tir.tune import space
+from tir.tune import model, space
 from tir.tune.nest import extent_of
 
 
@@ -15,6 +15,7 @@ from tir.tune.nest import extent_of
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs run in parallel too."""
     monkeypatch.setattr(space, "PARALLEL", 0)
+    monkeypatch.setattr(model, "START", 0.0)
 
 
 def gathered(channels: int, layout: str, reducer=te.sum, dtype: str = "float32") -> tir.PrimFunc:

@@ -7,8 +7,9 @@ every iteration loads what its inner loops load. Conditions count as true, so ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from ..arith import Analyzer
@@ -21,9 +22,10 @@ from ..node import Memo
 from ..op import effect_of
 from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
-from ..visit import substitute, walk
+from ..visit import substitute, uses_var, walk
 from .effects import effects
 from .footprint_table import LEVELS, Footprint, Level, Machine
+from .structure import has_load
 
 LINE = 64  # bytes of a cache line
 
@@ -54,21 +56,29 @@ class _Span:
         rest.const += reach[0]
         return _Span(rest, self.width + reach[1] - reach[0])
 
+    def data(self, loops: Mapping[Var, Range]) -> set[Var]:
+        """The loops that what it loads depends on, if its place is loaded from memory."""
+        found = [f for factors, _ in self.first.items() for f in factors if has_load(f)]
+        return {var for var in loops if any(uses_var(f, var) for f in found)}
+
     def hull(self, other: _Span) -> _Span | None:
-        """The elements of both and between them; None if it is not known how far they are apart."""
+        """The elements of both and between them; None if they are far apart, or it is not known how far."""
         gap = other.first.minus(self.first)
         if not gap.is_const:
             return None
         begin, end = min(0, gap.const), max(self.width, gap.const + other.width)
-        return _Span(other.first if begin else self.first, end - begin)
+        near = end - begin <= 2 * (self.width + other.width)
+        return _Span(other.first if begin else self.first, end - begin) if near else None
 
 
 _Box = tuple["_Span | None", ...]  # None: all of an axis
 _Access = tuple[Buffer, _Box]
 
 
-def _union(a: _Box, b: _Box) -> _Box:
-    return tuple(None if x is None or y is None else x.hull(y) for x, y in zip(a, b))
+def _union(a: _Box, b: _Box) -> _Box | None:
+    """The smallest box that contains both; None if they are apart (``E[i, j]`` and ``E[j, i]``) and are better counted apart."""
+    hulls = [(x is None or y is None, x and y and x.hull(y)) for x, y in zip(a, b)]
+    return tuple(h for _, h in hulls) if all(whole or h is not None for whole, h in hulls) else None
 
 
 def footprint(program: Any, machine: Machine | None = None, target: Any = None) -> Footprint:
@@ -169,14 +179,14 @@ class _Node:
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
     @cached_property
-    def boxes(self) -> dict[Buffer, _Box]:
-        """The smallest box of each buffer, over all iterations."""
+    def boxes(self) -> list[_Access]:
+        """The boxes of each buffer, over all iterations."""
         return _united(self._over_loops(max(len(self.around) - 1, 0)))
 
     @cached_property
-    def boxes_of_one_iteration(self) -> dict[Buffer, _Box]:
-        """The smallest box of each buffer in any one iteration."""
-        return _united([*self.accesses, *(access for child in self.children for access in child.boxes.items())])
+    def boxes_of_one_iteration(self) -> list[_Access]:
+        """The boxes of each buffer in any one iteration."""
+        return _united([*self.accesses, *(access for child in self.children for access in child.boxes)])
 
     @cached_property
     def lines(self) -> int:
@@ -193,15 +203,42 @@ class _Node:
         for node, (buffer, box) in self.below():
             loops = {f.loop_var: f.domain for f in node.around[depth:]}
             ends = {var: domain.ends() for var, domain in loops.items()}
-            yield buffer, tuple(span and span.over(loops, ends) for span in box)
+            yield buffer, _gathered(buffer, box, loops) or tuple(span and span.over(loops, ends) for span in box)
 
 
-def _united(accesses: Iterable[_Access]) -> dict[Buffer, _Box]:
-    """The smallest box of each buffer that contains all of its ``accesses``."""
-    found: dict[Buffer, _Box] = {}
+def _gathered(buffer: Buffer, box: _Box, loops: Mapping[Var, Range]) -> _Box | None:
+    """The box of an access whose place is loaded from memory: as many elements as ``loops`` have iterations, anywhere. None if it
+    is not."""
+    depends = [set[Var]() if span is None else span.data(loops) for span in box]
+    moving = set[Var]().union(*depends)
+    if not moving:
+        return None
+    ends = {var: loops[var].ends() for var in loops}
+    left = prod(getattr(loops[var].extent, "value", 1) for var in moving)
+    made: list[_Span | None] = []
+    for span, own, size in zip(box, depends, buffer.shape):
+        if span is None or not own:
+            made.append(span and span.over(loops, ends))
+            continue
+        count = min(left, getattr(size, "value", left))
+        made.append(_Span(span.first, span.width * count))
+        left = -(-left // count)
+    return tuple(made)
+
+
+def _united(accesses: Iterable[_Access]) -> list[_Access]:
+    """Boxes that contain all of ``accesses``: one for those of a buffer that are near each other."""
+    found: dict[Buffer, list[_Box]] = {}
     for buffer, box in accesses:
-        found[buffer] = _union(found[buffer], box) if buffer in found else box
-    return found
+        boxes = found.setdefault(buffer, [])
+        for n, other in enumerate(boxes):
+            both = _union(other, box)
+            if both is not None:
+                boxes[n] = both
+                break
+        else:
+            boxes.append(box)
+    return [(buffer, box) for buffer, boxes in found.items() for box in boxes]
 
 
 def _length(loop: For) -> int:
@@ -298,25 +335,31 @@ def _in_lines(box: _Box, buffer: Buffer) -> int:
     return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
 
 
-def _lines(boxes: Mapping[Buffer, _Box]) -> int:
-    return sum(_in_lines(box, buffer) for buffer, box in boxes.items())
+def _lines(boxes: Iterable[_Access]) -> int:
+    """Bytes of the cache lines that hold the boxes."""
+    return sum(_sizes(boxes, _in_lines).values())
+
+
+def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> dict[Buffer, int]:
+    """The sizes of the boxes of each buffer, together at most that of all of it."""
+    found: dict[Buffer, int] = {}
+    for buffer, box in boxes:
+        found[buffer] = found.get(buffer, 0) + size(box, buffer)
+    return {buffer: min(count, size((None,) * len(buffer.shape), buffer)) for buffer, count in found.items()}
 
 
 def _moved(node: _Node, size: int) -> int:
     """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
     if node.lines_of_one_iteration <= size or not node.children:
         return node.lines
-    own = dict(node.accesses)
-    return node.extent * (_lines(own) + sum(_moved(child, size) for child in node.children))
+    return node.extent * (_lines(_united(node.accesses)) + sum(_moved(child, size) for child in node.children))
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
     if node.around:
-        boxes = node.boxes
         touched: dict[str, int] = {}
-        for buffer, box in boxes.items():
-            size = _volume(box, buffer) * buffer.dtype.bytes
-            touched[buffer.name] = touched.get(buffer.name, 0) + size
+        for buffer, volume in _sizes(node.boxes, _volume).items():
+            touched[buffer.name] = touched.get(buffer.name, 0) + volume * buffer.dtype.bytes
         lines = node.lines
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(

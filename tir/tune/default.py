@@ -6,7 +6,11 @@ from typing import Any
 
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
-from .space import Space, space_of
+from .model import predict
+from .space import GPUS, Space, likeliest_offer, space_of
+
+TRIES = 3  # fusions that are tried the other way
+GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
 
 
 def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
@@ -14,8 +18,9 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
 
     On a CPU: producers are inlined where that repeats no work, loops are vectorized along contiguous memory, reductions
     become independent partial results in vectors, and large nests run on all cores. On a GPU (``"cuda"``,
-    ``"cuda-sim"``): loops are bound to blocks and threads. Blocks that no rule knows stay as they are; a rule that raises
-    anything but a refused step is left out, with a ``RuntimeWarning``.
+    ``"cuda-sim"``): loops are bound to blocks and threads. Blocks are computed together only where the model (:func:`tir.tune.predict`)
+    does not expect that to take longer, and a CPU gets the program as it is where that should be fastest. Blocks that no rule
+    knows stay as they are; a rule that raises anything but a refused step is left out, with a ``RuntimeWarning``.
 
     >>> import tir
     >>> from tir.library import elementwise
@@ -27,11 +32,33 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
 
 
 def likeliest(mod: PrimFunc | IRModule, space: Space) -> Schedule:
-    """The likeliest result of every rule of ``space``, for every function of ``mod``."""
+    """The likeliest result of every rule of ``space`` that the model takes for a gain, for every function of ``mod``."""
     sch = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
     if len(sch.mod) == 1:
-        return space.first(sch)
+        return _least(sch, space)
     for name in sch.mod:
         sch.work_on(name)
-        sch = space.first(sch)
+        sch = _least(sch, space)
     return sch
+
+
+def _least(begin: Schedule, space: Space) -> Schedule:
+    """The least prediction of: the likeliest results, these without some of the fusions, and (on a CPU) the plain program."""
+    best = space.made(begin, likeliest_offer)
+    seconds = _seconds(best.schedule, space)
+    if seconds is None:
+        return best.schedule
+    left: list[tuple[str, str]] = []
+    for fusion in best.fusions[: -TRIES - 1 : -1]:
+        other = space.made(begin, likeliest_offer, [*left, fusion])
+        shorter = _seconds(other.schedule, space)
+        if shorter is not None and shorter < GAIN * seconds:
+            best, seconds = other, shorter
+            left.append(fusion)
+    plain = None if space.env.target.kind in GPUS else _seconds(begin, space)
+    return begin if plain is not None and plain < seconds else best.schedule
+
+
+def _seconds(sch: Schedule, space: Space) -> float | None:
+    found = predict(sch, space.env)
+    return None if found is None else found.seconds

@@ -66,6 +66,16 @@ class Access:
             return _coefficient(self.address, var)
         return sum((factor or 0) * step for factor, step in factors)
 
+    def is_injective(self, axes: Sequence[Axis]) -> bool:
+        """Whether each iteration of ``axes`` accesses an element of its own: none is used twice."""
+        steps = [(self.stride(a.var), a.size) for a in axes]
+        span = 1  # elements that the axes with smaller steps stay within
+        for step, size in sorted((abs(step), size) for step, size in steps if step is not None):
+            if step < span and size > 1:
+                return False
+            span += step * (size - 1)
+        return all(step is not None for step, _ in steps)
+
     @cached_property
     def address(self) -> Expr:
         """The place of the element as one index, in which digits that the indices are of one number are that number
@@ -157,6 +167,11 @@ class Nest:
         found = [n for n in walk(self.block.body) if isinstance(n, BufferLoad) and n.buffer not in own]
         return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
 
+    def reads(self, stage: Nest) -> bool:
+        """Whether it loads results of ``stage``."""
+        results = {s.buffer for s in stage.stores}
+        return any(a.buffer in results for a in self.loads)
+
     @property
     def accesses(self) -> list[Access]:
         return [*self.stores, *self.loads]
@@ -185,6 +200,47 @@ class Nest:
         if not self.stores:
             return list(axes)
         return sorted(axes, key=lambda a: -abs(self.stores[0].stride(a.var) or 0))
+
+
+def reach(stage: Nest, reader: Nest, one: Axis, other: Axis) -> tuple[int, int] | None:
+    """How ``reader`` walks along the axis ``one`` of the results of ``stage`` with its own axis ``other``.
+
+    ``(step, span)``: in iteration ``n`` of ``other`` it reads results at ``step * n + offset``, with ``span`` successive
+    offsets, over all of its loads and the rest of its iterators. None where that is not known, as for loads that walk with
+    different steps (``E[i, j] + E[j, i]``). An axis of one iteration is walked along by one element.
+    """
+    buffers = {s.buffer: s.places.get(one.var) for s in stage.stores}
+    walks: list[tuple[int, int, int]] = []
+    for load in reader.loads:
+        if load.buffer not in buffers:
+            continue
+        at = buffers[load.buffer]
+        found = None if at is None else _walk(load.indices[at], other, reader)
+        if found is None:
+            return None
+        walks.append(found)
+    steps = {step for step, _, _ in walks}
+    if not walks or one.extent == 1:
+        return (1, 1)
+    low, high = min(low for _, low, _ in walks), max(high for _, _, high in walks)
+    return (steps.pop(), high - low + 1) if len(steps) == 1 else None
+
+
+def _walk(index: Expr, axis: Axis, of: Nest) -> tuple[int, int, int] | None:
+    """The factor of ``axis`` in an index, and the least and greatest value of the rest; None if it is not linear."""
+    step, low, high = 0, 0, 0
+    sizes: dict[Expr, int] = {a.var: a.size for a in of.axes}
+    for factors, factor in linear(index).items():
+        if not factors:
+            low, high = low + factor, high + factor
+        elif len(factors) != 1 or factors[0] not in sizes:
+            return None
+        elif factors[0] is axis.var:
+            step = factor
+        else:
+            ends = sorted((0, factor * (sizes[factors[0]] - 1)))
+            low, high = low + ends[0], high + ends[1]
+    return step, low, high
 
 
 def kinds_under(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import exp
@@ -151,6 +151,14 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
     return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
 
 
+@dataclass(frozen=True)
+class Made:
+    """A schedule, and the decisions (rule, block) by which blocks are computed together that were apart."""
+
+    schedule: Schedule
+    fusions: tuple[tuple[str, str], ...]
+
+
 @dataclass
 class Space:
     """The space of a program for ``env``: ``dropped`` counts by rule the schedules that a step refused; ``faults`` are the
@@ -172,13 +180,23 @@ class Space:
         ``pick(n)`` says which of ``n`` results is tried first, from 0, the likeliest; one that is refused gives way to the
         others.
         """
+        return self.made(sch, pick).schedule
+
+    def made(self, sch: Schedule, pick: Callable[[int], int], left: Collection[tuple[str, str]] = ()) -> Made:
+        """As :meth:`schedule`, with the fusions among the decisions; those in ``left`` are not taken."""
+        fusions: list[tuple[str, str]] = []
         for one in self.rules:
             for block in reversed(block_names(sch)):
+                if (one.name, block) in left:
+                    continue
                 offers = list(self._offers(one, sch, block))
                 at = pick(len(offers)) if len(offers) > 1 else 0
                 offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
-                sch = next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
-        return sch
+                made = next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
+                if _joins(sch, made):
+                    fusions.append((one.name, block))
+                sch = made
+        return Made(sch, tuple(fusions))
 
     def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
         return self._tried(one, lambda: list(one.apply(sch, block, self.env) or ())) or ()
@@ -198,7 +216,12 @@ class Space:
 
     def first(self, sch: Schedule) -> Schedule:
         """``sch`` with the likeliest result of every rule."""
-        return self.schedule(sch, lambda count: 0)
+        return self.schedule(sch, likeliest_offer)
+
+
+def likeliest_offer(count: int) -> int:
+    """The number of the offer that a rule names first."""
+    return 0
 
 
 def as_schedule(made: Any) -> Schedule:
@@ -206,6 +229,19 @@ def as_schedule(made: Any) -> Schedule:
     if not isinstance(made, Schedule):
         raise TypeError(f"it returned {made!r}, where a schedule is wanted")
     return made
+
+
+def _joins(before: Schedule, after: Schedule) -> bool:
+    """Whether blocks that had outermost loops of their own share one now."""
+    then, now = _outermost(before), _outermost(after)
+    kept = [(now[name], then[name]) for name in now if name in then]
+    return len({loop for loop, _ in kept}) < len(set(kept))
+
+
+def _outermost(sch: Schedule) -> dict[str, Any]:
+    """The outermost loop of each block that has one."""
+    blocks = index_of(sch.func).blocks
+    return {name: ref.loops()[0].var for name in block_names(sch) if (ref := blocks[name]).loops()}
 
 
 def block_names(sch: Schedule) -> list[str]:

@@ -10,7 +10,7 @@ from ..nest import Nest, loop_of, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .contraction import Contraction, Tiling
 from .reductions import parts_of, place_parts, walks
-from .row_fuse import stages_of
+from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize
 
 VECTORS = 2  # of the columns of a tile
@@ -49,12 +49,8 @@ def _is_read_by_rows(sch: Schedule, stage: Nest, of: Nest) -> bool:
     """Whether what reads a stage reads for each of the rows of ``of`` the same row of it: no columns of a product."""
     last = len(of.spatial) - 2
     consumers = [Nest.of(sch, c.name) for c in sch.get_consumers(stage.name)]
-    return all(
-        c is not None
-        and last < len(c.spatial)
-        and all(a.stride(c.spatial[last].var) for a in c.loads if a.buffer is stage.stores[0].buffer)
-        for c in consumers
-    )
+    readers = [c for c in consumers if c is not None and last < len(c.spatial)]
+    return len(readers) == len(consumers) and move_together(stage, readers, slice(last, last + 1))
 
 
 def _fits(product: Contraction, env: Env) -> bool:

@@ -10,7 +10,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import USUAL, Nest, extent_of
 from ..space import Env, choose, rule
 from ..staging import WARP, inside, share, vector_width
-from .row_fuse import is_of_rows, stages_of
+from .row_fuse import are_of_rows, stages_of
 
 THREADS = (256, 128, 512, 64)  # of a row, likeliest first
 SHARED = 0.75  # of the shared memory of a block, for rows
@@ -24,15 +24,13 @@ def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     stages = stages_of(sch, nest)
     sums = [s for s in stages if s.reduce]
-    if not sums or any(len(s.reduce) != 1 or not is_of_rows(s, nest) for s in sums):
+    if not sums or any(len(s.reduce) != 1 for s in sums) or not are_of_rows(stages, nest):
         return []
     rows = [a.extent for a in nest.axes[:-1]]
     kept = _read_again(stages, nest)
     held = [*kept, *(s.stores[0].buffer for s in stages)]
     size = sum(b.dtype.bytes * prod(getattr(e, "value", USUAL) for e in b.shape[len(rows) :]) for b in held)
-    if size > SHARED * (env.target.limit("max_shared_memory_per_block") or 0) or not all(
-        is_of_rows(s, nest) for s in stages
-    ):
+    if size > SHARED * (env.target.limit("max_shared_memory_per_block") or 0):
         return []
     made = sch.copy()
     columns = nest.axes[-1].size

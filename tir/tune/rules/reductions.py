@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import Axis, Nest, extent_of, kinds_under
+from ..nest import Axis, Nest, extent_of, kinds_under, volume
 from ..space import Env, choose, rule
 from .spatial import UNROLL, share_out, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
 ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
+STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
 SUMS = 2  # vectors of partial sums of each of them
 
 
@@ -45,8 +46,8 @@ def walks(nest: Nest, axis: Axis) -> bool:
 
 
 def _streams(nest: Nest) -> bool:
-    """Whether no operand is used for more than one result, so that the rate is that of memory."""
-    return all(a.stride(axis.var) != 0 for a in nest.loads for axis in nest.axes)
+    """Whether each element of the operands is read once (no window, no reuse), so that the rate is that of memory."""
+    return all(a.is_injective(nest.axes) for a in nest.loads)
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
@@ -84,6 +85,9 @@ def in_registers(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV]
         *_, middle, lane = sch.get_loops(each)
         sch.vectorize(lane)
         sch.unroll(middle)
+    if volume(nest.reduce) * vectors <= STRAIGHT and all(a.extent for a in nest.reduce) and walks(nest, along):
+        for loop in inner:
+            sch.unroll(loop)
     return strip
 
 

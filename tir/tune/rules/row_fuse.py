@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...analysis.index import index_of
 from ...schedule import Schedule
 from ...schedule.queries import consumers_of, producers_of
-from ..nest import Nest
+from ..nest import Nest, reach
 from ..space import Env, rule
 from .contraction import Contraction
 from .reductions import parts_of, place_parts, walks
@@ -23,7 +23,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     stages = stages_of(sch, nest)
     sums = [s for s in stages if s.reduce]
     lanes = env.lanes(nest.width)
-    if not sums or not all(is_of_rows(s, nest) for s in stages) or any(_is_of_planes(s, lanes) for s in sums):
+    if not sums or not are_of_rows(stages, nest) or any(_is_of_planes(s, lanes) for s in sums):
         return []
     made = sch.copy()
     parts = {stage.name: parts_of(made, stage, lanes) for stage in sums}
@@ -68,8 +68,27 @@ def _is_of_planes(stage: Nest, lanes: int) -> bool:
     return bool(others) and walks(stage, along) and along.size >= 2 * lanes
 
 
-def is_of_rows(stage: Nest, of: Nest) -> bool:
-    """Whether a stage has the same rows as ``of``, and little work for each beside a row of columns."""
+def are_of_rows(stages: Sequence[Nest], of: Nest) -> bool:
+    """Whether all stages have the rows of ``of``, and a row of results needs no more of them than that row of each."""
+    rows = len(of.axes) - 1
+    return all(_is_like_rows(s, of) for s in stages) and all(
+        move_together(s, [*stages, of], slice(0, rows)) for s in stages
+    )
+
+
+def move_together(stage: Nest, readers: Sequence[Nest], axes: slice) -> bool:
+    """Whether in each iteration of ``axes``, loops of all of them, ``readers`` read the results of ``stage`` of that iteration
+    alone."""
+    return all(
+        reach(stage, reader, one, other) == (1, 1)
+        for reader in readers
+        if reader.reads(stage)
+        for one, other in zip(stage.spatial[axes], reader.spatial[axes])
+    )
+
+
+def _is_like_rows(stage: Nest, of: Nest) -> bool:
+    """Whether a stage has as many rows as ``of``, and little work for each beside a row of columns."""
     rows = [a.extent for a in of.axes[:-1]]
     own = [a.extent for a in stage.spatial]
     product = Contraction.of(stage)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...schedule import LoopRV, Schedule
-from ..nest import Axis, Nest, volume
+from ..nest import Axis, Nest, reach, volume
 from ..space import Env, choose, rule
 from .contraction import Contraction
 from .reductions import along_result, walks
@@ -24,7 +24,7 @@ def strips(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest is None or len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
         return []
     stages = stages_of(sch, nest)
-    if not stages or not all(_is_like(stage, nest) for stage in stages):
+    if not stages or not all(_is_like(stage, nest) and _is_near(stage, [*stages, nest]) for stage in stages):
         return []
     return (_window if nest.reduce else _elementwise)(sch, nest, stages, env)
 
@@ -85,6 +85,16 @@ def _is_like(stage: Nest, nest: Nest) -> bool:
     if stage.reduce or len(stage.axes) != len(results) or stage.contiguous() is not stage.axes[-1]:
         return False
     return all(_near(a, b) for a, b in zip(stage.axes, results)) and volume(stage.axes) < 2 * volume(results)
+
+
+def _is_near(stage: Nest, readers: Sequence[Nest]) -> bool:
+    """Whether what reads a stage walks along each of its axes with its own, so that a strip needs little more than a strip."""
+    return all(
+        (found := reach(stage, reader, one, other)) is not None and found[0] > 0
+        for reader in readers
+        if reader.reads(stage)
+        for one, other in zip(stage.axes, reader.spatial)
+    )
 
 
 def _near(one: Axis, other: Axis) -> bool:
