@@ -42,11 +42,31 @@ ROOMS = {
     "transform": ("tir/transform/*.py",),
     "codegen": ("codegen/*.py", "codegen/*/*.py"),
     "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
+    "core": ("tir/*.py",),
+    "script": ("tir/script/*.py",),
+    "interp": ("tir/interp/*.py", "tir/interp/gpu/*.py"),
+    "te": ("tir/te/*.py",),
+    "ops": ("tir/ops/*.py", "tir/ops/nn/*.py"),
+    "tune": ("tir/tune/*.py", "tir/tune/rules/*.py"),
 }
 # tests that say what a program means or costs; of the others, of texts, documents and tools, only those are run that are
 # about the changed code
-TESTS = ("analysis", "arith", "interp", "lower", "cpu", "cuda", "library", "core", "schedule", "ops")
-OTHERS = ("docs", "notebook", "script", "te", "testing", "tune")
+TESTS = (
+    "analysis",
+    "arith",
+    "interp",
+    "lower",
+    "cpu",
+    "cuda",
+    "library",
+    "core",
+    "schedule",
+    "ops",
+    "script",
+    "te",
+    "tune",
+)
+OTHERS = ("docs", "notebook", "testing")
 
 
 @dataclass(frozen=True)

@@ -70,3 +70,26 @@ def test_results_that_share_a_vector_are_computed_together(sizes: tuple[int, int
         te.create_prim_func([A, x, te.compute(sizes[:1], lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")]), cores
     )
     assert any(b.scope == "local" for b in sch.func.root.alloc_buffers)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 6, 16])
+@pytest.mark.parametrize("columns", [64, 37])
+def test_few_rows_read_a_matrix_that_lies_along_the_terms_in_place(rows: int, columns: int):
+    x, w = te.placeholder((rows, 130), name="x"), te.placeholder((columns, 130), name="w")
+    sch = same(te.create_prim_func([x, w, ops.nn.dense(x, w)]), 1)
+    assert all(b.scope == "local" for b in sch.func.root.alloc_buffers), "the matrix is packed"
+    assert sum(block.name.endswith("_init") for block in sch.get_child_blocks("root")), "the sums are no vectors"
+
+
+@pytest.mark.parametrize("sizes", [(1, 200, 512), (1, 33, 70)])
+def test_one_row_times_a_matrix_reads_whole_rows_of_it(sizes: tuple[int, int, int]):
+    rows, terms, columns = sizes
+    x, w = te.placeholder((rows, terms), name="x"), te.placeholder((terms, columns), name="w")
+    sch = same(te.create_prim_func([x, w, ops.matmul(x, w)]), 1)
+    assert not sch.func.root.alloc_buffers, "the matrix is packed, or read by columns"
+
+
+def test_a_matrix_times_one_column_is_a_matrix_times_a_vector():
+    w, x = te.placeholder((40, 130), name="w"), te.placeholder((130, 1), name="x")
+    sch = same(te.create_prim_func([w, x, ops.matmul(w, x)]), 1)
+    assert all(b.scope == "local" for b in sch.func.root.alloc_buffers)

@@ -24,6 +24,7 @@ from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
 THIN = 48  # most rows for which the streamed operand is read in place
+FEW = 16  # most rows for which panels that lie along the terms are not packed
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
 WINDOW = 9  # terms of the window of a convolution that are straight code
 STREAMED = 4  # panels at a time where the result is stored past the caches
@@ -95,6 +96,18 @@ class Contraction:
     def operations(self) -> int:
         return 2 * self.nest.runs
 
+    @property
+    def is_of_few_rows(self) -> bool:
+        """Whether the panels are read in place as fast as memory gives them: by one row, or along the terms by few rows, where
+        packing would take longer than the sums. A rule of reductions makes vectors of it."""
+        rows, term = volume(self.rows), self.terms[-1]
+        if self.nest.in_time:
+            return False
+        if self.panel.stride(self.lane.var) == 1:
+            return rows == 1 and len(self.terms) == 1 and not self.batch and not self.columns
+        along = all(a.stride(term.var) == 1 for a in (self.panel, self.other))
+        return along and term.size > THIN and rows <= FEW and not self.columns
+
 
 def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
     """The two loads that are multiplied; none if the terms are anything else."""
@@ -121,7 +134,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
     nest = Nest.in_steps(sch, block)
     found = nest and Contraction.of(nest)
-    if not found or not found.rows:
+    if not found or not found.rows or found.is_of_few_rows:
         return []
     found = replace(found, gather=_gather(sch, found))
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import Axis, Nest, extent_of, kinds_under, volume
+from ..nest import USUAL, Axis, Nest, extent_of, kinds_under, volume
 from ..space import Env, choose, rule
 from .spatial import UNROLL, share_out, vectorize
 
@@ -30,7 +32,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif along is not None and along.size >= lanes and walks(nest, along):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        strip = (_along_streamed_result if _streams(nest) else along_result)(made, nest, along, outer, env)
+        strip = (_along_streamed_result if _streams(nest, env) else along_result)(made, nest, along, outer, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and row.size >= 2 * lanes and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
@@ -45,9 +47,18 @@ def walks(nest: Nest, axis: Axis) -> bool:
     return bool(steps) and all(s in (0, 1) for s in steps) and 1 in steps
 
 
-def _streams(nest: Nest) -> bool:
-    """Whether each element of the operands is read once (no window, no reuse), so that the rate is that of memory."""
-    return all(a.is_injective(nest.axes) for a in nest.loads)
+def _streams(nest: Nest, env: Env) -> bool:
+    """Whether each element of the operands is read once (no window, no reuse), but for those that stay in L1, so that the rate
+    is that of memory."""
+    small = env.machine.sizes["L1"] // 2
+    return all(
+        a.is_injective(nest.axes) or prod(_size(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small
+        for a in nest.loads
+    )
+
+
+def _size(extent: Expr) -> int:
+    return getattr(extent, "value", USUAL)
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
@@ -129,14 +140,22 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
 
 
 def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
-    """Some results at a time, each in vectors of partial sums in registers: what they share is loaded once."""
-    lanes = env.lanes(nest.width)
+    """A tile of results at a time, each in vectors of partial sums in registers: what they share is loaded once. The tile is along
+    the last axis of results, and along the one before if the operands of a row of results are used for the next row, too."""
+    lanes, registers = env.lanes(nest.width), env.vectors.count
     heights = [h for h in ROWS if nest.spatial[-1].size % h == 0]
     height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
-    _, part = sch.split(row.loop, [None, SUMS * lanes])
+    above = nest.spatial[-2:-1] if any(a.stride(v.var) == 0 for v in nest.spatial[-2:-1] for a in nest.loads) else []
+    most = max(1, (registers - 1) // (ROWS[0] + 1))
+    high = max(h for h in range(1, most + 1) if all(a.size % h == 0 for a in above)) if above else 1
+    count = SUMS if SUMS * high * ROWS[0] + high < registers else 1
+    _, part = sch.split(row.loop, [None, count * lanes])
     sums = sch.rfactor(part, -1)
     *outer, result = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the sum of the partial sums
-    strip, _ = sch.split(result, [None, height])
+    strips = [sch.split(result, [None, height])]
+    strips += [sch.split(outer.pop(), [None, high]) for _ in above]
+    sch.reorder(*(strip for strip, _ in strips), *(inner for _, inner in strips))
+    around, strip = [*outer, *(strip for strip, _ in strips)], strips[-1][0]
     sch.compute_at(sums, strip, preserve_unit_loops=True)
     sch.set_scope(sums, 0, "local")
     loops = sch.get_loops(sums)
@@ -153,7 +172,7 @@ def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     own = sch.get_loops(nest.name)
     for loop in (*single, vector, *started[started.index(strip) + 1 : -1], *own[own.index(strip) + 1 :]):
         sch.unroll(loop)
-    share_out(sch, [*outer, strip], nest.runs * nest.work, env)
+    share_out(sch, around, nest.runs * nest.work, env)
 
 
 def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:

@@ -25,6 +25,7 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
         not found
         or found.batch
         or found.columns
+        or found.is_of_few_rows
         or volume(found.rows) > THIN
         or found.panel.stride(found.lane.var) != 1
     ):
