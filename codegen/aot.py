@@ -6,8 +6,6 @@ files can be linked into one program. docs/aot.md has the calling convention.
 
 from __future__ import annotations
 
-import ctypes
-import json
 import re
 import shutil
 import subprocess
@@ -21,14 +19,13 @@ from tir.errors import BuildError, RunError
 from tir.expr import Var
 from tir.function import PrimFunc
 
+from . import container
 from .llvm.compile import Library, Loaded, Machine, architecture, machine, object_code, renamed
 from .llvm.cpu_features import Needs
 from .llvm.signature import buffer_alignment, slots_of
 from .llvm.text import byte_string, symbol
 from .llvm.types import memory_element
 
-FORMAT = 3  # of the metadata in saved libraries
-METADATA = "__tir_metadata"
 SUFFIXES = (".so", ".o", ".dylib")
 
 _C_KEYWORDS = (
@@ -196,46 +193,47 @@ def exported(functions: dict[str, Any], prefix: str) -> list[Function]:
 def write(path: Path, functions: dict[str, Any], program: Any, header: Path | None = None) -> None:
     """Write the compiled ``program`` (:class:`codegen.compiled.Compiled`) to ``path``.
 
-    Raises ``BuildError`` if the suffix is not in ``SUFFIXES`` or linking fails.
+    Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
     """
     if path.suffix not in SUFFIXES:
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
     prefix = identifier(path.stem)
     saved = exported(functions, prefix)
-    code = object_code(_text(saved, program, prefix), program.machine)
-    if path.suffix == ".o":
-        path.write_bytes(code)
-    else:
-        _link(path, code, program.machine)
+    code, kind = object_code(_text(saved, program, prefix), program.machine), "object"
+    if path.suffix != ".o":
+        code, kind = _linked(path.name, code, program.machine), "library"
     if header is not None:
-        header.write_text(_header(saved, prefix), encoding="utf-8")
+        container.write_bytes(header, _header(saved, prefix).encode())
+    container.write(path, kind, code, _about(saved, program, prefix))
 
 
-def _text(saved: list[Function], program: Any, prefix: str) -> str:
-    """The program's LLVM assembly with C functions, the texts of its errors, and the metadata that ``load`` reads."""
-    text = program.emit().text
-    text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
-    text = renamed(text + _OPENMP, "__tir_", f"{prefix}__tir_", {f.name: f.call for f in saved})
-    about = {
-        "format": FORMAT,
+def _about(saved: list[Function], program: Any, prefix: str) -> dict[str, Any]:
+    """What :class:`Saved` reads."""
+    functions = {
+        f.name: {
+            "symbol": f.call,
+            "script": f.func.with_attr("global_symbol", f.name).script(),
+            "written": sorted(f.written),
+        }
+        for f in saved
+    }
+    needs = program.needs
+    return {
         "prefix": prefix,
-        "functions": {
-            f.name: {
-                "symbol": f.call,
-                "script": f.func.with_attr("global_symbol", f.name).script(),
-                "written": sorted(f.written),
-            }
-            for f in saved
-        },
+        "functions": functions,
         "messages": program.messages,
         "packed": program.packed,
         "parallel": program.parallel,
-        "cpu": program.needs.cpu,
-        "features": program.needs.features,
-        "triple": program.needs.triple,
+        "needs": [needs.cpu, needs.features, needs.triple],
     }
-    metadata = _constant(f"@{METADATA} = weak constant", json.dumps(about))
-    return text + "".join(f.wrapper() for f in saved) + _errors(program.messages, prefix) + metadata
+
+
+def _text(saved: list[Function], program: Any, prefix: str) -> str:
+    """The program's LLVM assembly with C functions and the texts of its errors."""
+    text = program.emit().text
+    text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
+    text = renamed(text + _OPENMP, "__tir_", f"{prefix}__tir_", {f.name: f.call for f in saved})
+    return text + "".join(f.wrapper() for f in saved) + _errors(program.messages, prefix)
 
 
 def _constant(head: str, text: str) -> str:
@@ -294,7 +292,8 @@ def _linkers(on: Machine) -> list[str]:
     return [f"{architecture(on.triple)}-linux-gnu-gcc", f"{on.triple}-gcc"]
 
 
-def _link(path: Path, code: bytes, on: Machine) -> None:
+def _linked(name: str, code: bytes, on: Machine) -> bytes:
+    """A shared library of an object."""
     linkers = _linkers(on)
     linker = next(filter(None, map(shutil.which, linkers)), None)
     if linker is None:
@@ -302,67 +301,51 @@ def _link(path: Path, code: bytes, on: Machine) -> None:
             f"cannot link a shared library for {on.triple}: no C compiler ({', '.join(linkers)}) on PATH; save to a .o file"
         )
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "module.o"
-        made.write_bytes(code)
-        command = [linker, "-shared", "-o", str(path), str(made), "-lm"]
+        source, made = Path(folder) / "module.o", Path(folder) / "module.so"
+        source.write_bytes(code)
+        command = [linker, "-shared", "-o", str(made), str(source), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(f"linking {path.name} failed: {' '.join(command)}\n{done.stderr.strip()}")
-
-
-_ELF_MACHINES = {62: "x86-64", 183: "aarch64"}  # the field e_machine of an ELF header
-
-
-def _require_this_architecture(path: Path) -> None:
-    """Raise ``RunError`` for an ELF file of another architecture, whose code cannot be loaded."""
-    with path.open("rb") as file:
-        head = file.read(20)
-    here = machine().triple
-    if head[:4] == b"\x7fELF" and architecture(here) in _ELF_MACHINES.values():
-        number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-        found = _ELF_MACHINES.get(number, f"the machine with the number {number} in ELF")
-        if found != architecture(here):
-            raise RunError(f"{path.name} has code for {found}; this machine is {here}: load it on one of those")
+        if done.returncode != 0:
+            raise BuildError(f"linking {name} failed: {' '.join(command)}\n{done.stderr.strip()}")
+        return made.read_bytes()
 
 
 class Saved:
-    """A file that :func:`write` made, loaded: its code, seen by the names that code in memory has, and what it says of
-    itself. Raises ``BuildError`` for a file that is none, ``RunError`` for one that this CPU cannot run."""
+    """The code of a file that :func:`write` made, loaded, seen by the names that code in memory has, and what it says of
+    itself. Raises ``RunError`` for a file that this CPU cannot run, ``BuildError`` for one that cannot be loaded."""
 
-    def __init__(self, path: Path):
-        if not path.is_file():
-            raise BuildError(f"no file {str(path)!r} to load")
-        _require_this_architecture(path)
-        try:
-            self._code: Any
-            if path.suffix == ".o":
-                self._code = Loaded(path.read_bytes(), machine(), _ONE_THREAD)
-            else:
-                self._code = Library(str(path.resolve()))
-            address = self._code.variable(METADATA)
-        except (OSError, RuntimeError) as error:
-            raise BuildError(f"{path.name} is not a library that can be loaded here: {error}") from error
-        if not address:
-            raise BuildError(f"{path.name} was not saved by this package: it has no symbol {METADATA}")
-        about = json.loads(ctypes.string_at(address))
-        if about["format"] != FORMAT:
-            raise BuildError(f"{path.name} was saved in format {about['format']}; this version reads {FORMAT}")
-        self.functions: dict[str, Any] = about["functions"]
-        self.messages: list[str] = about["messages"]
-        self.packed: list[Any] = about["packed"]
-        self.parallel: bool = about["parallel"]
-        self.needs = Needs(about["cpu"], tuple(about["features"]), about["triple"])
-        self._prefix: str = about["prefix"]
+    def __init__(self, file: container.File):
+        functions: dict[str, Any] = file.field("functions", dict)
+        self.functions = {name: _SavedFunction(**entry) for name, entry in functions.items()}
+        self.messages: list[str] = file.field("messages", list)
+        self.packed: list[Any] = file.field("packed", list)
+        self.parallel: bool = file.field("parallel", bool)
+        self._prefix: str = file.field("prefix", str)
+        cpu, features, triple = file.field("needs", list)
+        self.needs = Needs(cpu, tuple(features), triple)
         refusal = self.needs.refusal()
         if refusal is not None:
-            raise RunError(f"{path.name}: {refusal}")
+            raise RunError(f"{file.name}: {refusal}")
+        try:
+            as_object = file.kind == "object"
+            self._code = Loaded(file.code, machine(), _ONE_THREAD) if as_object else Library(file.code)
+        except (OSError, RuntimeError) as error:
+            raise BuildError(f"{file.name} is not a library that can be loaded here: {error}") from error
         self._code.release_by(f"{self._prefix}__tir_release")
 
     def function(self, name: str) -> int:
-        return self._code.function(f"{self._prefix}{name}" if name.startswith("__tir_") else self._symbol(name))
-
-    def _symbol(self, name: str) -> str:
-        return self.functions[name]["symbol"]
+        return self._code.function(
+            f"{self._prefix}{name}" if name.startswith("__tir_") else self.functions[name].symbol
+        )
 
     def variable(self, name: str) -> int:
         return self._code.variable(f"{self._prefix}{name}")
+
+
+@dataclass(frozen=True)
+class _SavedFunction:
+    """A function of a saved file: the symbol of its entry, its signature as text, the positions of parameters it writes."""
+
+    symbol: str
+    script: str
+    written: list[int]

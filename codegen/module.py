@@ -15,7 +15,7 @@ from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
 
-from . import aot
+from . import aot, container
 from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimise
@@ -328,13 +328,33 @@ class LoadedModule(Module):
         super().__init__(source, target, functions)
         self.path = path
 
+    @staticmethod
+    def of(file: container.File, path: Path) -> LoadedModule:
+        from tir.script import parse
+        from tir.target import Target
+
+        saved = aot.Saved(file)
+        runtime = Runtime(saved, saved, None)
+        signatures: dict[str, PrimFunc] = {}
+        functions: dict[str, Function] = {}
+        for name, entry in saved.functions.items():
+            signatures[name] = IRModule.of(parse(entry.script))[name]
+            functions[name] = NativeFunction(name, (signatures[name], frozenset(entry.written)), runtime)
+        return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, path)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (self.path,)
 
 
 def load(path: str | Path) -> Module:
-    """A module saved with ``mod.save``. Raises ``BuildError`` if the file is not one, ``RunError`` if it needs CPU
-    features that this machine lacks.
+    """A module saved with ``mod.save``, whatever the file is called by now.
+
+    The file is read once and loaded from memory, so a path that was loaded before gives what it holds now. A digest of
+    its contents is checked before anything of it is used, which finds damage and not malice: a ``.so`` or a ``.o`` is code,
+    and loading or calling it runs that code; what a ``.zip`` holds runs on the GPU when it is called.
+
+    Raises ``BuildError`` if the file was not written by ``mod.save`` or is damaged, ``RunError`` if it needs CPU features
+    that this machine lacks.
 
     >>> import tempfile
     >>> import numpy as np
@@ -344,20 +364,12 @@ def load(path: str | Path) -> Module:
     ...     tir.load(f"{folder}/kernels.o").new(np.array([1, 2], "float32"))
     array([4., 7.], dtype=float32)
     """
-    from tir.script import parse
-    from tir.target import Target
+    file = container.read(Path(path))
+    try:
+        if file.kind == "cuda":
+            from .cuda import saved as cuda
 
-    if Path(path).suffix == ".zip":
-        from .cuda import saved as cuda
-
-        return cuda.read(Path(path))
-    saved = aot.Saved(Path(path))
-    runtime = Runtime(saved, saved, None)
-    functions: dict[str, NativeFunction] = {}
-    signatures: dict[str, PrimFunc] = {}
-    for name, entry in saved.functions.items():
-        parsed = parse(entry["script"])
-        func = parsed[name] if isinstance(parsed, IRModule) else parsed
-        signatures[name] = func
-        functions[name] = NativeFunction(name, (func, frozenset(entry["written"])), runtime)
-    return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, Path(path).resolve())
+            return cuda.read(file)
+        return LoadedModule.of(file, Path(path).resolve())
+    except (LookupError, TypeError, ValueError) as error:  # as it was written, but not by us
+        raise BuildError(f"{file.name} does not hold what Module.save writes: {error}") from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from codegen import container
 from tir.errors import BuildError
 from tir.function import IRModule
 from tir.target import Target
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
     from .module import CUDAModule
 
 SUFFIX = ".zip"
-FORMAT = 1
-_PARTS = ("program.py", "lowered.py", "kernels.cu", "kernels.ptx", "kernels.cubin")
+_PARTS = ("program.py", "lowered.py", "kernels.cu", "kernels.ptx", "kernels.cubin", "resources.json")
+_MOST_BYTES = 1 << 30  # of the parts, unpacked
 
 
 def write(path: Path, module: CUDAModule) -> None:
@@ -27,51 +30,43 @@ def write(path: Path, module: CUDAModule) -> None:
     if path.suffix != SUFFIX:
         raise BuildError(f"cannot save to {path.name!r}: the name of a saved CUDA module must end in {SUFFIX}")
     binary = module.binary
-    about = {
-        "format": FORMAT,
-        "target": str(module.target),
-        "arch": binary.arch,
-        "functions": list(module.functions),
-        "resources": [asdict(r) for r in binary.resources],
-    }
-    parts = (module.ir.script(), module.lowered.script(), module.code, module.source("ptx"), binary.cubin)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("manifest.json", json.dumps(about, indent=1))
+    resources = json.dumps([asdict(r) for r in binary.resources])
+    parts = (module.ir.script(), module.lowered.script(), module.code, module.source("ptx"), binary.cubin, resources)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, part in zip(_PARTS, parts):
             file.writestr(name, part)
+    container.write(path, "cuda", packed.getvalue(), {"target": str(module.target), "arch": binary.arch})
 
 
-def read(path: Path) -> CUDAModule:
-    """The module in the file ``path``. No device and no compiler are needed.
+def read(file: container.File) -> CUDAModule:
+    """The module in a file. No device and no compiler are needed.
 
-    Raises ``BuildError`` for a file that :func:`write` did not make, or made in a version whose kernels are called in
+    Raises ``BuildError`` for an archive that :func:`write` did not make, or made in a version whose kernels are called in
     another way.
     """
     from .module import CUDAModule
 
-    about, (program, lowered, code, ptx, cubin) = _contents(path)
-    resources = tuple(nvrtc.Resources(**r) for r in about["resources"])
-    binary = nvrtc.Binary(about["arch"], cubin, resources, 0.0)
-    made = CUDAModule(_parsed(program), Target(about["target"]), _parsed(lowered), (binary, ptx.decode()))
+    program, lowered, code, ptx, cubin, resources = _contents(file)
+    counted = tuple(nvrtc.Resources(**r) for r in json.loads(resources))
+    binary = nvrtc.Binary(file.field("arch", str), cubin, counted, 0.0)
+    target = Target(file.field("target", str))
+    made = CUDAModule(_parsed(program), target, _parsed(lowered), (binary, ptx.decode()))
     if made.code != code.decode():
         raise BuildError(
-            f"{path.name} was saved by a version of this package that generates other code; build it again"
+            f"{file.name} was saved by a version of this package that generates other code; build it again"
         )
     return made
 
 
-def _contents(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+def _contents(file: container.File) -> list[bytes]:
     try:
-        with zipfile.ZipFile(path) as file:
-            about = json.loads(file.read("manifest.json"))
-            parts = [file.read(name) for name in _PARTS]
-    except FileNotFoundError:
-        raise BuildError(f"no file {str(path)!r} to load") from None
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise BuildError(f"{path.name} is no saved CUDA module: {error}") from error
-    if about.get("format") != FORMAT:
-        raise BuildError(f"{path.name} was saved in format {about.get('format')}; this version reads {FORMAT}")
-    return about, parts
+        with zipfile.ZipFile(io.BytesIO(file.code)) as archive:
+            if sum(archive.getinfo(name).file_size for name in _PARTS) > _MOST_BYTES:
+                raise BuildError(f"{file.name} unpacks to more than {_MOST_BYTES} bytes")
+            return [archive.read(name) for name in _PARTS]
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, RuntimeError, EOFError) as error:
+        raise BuildError(f"{file.name} is no saved CUDA module: {error}") from error
 
 
 def _parsed(text: bytes) -> IRModule:

@@ -276,7 +276,26 @@ def assembly(text: str, on: Machine) -> str:
     return target_machine.emit_assembly(module)
 
 
-class Loaded:
+class _Code:
+    """Machine code in memory, alive as long as ``_holder``."""
+
+    _holder: Any
+
+    def function(self, name: str) -> int:
+        raise NotImplementedError
+
+    def release_by(self, name: str) -> None:
+        """When this object is collected, call the function ``name``, if there is one: it frees memory that the code kept."""
+        release = self.function(name)
+        if release:  # holds the code until then
+            weakref.finalize(self, _release, self._holder, release).atexit = False
+
+
+def _release(holder: Any, address: int) -> None:
+    ctypes.CFUNCTYPE(None)(address)()
+
+
+class Loaded(_Code):
     """Machine code in memory: addresses of its symbols. Kept alive by whoever calls it.
 
     ``beside`` is LLVM assembly that defines further symbols for it. Every symbol that it uses has to be defined, weak
@@ -287,25 +306,15 @@ class Loaded:
         binding = llvm()
         others = binding.parse_assembly(beside)
         others.triple = on.triple
-        self._engine = binding.create_mcjit_compiler(others, on.target_machine())
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-
-    def release_by(self, name: str) -> None:
-        """When this object is collected, call the function ``name``, if there is one: it frees memory that the code kept."""
-        release = self.function(name)
-        if release:  # holds the engine until then
-            weakref.finalize(self, _release, self._engine, release).atexit = False
+        self._holder = binding.create_mcjit_compiler(others, on.target_machine())
+        self._holder.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._holder.finalize_object()
 
     def function(self, name: str) -> int:
-        return self._engine.get_function_address(name)
+        return self._holder.get_function_address(name)
 
     def variable(self, name: str) -> int:
-        return self._engine.get_global_value_address(name)
-
-
-def _release(engine: Any, address: int) -> None:
-    ctypes.CFUNCTYPE(None)(address)()
+        return self._holder.get_global_value_address(name)
 
 
 class NotLoaded:
@@ -323,20 +332,37 @@ def loaded(code: bytes, on: Machine) -> Loaded | NotLoaded:
     return Loaded(code, on) if on.is_of_this_architecture else NotLoaded()
 
 
-class Library:
-    """A shared library on disk, with the interface of :class:`Loaded`."""
+class Library(_Code):
+    """The code of a shared library, with the interface of :class:`Loaded`. Loading runs its constructors.
 
-    def __init__(self, path: str):
-        self._library = ctypes.CDLL(path)
+    It is loaded from a file of its own, which is gone once it is loaded: the system's loader answers a path that it knows
+    with the library that it has, whatever the file holds by now, and code in memory is lost where its file is written.
+    """
 
-    def release_by(self, name: str) -> None:
-        """Nothing: a library stays until the process ends."""
+    def __init__(self, code: bytes):
+        handle, path = tempfile.mkstemp(prefix="tir-load-", suffix=".so")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(code)
+            self._holder = ctypes.CDLL(path)
+        finally:
+            os.unlink(path)
+        weakref.finalize(self._holder, _close, self._holder._handle).atexit = False
 
     def function(self, name: str) -> int:
-        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+        try:
+            return ctypes.cast(getattr(self._holder, name), ctypes.c_void_p).value or 0
+        except AttributeError:
+            return 0
 
     def variable(self, name: str) -> int:
         try:
-            return ctypes.addressof(ctypes.c_char.in_dll(self._library, name))
+            return ctypes.addressof(ctypes.c_char.in_dll(self._holder, name))
         except ValueError:
             return 0
+
+
+def _close(handle: int) -> None:
+    close = ctypes.CDLL(None).dlclose
+    close.argtypes = [ctypes.c_void_p]
+    close(handle)

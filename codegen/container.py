@@ -1,0 +1,92 @@
+"""Saved modules as files: the code, what it says of itself, and a digest over both that is checked before either is used.
+
+A file is the code itself (an object, a shared library, an archive), which linkers and other tools read as such, and
+behind it, where they do not look, the description in JSON, its length, the digest, and a mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tir.errors import BuildError
+
+FORMAT = 4  # of the description and of how code is called
+_MARK = b"\0tir.save\0\r\n\x1a\n\xff\0"  # a transfer as text, which changes line ends, changes it
+_TAIL = 8 + 32 + len(_MARK)  # of a file: the length of the description, the digest, the mark
+
+
+@dataclass(frozen=True)
+class File:
+    """A saved file that is as it was written. ``kind`` says what ``code`` is: ``"object"``, ``"library"`` or ``"cuda"``."""
+
+    name: str
+    kind: str
+    code: bytes
+    about: dict[str, Any]
+
+    def field(self, name: str, kind: type) -> Any:
+        """An entry of the description. Raises ``BuildError`` where that is of another type, or missing."""
+        value = self.about.get(name)
+        if not isinstance(value, kind):
+            raise BuildError(f"{self.name} has no {name!r} as Module.save writes it")
+        return value
+
+
+def write(path: Path, kind: str, code: bytes, about: dict[str, Any]) -> None:
+    """Write ``code`` with its description. Raises ``BuildError`` where ``path`` cannot be written."""
+    described = json.dumps({"format": FORMAT, "kind": kind, "about": about}).encode()
+    sealed = code + described + len(described).to_bytes(8, "little")
+    write_bytes(path, sealed + hashlib.sha256(sealed).digest() + _MARK)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content``. Raises ``BuildError`` where that cannot be done."""
+    try:
+        path.write_bytes(content)
+    except (OSError, ValueError) as error:
+        raise BuildError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read(path: Path) -> File:
+    """The saved file at ``path``. None of it is run, loaded or evaluated.
+
+    Raises ``BuildError`` for a file that is not there, was not written by :func:`write`, or was changed after that.
+    """
+    if not path.is_file():
+        raise BuildError(f"no file {str(path)!r} to load")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BuildError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    if len(data) < _TAIL or not data.endswith(_MARK):
+        raise BuildError(
+            f"{path.name} is no whole file of Module.save: it does not end in the digest of its contents. It is another file, "
+            "was saved by an earlier version, or was cut, linked or stripped after it was saved: save the module again"
+        )
+    sealed, digest = data[: -32 - len(_MARK)], data[-32 - len(_MARK) : -len(_MARK)]
+    size = int.from_bytes(sealed[-8:], "little")
+    if hashlib.sha256(sealed).digest() != digest or size > len(sealed) - 8:
+        raise BuildError(
+            f"{path.name} is damaged: the digest in it is not that of its contents; copy it again, or save the module again"
+        )
+    end = len(sealed) - 8 - size
+    head = _described(path, sealed[end:-8])
+    return File(path.name, head.get("kind", ""), sealed[:end], head["about"])
+
+
+def _described(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        head = json.loads(text)
+    except (ValueError, RecursionError):
+        head = None
+    if not isinstance(head, dict) or not isinstance(head.get("about"), dict):
+        raise BuildError(
+            f"{path.name} has a digest that fits, and no description of its contents: Module.save did not write it"
+        )
+    if head.get("format") != FORMAT:
+        raise BuildError(f"{path.name} was saved in format {head.get('format')}; this version reads {FORMAT}")
+    return head
