@@ -143,7 +143,7 @@ def same(func: tir.PrimFunc, cores: int = 1) -> tir.Schedule:
 
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize(
-    "sizes", [((3, 20), (20, 67)), ((1, 33), (33, 70)), ((45, 21), (21, 50)), ((5, 331), (331, 51))]
+    "sizes", [((3, 20), (20, 67)), ((2, 33), (33, 70)), ((45, 21), (21, 50)), ((5, 331), (331, 51))]
 )
 def test_few_rows_read_a_large_matrix_in_order(sizes: tuple[tuple[int, ...], tuple[int, ...]], cores: int):
     sch = same(product(*sizes, "ik,kj->ij"), cores)
@@ -193,3 +193,8 @@ def test_a_copy_that_lays_operands_out_for_products_stays():
     func = te.create_prim_func([x, w, tir.ops.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=2)])
     sch = tir.tune.default(func, "llvm -num-cores=1")
     assert sch.get_loops("attention_products_update")[2] == sch.get_loops("attention_exp")[2], "no strip of rows"
+
+
+def test_one_row_reads_a_matrix_in_place_where_the_row_is_larger_than_the_cache():
+    sch = same(product((1, 33), (33, 70), "ik,kj->ij"))
+    assert [b.scope for b in sch.func.root.alloc_buffers] == ["local"], "the matrix, or the result, is copied"

@@ -48,12 +48,12 @@ def walks(nest: Nest, axis: Axis) -> bool:
 
 
 def _streams(nest: Nest, env: Env) -> bool:
-    """Whether each element of the operands is read once (no window, no reuse), but for those that stay in L1, so that the rate
-    is that of memory."""
+    """Whether the rate is that of memory: an operand has an element of its own for each term (no window, no reuse), and what
+    is used again stays in L1."""
     small = env.machine.sizes["L1"] // 2
-    return all(
-        a.is_injective(nest.axes) or prod(_size(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small
-        for a in nest.loads
+    again = [a for a in nest.loads if not a.is_injective(nest.axes)]
+    return len(again) < len(nest.loads) and all(
+        prod(_size(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small for a in again
     )
 
 
