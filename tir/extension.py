@@ -4,9 +4,16 @@ and rules of the tuner.
 A package lists modules as entry points of a group; importing such a module registers its contents. A group is loaded
 when a name is looked up that this package does not know, so packages cost nothing until they are used; invariants,
 which are not looked up by name, are loaded at the first step of a schedule.
+
+A module that fails leaves out its own contents, and is told about every time: by an error where it may not be left out
+(invariants, or a name that it may define), by a warning elsewhere.
 """
 
 from __future__ import annotations
+
+import functools
+import threading
+import warnings
 
 from .errors import TirError
 
@@ -19,23 +26,51 @@ OPERATORS = "tir.operators"
 TUNE_RULES = "tir.tune_rules"
 GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS, OPERATORS, TUNE_RULES)
 
-_loaded: set[str] = set()
+_lock = threading.RLock()  # other threads wait for the modules; a module may look up names while it is imported
+_loading: set[str] = set()
 
 
-def load(group: str) -> bool:
-    """Import the modules that installed packages name in ``group``; true when this call did it.
+def load(group: str) -> None:
+    """Import the modules that installed packages name in ``group``, with a ``RuntimeWarning`` for each that fails."""
+    for why in failures(group):
+        warnings.warn(why, RuntimeWarning, stacklevel=3)
 
-    Raises ``TirError`` naming the package whose module does not import.
-    """
-    if group in _loaded:
-        return False
-    _loaded.add(group)
+
+def require(group: str) -> None:
+    """Import the modules of a group of which none may be left out. Raises ``TirError`` if one fails, at every call."""
+    found = failures(group)
+    if found:
+        raise TirError("\n".join(found))
+
+
+def missing(group: str) -> str:
+    """What to add to an error about a name that is unknown: the packages of ``group`` that fail, and may define it."""
+    return "".join(f"; {why}" for why in failures(group))
+
+
+def failures(group: str) -> tuple[str, ...]:
+    """Import the modules that installed packages name in ``group``; a sentence for each that fails, the same at every
+    call."""
+    with _lock:
+        if group in _loading:
+            return ()
+        _loading.add(group)
+        try:
+            return _import(group)
+        finally:
+            _loading.remove(group)
+
+
+@functools.cache
+def _import(group: str) -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
+    found: list[str] = []
     for entry in entry_points(group=group):
         try:
             entry.load()
-        except ImportError as error:
+        except (Exception, SystemExit) as error:  # whatever the module's own code raises
             what = group.partition(".")[2]
-            raise TirError(f"the package that provides {what} {entry.name!r} ({entry.value}) fails: {error}") from error
-    return True
+            why = f"{type(error).__name__}: {error}"
+            found.append(f"the package that provides {what} {entry.name!r} ({entry.value}) fails: {why}")
+    return tuple(found)

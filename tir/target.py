@@ -198,7 +198,7 @@ class Target:
     def __init__(self, spec: Any = "llvm", **attrs: Any):
         kind, parsed = _parse(spec)
         if not _is_known(kind):
-            hint = did_you_mean(kind, (*KINDS, *_ADDED))
+            hint = did_you_mean(kind, (*KINDS, *_ADDED)) + extension.missing(extension.TARGETS)
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}{hint}")
         self._set(kind, {**parsed, **attrs})
 

@@ -30,7 +30,6 @@ class TensorIntrin:
     name: str = ""
     _registry: ClassVar[dict[str, TensorIntrin]] = {}
     _makers: ClassVar[dict[str, Callable[[], tuple[PrimFunc, PrimFunc]]]] = {}
-    _loaded: ClassVar[set[str]] = set()
 
     def __post_init__(self) -> None:
         want, got = self.desc.buffers(), self.impl.buffers()
@@ -71,13 +70,14 @@ class TensorIntrin:
         """The intrinsic called ``name``. Raises ``KeyError`` with near names, or gives None if ``allow_missing``."""
         TensorIntrin._load()
         found = TensorIntrin._made(name)
-        if found is None and extension.load(extension.INTRINSICS):
+        if found is None:
+            extension.load(extension.INTRINSICS)
             found = TensorIntrin._made(name)
         if found is None and not allow_missing:
             found = resembling(name, TensorIntrin.list())
             families = sorted({f"{n.split('_')[0]}_…" for n in TensorIntrin.list()})
             known = f"did you mean {', '.join(found)}?" if found else f"TensorIntrin.list() has {', '.join(families)}"
-            raise KeyError(f"no tensor intrinsic {name!r}; {known}")
+            raise KeyError(f"no tensor intrinsic {name!r}; {known}{extension.missing(extension.INTRINSICS)}")
         return found
 
     @staticmethod
@@ -97,7 +97,4 @@ class TensorIntrin:
     @staticmethod
     def _load() -> None:
         """Import the built-in families, which register themselves."""
-        if TensorIntrin._loaded:
-            return
-        TensorIntrin._loaded.add("built-in")
         from . import amx, cuda, dot_product_common, x86  # noqa: F401

@@ -185,7 +185,7 @@ def find(name: str) -> Operator:
     if name not in _NAMES:
         extension.load(extension.OPERATORS)
     if name not in _NAMES:
-        raise KeyError(f"no operator is named {name!r}{did_you_mean(name, _NAMES)}")
+        raise KeyError(f"no operator is named {name!r}{_unknown(name)}")
     return _NAMES[name]
 
 
@@ -212,14 +212,20 @@ def attributes(namespace: str = "") -> tuple[Callable[[str], Any], Callable[[], 
             return names()
         if not name.startswith("_"):
             full = prefix + name
-            if full in _NAMES or full in _namespaces() or extension.load(extension.OPERATORS):
-                if full in _NAMES:
-                    return _NAMES[full].function
-                if full in _namespaces():
-                    return Namespace(full)
-        raise AttributeError(f"there is no operator {prefix}{name}{did_you_mean(prefix + name, _NAMES)}")
+            if full not in _NAMES and full not in _namespaces():
+                extension.load(extension.OPERATORS)
+            if full in _NAMES:
+                return _NAMES[full].function
+            if full in _namespaces():
+                return Namespace(full)
+        raise AttributeError(f"there is no operator {prefix}{name}{_unknown(prefix + name)}")
 
     return get, names
+
+
+def _unknown(name: str) -> str:
+    """The end of an error about the unknown operator ``name``."""
+    return f"{did_you_mean(name, _NAMES)}{extension.missing(extension.OPERATORS)}"
 
 
 class Namespace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .. import extension
 from ..display import NO, YES, Shown, html_table
 from ..errors import InternalError, ScheduleError
 from ..names import did_you_mean
@@ -107,7 +108,9 @@ class Asker:
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
         if step is None or step.apply is None:
-            raise AttributeError(f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}")
+            raise AttributeError(
+                f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}{extension.missing(extension.PRIMITIVES)}"
+            )
         return self._twin(step)
 
     def _twin(self, step: Primitive) -> Callable[..., Answer]:

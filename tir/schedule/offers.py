@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .. import extension
 from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
 from ..buffer import SCOPES
@@ -19,7 +20,7 @@ from ..errors import ScheduleError
 from ..intrin import TensorIntrin
 from ..stmt import THREAD_AXES
 from .handles import BlockRV, LoopRV
-from .primitive import PRIMITIVES, Primitive, load_entry_points, request_text
+from .primitive import PRIMITIVES, Primitive, request_text
 from .primitives.loops import TAILS
 from .state import State, label, place_name
 
@@ -188,7 +189,7 @@ def one_click(state: State, attempt: Try) -> OneClick:
 
 
 def _steps() -> list[Primitive]:
-    load_entry_points()
+    extension.load(extension.PRIMITIVES)
     return [PRIMITIVES[name] for name in sorted(PRIMITIVES)]
 
 

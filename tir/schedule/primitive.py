@@ -177,14 +177,10 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps
 def lookup(name: str) -> Primitive | None:
     """The primitive or query called ``name``; entry points are loaded if it is not one of this package."""
     found = PRIMITIVES.get(name) or QUERIES.get(name)
-    if found is None and load_entry_points():
+    if found is None:
+        extension.load(extension.PRIMITIVES)
         found = PRIMITIVES.get(name) or QUERIES.get(name)
     return found
-
-
-def load_entry_points() -> bool:
-    """Import the modules that installed packages name as primitives; true if this call loaded them."""
-    return extension.load(extension.PRIMITIVES)
 
 
 @with_recursion_limit

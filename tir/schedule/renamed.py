@@ -11,9 +11,9 @@ from ..errors import ScheduleError, TirError
 from ..function import IRModule, PrimFunc
 from ..visit import buffers_in
 from .handles import BlockRV, LoopRV
-from .primitive import QUERIES, Primitive, lookup
+from .primitive import QUERIES, Primitive
 from .schedule import Schedule
-from .trace import Trace, _identity, _map, results_of
+from .trace import Trace, _identity, _map, installed, results_of
 
 
 def replay_renamed(
@@ -58,9 +58,7 @@ class _Pair:
     def run(self, trace: Trace) -> Schedule:
         named = [n for n, step in enumerate(trace.steps) if any(_names(step.args))]
         for number, step in enumerate(trace.steps):
-            primitive = lookup(step.name)
-            if primitive is None:
-                raise TirError(f"the trace uses the primitive {step.name}, which is not installed here")
+            primitive = installed(step.name)
             result = self.new._apply_step(primitive, self.arguments(primitive, step.args))
             self.results |= _pairs(step.result, result)
             if named and number < named[-1]:

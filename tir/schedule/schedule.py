@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import extension
 from ..analysis.index import BlockRef, LoopRef, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
@@ -37,7 +38,6 @@ from .primitive import (
     Primitive,
     check_only,
     explained,
-    load_entry_points,
     lookup,
     request_text,
     run,
@@ -247,11 +247,12 @@ class Schedule(Snapshots):
         step = None if name.startswith("_") else lookup(name)
         if step is None:
             known = {*PRIMITIVES, *QUERIES, *dir(type(self))}
-            raise AttributeError(f"Schedule has no {name!r}{did_you_mean(name, sorted(known))}")
+            fails = "" if name.startswith("_") else extension.missing(extension.PRIMITIVES)
+            raise AttributeError(f"Schedule has no {name!r}{did_you_mean(name, sorted(known))}{fails}")
         return _method(step).__get__(self)
 
     def __dir__(self) -> list[str]:
-        load_entry_points()
+        extension.load(extension.PRIMITIVES)
         return sorted({*object.__dir__(self), *PRIMITIVES, *QUERIES})
 
     def _apply_step(self, step: Primitive, given: dict[str, Any]) -> Any:

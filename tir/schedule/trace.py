@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from .. import extension
 from ..arith.index_map import IndexMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
@@ -202,7 +203,7 @@ def replay_steps(steps: Sequence[Entry], sch: Schedule, handles: dict[Any, Any],
         args = {k: _map(v, handles) for k, v in step.args.items()}
         if decision_provider is not None and "decision" in args:
             args["decision"] = decision_provider(step, args, args["decision"])
-        result = sch._apply_step(_primitive(step.name), args)
+        result = sch._apply_step(installed(step.name), args)
         for old, new in zip(results_of(step.result), results_of(result)):
             handles[_identity(old)] = new
 
@@ -218,10 +219,11 @@ def _handles_in(value: Any) -> list[Any]:
     return [value] if isinstance(value, (LoopRV, BlockRV, ExprRV)) else []
 
 
-def _primitive(name: str) -> Any:
+def installed(name: str) -> Any:
     found = lookup(name)
     if found is None:
-        raise TirError(f"the trace uses the primitive {shown(name)}, which is not installed here")
+        fails = extension.missing(extension.PRIMITIVES)
+        raise TirError(f"the trace uses the primitive {shown(name)}, which is not installed here{fails}")
     return found
 
 

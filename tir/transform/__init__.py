@@ -41,7 +41,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
             extension.load(extension.PASSES)
         if snake in PASSES:
             return PASSES[snake].configured
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    fails = extension.missing(extension.PASSES) if name[:1].isupper() else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{fails}")
 
 
 def __dir__() -> list[str]:

@@ -107,7 +107,8 @@ def find(name: str) -> Pass:
     if name not in PASSES:
         extension.load(extension.PASSES)
     if name not in PASSES:
-        raise KeyError(f"no pass is named {name!r}; there is {', '.join(near_names(name, sorted(PASSES)))}")
+        near, fails = ", ".join(near_names(name, sorted(PASSES))), extension.missing(extension.PASSES)
+        raise KeyError(f"no pass is named {name!r}; there is {near}{fails}")
     return PASSES[name]
 
 

@@ -168,7 +168,7 @@ def _load() -> None:
     modules = [__name__, *sorted(f"{__name__}.{m.name}" for m in pkgutil.iter_modules(__path__))]
     for name in modules:
         importlib.import_module(name)
-    extension.load(extension.INVARIANTS)
+    extension.require(extension.INVARIANTS)
     # in this order whatever was imported before
     places = {name: place for place, name in enumerate(modules)}
     ordered = sorted(INVARIANTS.items(), key=lambda item: places.get(item[1].problems.__module__, len(places)))
