@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable
 from typing import Any
 
+from tir.analysis.evaluation import Certain
 from tir.arith.linear import key
 from tir.dtype import DType
 from tir.expr import (
@@ -281,21 +282,9 @@ def _unconditional(g: Generator) -> set[Hashable]:
     """The loads that a statement makes, whatever its conditions give: they need no condition anywhere in it."""
     if g.unconditional is None:
         values = [s.value for s in g.statements if isinstance(s, (LetStmt, BufferStore))]
-        g.unconditional = {key(load) for value in values for load in _unconditional_loads(value)}
+        loads = Certain(lambda n: [key(n)] if isinstance(n, BufferLoad) else [])
+        g.unconditional = set[Hashable]().union(*map(loads.of, values))
     return g.unconditional
-
-
-def _unconditional_loads(e: Expr) -> Iterator[BufferLoad]:
-    if isinstance(e, BufferLoad):
-        yield e
-    parts: Sequence[Any] = e.children()
-    if isinstance(e, (And, Or)):
-        parts = [e.a]
-    elif isinstance(e, Call) and e.op not in HARMLESS:
-        parts = e.args[:1] if e.op == "if_then_else" else []
-    for part in parts:
-        if isinstance(part, Expr):
-            yield from _unconditional_loads(part)
 
 
 _HARMLESS = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.analysis.aliasing import may_alias
+from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
 from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
@@ -23,11 +24,9 @@ from tir.stmt import (
     AttrStmt,
     BufferStore,
     DeclBuffer,
-    Evaluate,
     For,
     IfThenElse,
     LetStmt,
-    SeqStmt,
     Stmt,
     While,
     seq,
@@ -125,7 +124,7 @@ class _Known:
     def __init__(self) -> None:
         self.places: dict[Any, _Place] = {}
         self.facts: dict[Stmt, _Facts] = {}
-        self.touched: dict[Stmt, set[Any]] = {}
+        self.always = Certain(self._accessed)  # keys of places, accessing which before a statement is safe
 
     def place(self, access: BufferLoad | BufferStore) -> _Place:
         key = (access.buffer, access.indices)
@@ -147,30 +146,8 @@ class _Known:
                         self._see(node, found)
         return found
 
-    def always(self, s: Stmt) -> set[Any]:
-        """Keys of places accessed whenever ``s`` runs, so that accessing them before it is safe."""
-        found = self.touched.get(s)
-        if found is None:
-            found = self.touched[s] = self._always(s)
-        return found
-
-    def _always(self, s: Stmt) -> set[Any]:
-        if isinstance(s, SeqStmt):
-            return set().union(*map(self.always, s.stmts))
-        if isinstance(s, BufferStore):
-            return {self.place(s).key, *self._loads(s.value)}
-        if isinstance(s, Evaluate):
-            return self._loads(s.value)
-        if isinstance(s, (LetStmt, AttrStmt, DeclBuffer, Allocate, AllocateConst)):
-            return self.always(s.body)
-        if isinstance(s, For) and isinstance(s.extent, IntImm) and s.extent.value > 0:
-            return self.always(s.body)
-        return set()
-
-    def _loads(self, e: Expr) -> set[Any]:
-        """Loads evaluated unconditionally: not those in a branch of a lazy choice. Those in indices are not needed."""
-        lazy = lambda n: not (isinstance(n, BufferLoad) or (isinstance(n, Call) and n.op == "if_then_else"))  # noqa: E731
-        return {self.place(n).key for n in walk(e, lazy) if isinstance(n, BufferLoad)}
+    def _accessed(self, node: Any) -> list[Any]:
+        return [self.place(node).key] if isinstance(node, (BufferLoad, BufferStore)) else []
 
     def _enters(self, node: Any) -> bool:
         """Whether to visit the children: the indices of most loads need no visit."""
@@ -207,7 +184,7 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         if data in bound or not all(_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
-        if not why and not all(p.key in known.always(loop.body) for p in mine):
+        if not why and not all(p.key in known.always.of(loop.body) for p in mine):
             why = "some of it is not touched in every iteration"
         if not why:
             chosen.update((p.key, p) for p in mine)

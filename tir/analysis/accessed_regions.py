@@ -15,8 +15,9 @@ from ..visit import substitute, walk
 from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
+from .evaluation import is_lazy
 from .index import BlockRef, Place
-from .structure import as_total, entered, has_condition, has_load, may_fail, uses_pointer, wrapped_in
+from .structure import as_total, entered, has_load, may_fail, uses_pointer, wrapped_in
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
@@ -71,11 +72,16 @@ def _with_value(box: Box, ref: BlockRef, loops: Mapping[Var, Range], condition: 
     if not any(may_fail(e) for axis in box for e in (axis.min, axis.extent)):
         return box
     sure = not entered([r.extent for r in loops.values()], Analyzer()) and is_const(condition, 1)
-    if sure and wrapped_in(ref, ref.scope or ref) is None and not has_condition(ref.block):
+    if sure and wrapped_in(ref, ref.scope or ref) is None and not _has_lazy_part(ref.block):
         return box
     known = Analyzer({p.var: p.range for p in ref.all_loops() if p.var not in loops})
     known.assume_sizes(r.buffer for r in (*ref.block.reads, *ref.block.writes))
     return tuple(Range(*(as_total(e, known) for e in (axis.min, axis.extent))) for axis in box)
+
+
+def _has_lazy_part(block: Block) -> bool:
+    """Whether something in ``block``, besides its init, may not be evaluated where the block runs."""
+    return any(is_lazy(n) for n in walk(block) if not isinstance(n, Block))
 
 
 def explicit_regions(block: Block, side: str) -> list[BufferRegion]:

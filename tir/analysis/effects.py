@@ -21,13 +21,11 @@ from ..expr import (
     Expr,
     IntImm,
     Let,
-    Not,
     Or,
     Ramp,
     Var,
     const,
     is_const,
-    logical_not,
 )
 from ..node import Memo, Node
 from ..op import OPS, effect_of
@@ -45,6 +43,7 @@ from ..stmt import (
     While,
 )
 from ..visit import substitute, uses_var
+from .evaluation import evaluated_parts
 from .indexed_elements import in_source, rows
 from .structure import asked_before_body, has_load, places_of_views
 
@@ -332,29 +331,12 @@ class _Walker:
         self.visit(body)
         self.guards = around
 
-    def unless(self, condition: Expr, body: Any) -> None:
-        self.under(logical_not(condition) if condition.dtype.lanes == 1 else Not(condition), body)
-
-    def _while(self, loop: While) -> None:
-        self.visit(loop.condition)
-        self.under(loop.condition, loop.body)
-
-    def _if(self, item: IfThenElse) -> None:
-        self._choice(item.condition, item.then_case, item.else_case)
-
-    def _choice(self, condition: Expr, yes: Any, no: Any) -> None:
-        self.visit(condition)
-        self.under(condition, yes)
-        if no is not None:
-            self.unless(condition, no)
-
-    def _and(self, e: Any) -> None:
-        self.visit(e.a)
-        self.under(e.a, e.b)
-
-    def _or(self, e: Any) -> None:
-        self.visit(e.a)
-        self.unless(e.a, e.b)
+    def _lazy(self, item: Any) -> None:
+        for part, condition in evaluated_parts(item):
+            if condition is None:
+                self.visit(part)
+            else:
+                self.under(condition, part)
 
     def _let(self, item: Any) -> None:
         self.visit(item.value)
@@ -436,7 +418,7 @@ class _Walker:
 
     def _call(self, call: Call) -> None:
         if call.op == "if_then_else":
-            self._choice(*call.args)
+            self._lazy(call)
             return
         if call.op in _PLACES:
             _PLACES[call.op](self, call)
@@ -584,10 +566,7 @@ _VISIT: dict[type, Any] = {
     Buffer: _Walker._leaf,
     Var: _Walker._var,
     For: _Walker._for,
-    While: _Walker._while,
-    IfThenElse: _Walker._if,
-    And: _Walker._and,
-    Or: _Walker._or,
+    **dict.fromkeys((While, IfThenElse, And, Or), _Walker._lazy),
     LetStmt: _Walker._let,
     Let: _Walker._let,
     AttrStmt: _Walker._attr,

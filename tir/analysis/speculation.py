@@ -7,10 +7,11 @@ from typing import Any
 from ..arith import Analyzer
 from ..arith.lanes import lane_offsets
 from ..buffer import Buffer, Range
-from ..expr import And, BufferLoad, Call, Expr, IntImm, Or, Var
+from ..expr import BufferLoad, Call, Expr, IntImm, Var
 from ..function import PrimFunc
 from ..stmt import Allocate, For, IfThenElse, LetStmt, Stmt
 from ..visit import walk
+from .evaluation import evaluated_parts, is_lazy
 
 Sizes = dict[Var, tuple[Any, Expr]]  # of memory, by its pointer: the data type of an element, and their number
 
@@ -29,7 +30,7 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     >>> speculatable_loads(f)
     frozenset({A[7 - i]})
     """
-    if not any(isinstance(n, (And, Or)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(func.body)):
+    if not any(isinstance(n, Expr) and is_lazy(n) for n in walk(func.body)):
         return frozenset()
     sizes: Sizes = {}
     may_be_null = {a for n in walk(func.body) if isinstance(n, Call) and n.op == "isnullptr" for a in n.args}
@@ -86,9 +87,9 @@ class _Visitor:
     def expression(self, e: Expr, conditional: bool) -> None:
         if conditional and isinstance(e, BufferLoad):
             (self.inside if self._is_inside(e) else self.outside).add(e)
-        lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
-        for k, part in enumerate(c for c in e.children() if isinstance(c, Expr)):
-            self.expression(part, conditional or (lazy and k > 0))
+        for part, condition in evaluated_parts(e):
+            if isinstance(part, Expr):
+                self.expression(part, conditional or condition is not None)
 
     def _is_inside(self, load: BufferLoad) -> bool:
         dtype, count = self.sizes.get(load.buffer.data, (None, None))

@@ -33,7 +33,6 @@ from ..stmt import (
     BufferStore,
     DeclBuffer,
     For,
-    IfThenElse,
     LetStmt,
     SeqStmt,
     Stmt,
@@ -218,13 +217,6 @@ def with_divisors_nonzero(e: Expr, known: Analyzer) -> Expr:
         )
 
     return rewrite(e, visit)
-
-
-def has_condition(block: Block) -> bool:
-    """Whether something in ``block`` is done under a condition."""
-    return any(
-        isinstance(n, (IfThenElse, Select)) or (isinstance(n, Call) and n.op == "if_then_else") for n in walk(block)
-    )
 
 
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:

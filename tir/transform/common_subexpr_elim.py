@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..analysis.aliasing import may_alias
+from ..analysis.evaluation import evaluated_parts
 from ..arith.linear import key
-from ..expr import And, BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Let, Mod, Or, Var
+from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Var
 from ..function import PrimFunc
 from ..op import OPS, effect_of
 from ..stmt import (
@@ -78,9 +79,8 @@ def _in_expression(e: Any, sure: bool, found: dict[Hashable, _Found]) -> bool:
         return True
     if not isinstance(e, Expr) or isinstance(e, Let):
         return False
-    lazy = isinstance(e, (And, Or)) or (isinstance(e, Call) and e.op == "if_then_else")
-    children = [c for c in e.children() if isinstance(c, Expr)]
-    parts = [_in_expression(c, sure and not (lazy and n), found) for n, c in enumerate(children)]
+    children = [(child, condition) for child, condition in evaluated_parts(e) if isinstance(child, Expr)]
+    parts = [_in_expression(child, sure and condition is None, found) for child, condition in children]
     free = all(parts)
     if free and _is_expensive(e):
         _add(found, key(e), _Found(e, 1, sure))
@@ -132,11 +132,12 @@ class _Summaries:
         made = _Summary()
         self._head(s, made)
         made.parts.append({})  # the head is none of the parts: what it computes twice is named here
-        inner = [c for c in s.children() if isinstance(c, Stmt)]
-        for part in map(self.of, inner):
+        inner = [(self.of(c), condition) for c, condition in evaluated_parts(s) if isinstance(c, Stmt)]
+        for part, condition in inner:
+            runs = condition is None and not made.stops
             made.parts.append(part.found)
             for k, f in part.found.items():
-                _add(made.found, k, _Found(f.expr, f.count, f.sure and self._runs(s, made)))
+                _add(made.found, k, _Found(f.expr, f.count, f.sure and runs))
             made.writes |= part.writes
             made.opaque |= part.opaque
             made.stops |= part.stops
@@ -146,13 +147,6 @@ class _Summaries:
             return _Summary(writes=made.writes, opaque=True, stops=made.stops)
         made.found = {k: f for k, f in made.found.items() if self._is_valid(f.expr, s, made)}
         return made
-
-    @staticmethod
-    def _runs(s: Stmt, before: _Summary) -> bool:
-        """Whether the next part of ``s`` is sure to run."""
-        if isinstance(s, For):
-            return isinstance(s.extent, IntImm) and s.extent.value > 0
-        return not isinstance(s, (IfThenElse, While)) and not before.stops
 
     @staticmethod
     def _in_both_branches(made: _Summary) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import Timestamps
 from ...analysis.effects import outline
+from ...analysis.evaluation import Certain
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import begins_with_init
-from ...analysis.simple_blocks import is_simple_block, same_index
+from ...analysis.simple_blocks import is_simple_block
 from ...analysis.structure import (
     common_host,
     entered,
@@ -27,12 +28,13 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
+from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, require
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...poly import Relation
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore
 from ...visit import contains, substitute, uses_var, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering, require_stored_in_blocks
@@ -354,24 +356,16 @@ def _stores_regions(block: Block, buffer: Buffer) -> bool:
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
     if not stores:
         return True
-    places = _certain_places(block.body, buffer)
+    stores = Certain(lambda n: [_place(n.indices)] if isinstance(n, BufferStore) and n.buffer is buffer else [])
+    places = stores.of(block.body)
     return all(
-        all(is_const(axis.extent, 1) for axis in r.region)
-        and any(same_index(place, [axis.min for axis in r.region]) for place in places)
+        all(is_const(axis.extent, 1) for axis in r.region) and _place([axis.min for axis in r.region]) in places
         for r in regions_of(block.writes, buffer)
     )
 
 
-def _certain_places(s: Stmt, buffer: Buffer) -> list[tuple[Expr, ...]]:
-    """Indices at which ``s`` provably stores to ``buffer``, under any condition."""
-    if isinstance(s, SeqStmt):
-        return [place for part in s.stmts for place in _certain_places(part, buffer)]
-    if isinstance(s, IfThenElse) and s.else_case is not None:
-        yes, no = (_certain_places(case, buffer) for case in (s.then_case, s.else_case))
-        return [a for a in yes if any(same_index(a, b) for b in no)]
-    if isinstance(s, LetStmt):
-        return _certain_places(s.body, buffer)
-    return [s.indices] if isinstance(s, BufferStore) and s.buffer is buffer else []
+def _place(indices: Iterable[Expr]) -> tuple[Hashable, ...]:
+    return tuple(map(key, indices))
 
 
 def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, box: Sequence[Range]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
@@ -15,7 +16,6 @@ from ...errors import ScheduleError, require
 from ...expr import (
     NE,
     Add,
-    And,
     BufferLoad,
     Call,
     Cast,
@@ -30,7 +30,6 @@ from ...expr import (
     Min,
     Mod,
     Mul,
-    Or,
     Select,
     Sub,
     Var,
@@ -38,7 +37,6 @@ from ...expr import (
     const,
     floordiv,
     is_const,
-    logical_not,
     min_,
 )
 from ...op import call
@@ -410,19 +408,11 @@ class _Total:
 
     def require(self, e: Expr, when: Sequence[Expr] = ()) -> None:
         """Refuse ``e`` if it may fail past a domain; it is evaluated under the conditions ``when``."""
-        parts = [c for c in e.children() if isinstance(c, Expr)]
         if isinstance(e, Let) and uses_var(e.value, self.padded):
             self.padded.add(e.var)
-        if isinstance(e, Call) and e.op == "if_then_else":
-            self.require(parts[0], when)
-            self.require(parts[1], [*when, parts[0]])
-            self.require(parts[2], [*when, logical_not(parts[0])])
-        elif isinstance(e, (And, Or)):
-            self.require(e.a, when)
-            self.require(e.b, [*when, e.a if isinstance(e, And) else logical_not(e.a)])
-        else:
-            for part in parts:
-                self.require(part, when)
+        for part, condition in evaluated_parts(e):
+            if isinstance(part, Expr):
+                self.require(part, when if condition is None else [*when, condition])
         self._require_operation(e, when)
 
     def _require_operation(self, e: Expr, when: Sequence[Expr]) -> None:

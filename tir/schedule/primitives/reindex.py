@@ -8,13 +8,13 @@ from typing import Any
 
 from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
+from ...analysis.evaluation import is_certain
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
 from ...analysis.structure import (
     common_host,
     entered,
-    has_condition,
     has_load,
     met_around,
     top_statement,
@@ -26,8 +26,8 @@ from ...arith.index_map import IndexMap
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
-from ...stmt import Block, BlockRealize, BufferStore, IfThenElse, Stmt
-from ...visit import accesses, contains, nodes_of, substitute, uses_var, walk
+from ...stmt import BlockRealize, BufferStore, Stmt
+from ...visit import accesses, contains, nodes_of, substitute, uses_var
 from ..build import unit_region
 from ..handles import BlockRV
 from ..legality import require_independent, require_injective, require_not_steering, require_stored_in_blocks
@@ -349,7 +349,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None], Analyzer()
     )
     local = any(uses_var(c, p.var) for c in rest for p in block.loops())
-    everywhere = runs_whole_domain(block) and not has_condition(block.block) and not local
+    everywhere = runs_whole_domain(block) and _surely_reads(block, staged.buffer) and not local
     rule = "block {0} reads buffer {1} only where a condition holds, and the place {2}: the copy would have to read everywhere"
     for known, why in (
         (not (data and parts), "depends on data"),
@@ -419,7 +419,7 @@ def _stage_read(
     box, whole = _box(block, staged, host)
     stage = _laid_out(state, block, staged, host, box, name, to_copy=True)
     rest = [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None]
-    if not (unsafe or whole and not has_condition(block.block) and not entered(rest, Analyzer())):
+    if not (unsafe or whole and _surely_reads(block, buffer) and not entered(rest, Analyzer())):
         # the copy reads what the block, where its condition does not hold or it does not run, leaves alone
         stage.require_initialized(buffer)
     return stage
@@ -457,7 +457,7 @@ def _stage_write(
     host = _apart_from(others, block, scope)
     box, whole = _box(block, staged, host)
     require(
-        unsafe or whole and not _skips_store(block.block, buffer),
+        unsafe or whole and _surely_writes(block, buffer),
         "block {0} does not store at every value of its iterators: the copy back would store what was never computed",
         block,
         nodes=[block.node],
@@ -500,12 +500,20 @@ def _ends_in(block: BlockRef, host: BlockRef | LoopRef) -> bool:
     return not any(uses_var(v, around) for v in reduced)
 
 
-def _skips_store(block: Block, buffer: Buffer) -> bool:
-    """Whether a store to ``buffer`` is under a condition."""
-    return any(
-        isinstance(n, IfThenElse) and any(isinstance(s, BufferStore) and s.buffer is buffer for s in nodes_of(n))
-        for n in walk(block.body)
-    )
+def _surely_reads(block: BlockRef, buffer: Buffer) -> bool:
+    """Whether every instance of ``block`` loads its element of ``buffer``, whatever its conditions give."""
+    return is_certain(block.block.body, lambda n: isinstance(n, BufferLoad) and n.buffer is buffer, _in_domains(block))
+
+
+def _surely_writes(block: BlockRef, buffer: Buffer) -> bool:
+    """Whether every result of ``block`` in ``buffer`` is stored, by its init or by its body, whatever its conditions give."""
+    parts = [p for p in (block.block.init, block.block.body) if p is not None]
+    stores = lambda n: isinstance(n, BufferStore) and n.buffer is buffer  # noqa: E731
+    return any(is_certain(p, stores, _in_domains(block)) for p in parts)
+
+
+def _in_domains(block: BlockRef) -> Analyzer:
+    return Analyzer({i.var: i.dom for i in block.block.iter_vars if i.dom is not None})
 
 
 @primitive(check=_check_reindex)

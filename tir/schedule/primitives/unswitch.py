@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, has_load, may_fail, vars_in
 from ...arith.pointwise import compile_expr
@@ -167,18 +168,12 @@ def _conditional(loop: For) -> list[tuple[IfThenElse | BlockRealize, set[Var], b
     found: list[tuple[Any, set[Var], bool]] = []
 
     def visit(stmt: Any, bound: set[Var], surely: bool) -> None:
-        if isinstance(stmt, For):
-            visit(stmt.body, bound | {stmt.loop_var}, surely and (constant(stmt.extent) or 0) > 0)
-        elif isinstance(stmt, SeqStmt):
-            for child in stmt.stmts:
-                visit(child, bound, surely)
-        elif isinstance(stmt, IfThenElse):
+        if isinstance(stmt, IfThenElse) or (isinstance(stmt, BlockRealize) and conjuncts(stmt.predicate)):
             found.append((stmt, bound, surely))
-            visit(stmt.then_case, bound, False)
-            if stmt.else_case is not None:
-                visit(stmt.else_case, bound, False)
-        elif isinstance(stmt, BlockRealize) and conjuncts(stmt.predicate):
-            found.append((stmt, bound, surely))
+        if isinstance(stmt, (For, SeqStmt, IfThenElse)):
+            inside = bound | {stmt.loop_var} if isinstance(stmt, For) else bound
+            for part, condition in evaluated_parts(stmt):
+                visit(part, inside, surely and condition is None)
 
     visit(loop, set(), True)
     return sorted(found, key=lambda pair: not isinstance(pair[0], IfThenElse))

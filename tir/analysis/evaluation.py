@@ -1,0 +1,160 @@
+"""What is evaluated when: the one table of the children of a node that are evaluated always, and of the lazy ones.
+
+``and``, ``or`` and ``T.if_then_else`` are lazy, ``T.Select`` is not. ``if``, ``while``, the predicate of a block, its
+``init`` and loops that may be empty decide whether what is in them runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..expr import EQ, And, BufferLoad, Call, Expr, Not, Or, all_of, is_const, logical_not
+from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
+from ..visit import LEAVES, walk
+
+if TYPE_CHECKING:
+    from ..arith import Analyzer
+
+Part = tuple[Any, Expr | None]
+_JUMPS = frozenset(("ret", "thread_return", "continue_loop", "break_loop"))
+
+
+def evaluated_parts(node: Any) -> list[Part]:
+    """What evaluating ``node`` evaluates of it, in order, each part with the condition under which; None: always.
+
+    Conditions are in the terms inside of ``node``. The parts of a choice are the only two whose conditions are opposite.
+
+    >>> from tir import Var
+    >>> x = Var("x")
+    >>> evaluated_parts((x > 0) & (x < 8))
+    [(x > 0, None), (x < 8, x > 0)]
+    >>> evaluated_parts(x + 1)
+    [(x, None), (1, None)]
+    """
+    rule = _RULES.get(type(node))
+    return [(child, None) for child in node.children()] if rule is None else rule(node)
+
+
+def is_lazy(node: Any) -> bool:
+    """Whether some part of ``node`` is evaluated under a condition only."""
+    return type(node) in _RULES and any(condition is not None for _, condition in evaluated_parts(node))
+
+
+def _opposite(condition: Expr) -> Expr:
+    return logical_not(condition) if condition.dtype.lanes == 1 else Not(condition)
+
+
+def _choice(condition: Expr, yes: Any, no: Any) -> list[Part]:
+    parts: list[Part] = [(condition, None), (yes, condition)]
+    return parts if no is None else [*parts, (no, _opposite(condition))]
+
+
+def _call(call: Call) -> list[Part]:
+    if call.op == "if_then_else":
+        return _choice(*call.args)
+    parts = call.children()
+    if call.op == "address_of" and isinstance(call.args[0], BufferLoad):
+        parts = list(call.args[0].indices)  # it loads nothing
+    return [(part, None) for part in parts]
+
+
+def _unless_empty(extent: Expr) -> Expr | None:
+    runs = extent > 0
+    return None if is_const(runs, 1) else runs
+
+
+def _attr(s: AttrStmt) -> list[Part]:
+    launches = s.attr_key in ("thread_extent", "virtual_thread")
+    return [(s.value, None), (s.body, _unless_empty(s.value) if launches else None)]
+
+
+def _realize(s: BlockRealize) -> list[Part]:
+    runs = None if is_const(s.predicate, 1) else s.predicate
+    return [(s.predicate, None), *((value, runs) for value in s.iter_values), (s.block, runs)]
+
+
+def _block(s: Block) -> list[Part]:
+    places = [e for m in s.match_buffers for r in m.source.region for e in (r.min, r.extent)]
+    starts = [EQ(i.var, i.dom.min) for i in s.iter_vars if i.iter_type == "reduce" and i.dom is not None]
+    init: list[Part] = [] if s.init is None else [(s.init, all_of(starts) if starts else None)]
+    return [*((e, None) for e in places), *init, (s.body, None)]
+
+
+_RULES: dict[type, Callable[[Any], list[Part]]] = {
+    And: lambda e: [(e.a, None), (e.b, e.a)],
+    Or: lambda e: [(e.a, None), (e.b, _opposite(e.a))],
+    Call: _call,
+    IfThenElse: lambda s: _choice(s.condition, s.then_case, s.else_case),
+    While: lambda s: [(s.condition, None), (s.body, s.condition)],
+    For: lambda s: [(s.min, None), (s.extent, None), (s.body, _unless_empty(s.extent))],
+    AttrStmt: _attr,
+    BlockRealize: _realize,
+    Block: _block,
+}
+
+
+class Certain:
+    """What a program does whenever it runs, whatever its conditions give: the ``keys`` of nodes that are surely evaluated.
+
+    What both branches of a choice do is certain; what follows an assertion is not. ``known`` decides which loops are not
+    empty, and gets to know the variables of those; without it, constant extents do. Found once for each statement.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "bool"), n: T.int32):
+    ...     for i in range(8):
+    ...         B[i] = A[0] and A[1]
+    ...     for i in range(n):
+    ...         B[i] = A[2]
+    ... ''')
+    >>> sorted(Certain(lambda node: [repr(node)] if isinstance(node, tir.BufferLoad) else []).of(f.body))
+    ['A[0]']
+    """
+
+    def __init__(self, keys: Callable[[Any], Iterable[Hashable]], known: Analyzer | None = None):
+        self.keys, self.known = keys, known
+        self.found: dict[Stmt, frozenset[Any]] = {}
+
+    def of(self, node: Any) -> frozenset[Any]:
+        if type(node) in LEAVES:
+            return frozenset(self.keys(node))
+        if not isinstance(node, Stmt):
+            return self._of(node)
+        made = self.found.get(node)
+        if made is None:
+            made = self.found[node] = self._of(node)
+        return made
+
+    def _of(self, node: Any) -> frozenset[Any]:
+        found = set(self.keys(node))
+        branches: list[frozenset[Any]] = []
+        for part, condition in evaluated_parts(node):
+            if self._holds(node, condition):
+                found |= self.of(part)
+            else:
+                branches.append(self.of(part))
+            if isinstance(node, SeqStmt) and _may_leave(part):
+                break
+        if len(branches) == 2 and isinstance(node, (IfThenElse, Call)):
+            found |= branches[0] & branches[1]
+        return frozenset(found)
+
+    def _holds(self, node: Any, condition: Expr | None) -> bool:
+        if condition is None or self.known is None or not isinstance(node, For):
+            return condition is None
+        if not self.known.can_prove(condition):
+            return False
+        self.known.bind(node.loop_var, node.domain)
+        return True
+
+
+def _may_leave(s: Any) -> bool:
+    """Whether what comes after ``s`` may not run although ``s`` does: it may stop the program, or jump."""
+    return any(isinstance(n, AssertStmt) or (isinstance(n, Call) and n.op in _JUMPS) for n in walk(s))
+
+
+def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None = None) -> bool:
+    """Whether running ``root`` surely evaluates a node for which ``holds``."""
+    return bool(Certain(lambda node: [True] if holds(node) else [], known).of(root))
