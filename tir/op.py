@@ -324,6 +324,7 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
     "tvm_mma_sync": {0: "rw", 2: "r", 4: "r", 6: "r"},
     "tvm_fill_fragment": {0: "w"},
     "mma_fill": {1: Pointer("w", offset=2)},
+    "ptx_ldg32": {0: Pointer("w", offset=3, bytes=4, each_thread=True), 2: Pointer("r", bytes=4, each_thread=True)},
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir.analysis.effects import effects
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.expr import IntImm, Var
@@ -16,6 +15,7 @@ from . import expr, matrix, memory, ops, stmt  # noqa: F401  (they fill the tabl
 from .generator import Generator
 from .memory import Place
 from .prelude import prelude
+from .promises import promises
 from .types import c_type
 
 AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -46,17 +46,15 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     threads = _product([extents.get(f"threadIdx.{a}", IntImm(1)) for a in "xyz"])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     symbol = g.fresh(name)
-    written = effects(func.body).writes
-    restrict = " __restrict__" if func.attrs.get("tir.noalias", False) else ""
+    made = promises(func)
     params = []
     pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]
     for p in pointers:
         hint = g.name(p, p.name)
         if p.dtype.is_handle:
             element = p.pointer_dtype or DType("void")
-            const = "const " * (p not in written)
-            params.append(f"{const}{expr.declare_type(g, element)}*{restrict} {hint}")
-            g.pointers[p] = Place(hint, element, "global", const=bool(const))
+            params.append(f"{made[p].declares(expr.declare_type(g, element))} {hint}")
+            g.pointers[p] = Place(hint, element, "global", const=made[p].const, constant=made[p].restrict)
         else:
             params.append(f"const {expr.declare_type(g, p.dtype)} {hint}")
     _thread_axes(g, func)

@@ -22,7 +22,8 @@ _ADDED_IN_PLACE = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 class Place:
     """What a pointer variable of the IR is in C.
 
-    ``element``: the type it points to. ``const``: nothing is written through it. ``lanes_of_warp``: warp memory held in
+    ``element``: the type it points to. ``const``: nothing is written through it. ``constant``: nothing writes the memory
+    while the kernel runs (:mod:`codegen.cuda.promises`). ``lanes_of_warp``: warp memory held in
     registers, with that many elements per lane (0: ordinary memory). ``aligned``: the alignment in bytes that accesses
     rely on. ``scalar``: a variable instead of an array of one element.
     """
@@ -31,6 +32,7 @@ class Place:
     element: DType
     scope: str = ""
     const: bool = False
+    constant: bool = False
     lanes_of_warp: int = 0
     aligned: int = 1
     scalar: bool = False

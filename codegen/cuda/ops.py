@@ -11,7 +11,7 @@ from tir.small_floats import SMALL_FLOATS
 
 from .expr import bare, choice, convert, declare_type, each, lane, need_operators, plain, quoted
 from .generator import RULES, Generator, expr_rule, op_rule
-from .memory import element_of, pointer
+from .memory import data_of, element_of, place_of, pointer
 from .types import c_type, float_constant, is_small, scalar_type
 
 F32 = DType("float32")
@@ -274,7 +274,11 @@ def _prefetch(g: Generator, e: Call) -> str:
 def _ldg32(g: Generator, e: Call) -> str:
     """A guarded load: (register, guard, address, offset in the register's elements); 0 where the guard is false."""
     register, guard, address, offset = e.args
-    value = g.expr(address) if not isinstance(address, Call) else f"__ldg({pointer(g, address)})"
+    if isinstance(address, Call):
+        text = pointer(g, address)
+        value = f"__ldg({text})" if place_of(g, data_of(address)).constant else f"*({text})"
+    else:
+        value = g.expr(address)
     target = pointer(g, register, offset)
     return f"*({target}) = {g.expr(guard)} ? {value} : {float_constant(0.0, F32)}"
 

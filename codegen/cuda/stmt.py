@@ -222,7 +222,8 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
             g.pointers[var] = place
             g.stmt(s.body)
             return
-        align = "alignas(16) " if count * s.dtype.bytes >= 16 else ""
+        widest = min(16, 1 << (count * s.dtype.bytes).bit_length() - 1)  # bytes of the vector accesses that fit
+        align = f"alignas({widest}) " if widest > s.dtype.bytes else ""
         g.emit(f"{align}{type_} {name}[{total};")
     elif scope == "warp":
         place.lanes_of_warp = lanes_of_warp(g, s, count)

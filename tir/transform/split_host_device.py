@@ -77,7 +77,7 @@ class _Splitter:
             "target": self.target,
             "calling_conv": "device_kernel",
             "tir.kernel_launch_params": launch,
-            "tir.noalias": True,
+            "tir.noalias": self.func.attrs.get("tir.noalias", True),
         }
         body = substitute(body, params)
         self.kernels[name] = PrimFunc(tuple(params.values()), body, attrs=frozendict(attrs))

@@ -1,0 +1,95 @@
+"""What the text of a kernel promises to the compiler about its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tir.analysis.effects import effects
+from tir.expr import And, BufferLoad, Call, Or, Select, Var
+from tir.function import PrimFunc
+from tir.stmt import IfThenElse
+
+Arms = tuple[tuple[int, int], ...]  # the branches around an access, outermost first: a choice, and which of its sides
+
+
+@dataclass(frozen=True)
+class Promise:
+    """``const``: nothing is written through this pointer. ``restrict``: what it points to is not written at all while the
+    kernel runs, so that a load may move across any barrier, and bypass the coherent caches (``ld.global.nc``)."""
+
+    const: bool = False
+    restrict: bool = False
+
+    def declares(self, element: str) -> str:
+        """The C type of the parameter, of elements of the C type ``element``."""
+        return f"{'const ' * self.const}{element}*{' __restrict__' * self.restrict}"
+
+
+def promises(func: PrimFunc) -> dict[Var, Promise]:
+    """The promises about the pointers that the kernel ``func`` has as parameters.
+
+    Only memory that the kernel never writes is restrict. To one thread's code the word says that a barrier changes
+    nothing behind the pointer: loads and stores of written memory would move across ``__syncthreads()``, past what other
+    threads do. A restrict pointer that is only read keeps its loads apart from every store, so no more is needed. A
+    pointer that a let or an unknown operator takes counts as written. With ``tir.noalias`` false nothing is restrict.
+
+    Nor is memory restrict that is read in one branch of the kernel while another branch reads written memory: of
+    ``c ? written[i] : only_read[j]`` NVVM makes one load of a selected pointer, and by what it knows about the second
+    one lets that load bypass the stores.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     tx = T.launch_thread("threadIdx.x", 8)
+    ...     B[tx] = A[tx]
+    ... ''')
+    >>> [promise.declares("float") for promise in promises(f).values()]
+    ['const float* __restrict__', 'float*']
+    """
+    written = effects(func.body).writes
+    reads = list(_reads(func.body, ())) if func.attrs.get("tir.noalias", True) else None
+    found: dict[Var, Promise] = {}
+    for param in func.params:
+        pointer = func.buffer_map[param].data if param in func.buffer_map else param
+        if pointer.dtype.is_handle:
+            const = pointer not in written
+            found[pointer] = Promise(
+                const, const and reads is not None and not _is_alternative(pointer, reads, written)
+            )
+    return found
+
+
+def _is_alternative(pointer: Var, reads: list[tuple[Var, Arms]], written: frozenset[Var]) -> bool:
+    """Whether a read of ``pointer`` and one of written memory are in different branches, neither inside the other's."""
+    mine = {arms for p, arms in reads if p is pointer and arms}
+    others = {arms for p, arms in reads if p in written and arms}
+    return any(a[: len(b)] != b[: len(a)] for a in mine for b in others)
+
+
+def _reads(node: Any, arms: Arms) -> Iterator[tuple[Var, Arms]]:
+    """The pointers that ``node`` loads from or passes on, each with the branches around it."""
+    if isinstance(node, BufferLoad):
+        yield node.buffer.data, arms
+    elif isinstance(node, Var) and node.dtype.is_handle:
+        yield node, arms
+    always, sides = _parts(node)
+    for part in always:
+        yield from _reads(part, arms)
+    for number, side in enumerate(sides):
+        yield from _reads(side, (*arms, (id(node), number)))
+
+
+def _parts(node: Any) -> tuple[Any, Any]:
+    """The children that are evaluated with ``node``, and those of which each is in a branch."""
+    if isinstance(node, IfThenElse):
+        return (node.condition,), [side for side in (node.then_case, node.else_case) if side is not None]
+    if isinstance(node, Select):
+        return (node.condition,), (node.true_value, node.false_value)
+    if isinstance(node, Call) and node.op == "if_then_else":
+        return node.args[:1], node.args[1:]
+    if isinstance(node, (And, Or)):
+        return (node.a,), (node.b,)
+    return tuple(node.children()), ()
