@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from tir.arith.analyzer import Analyzer
 from tir.errors import BuildError
 from tir.expr import Expr
 from tir.stmt import Stmt
@@ -49,10 +50,16 @@ def _register(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[An
 
 
 class Dispatch:
-    """The part of a generator that looks up the rule of a node."""
+    """The part of a generator that looks up the rule of a node, and that knows the ranges of its variables."""
 
     rules: Rules
     func_name: str
+    analyzer: Analyzer
+
+    def is_nonnegative(self, e: Expr) -> bool:
+        """Whether an integer, or every lane of a vector of integers, is proved to be at least zero."""
+        low, _ = self.analyzer.bound(e)
+        return low is not None and low >= 0
 
     def error(self, message: str) -> BuildError:
         """The error that refuses to compile a part of the function."""

@@ -181,7 +181,7 @@ def _flooring(g: Generator, e: Any) -> str:
         operand = divisor.value.bit_length() - 1 if is_div else divisor.value - 1
         return f"({a} {'>>' if is_div else '&'} {operand if is_div else plain(IntImm(operand, divisor.dtype), e.a) or int_constant(operand, divisor.dtype)})"
     b = g.expr(e.b)
-    if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
+    if g.is_nonnegative(e.a) and g.is_nonnegative(e.b):
         return f"({a} {'/' if is_div else '%'} {b})"
     return each(g, e.dtype, g.need("floordiv" if is_div else "floormod"), a, b)
 
@@ -242,10 +242,10 @@ def convert(g: Generator, text: str, source: DType, target: DType) -> str:
 
 @expr_rule(Let)
 def _let(g: Generator, e: Let) -> str:
-    value = g.expr(e.value)
-    g.analyzer.bind(e.var, e.value)
-    name = g.name(e.var, e.var.name)
-    return f"[&] {{ const {declare_type(g, e.var.dtype)} {name} = {value}; return {g.expr(e.body)}; }}()"
+    value, name = g.expr(e.value), g.name(e.var, e.var.name)
+    with g.analyzer.scope():
+        g.analyzer.bind(e.var, e.value)
+        return f"[&] {{ const {declare_type(g, e.var.dtype)} {name} = {value}; return {g.expr(e.body)}; }}()"
 
 
 @expr_rule(Ramp)

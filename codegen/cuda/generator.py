@@ -130,12 +130,6 @@ class Generator(Dispatch):
 
     # -------------------------------------------------------------- what is known
 
-    def is_nonnegative(self, e: Expr) -> bool:
-        if e.dtype.code == "uint":
-            return True
-        low = self.analyzer.bound(e)[0] if e.dtype.lanes == 1 else None
-        return low is not None and low >= 0
-
     def multiple_of(self, e: Expr, limit: int) -> int:
         """The greatest power of two, at most ``limit``, proved to divide ``e``."""
         from tir.arith.modular import modular_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
-from tir.arith.memory import may_change
+from tir.arith.memory import may_change, other_names
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.op import string_arg
@@ -62,7 +62,6 @@ def _for(g: Generator, s: For) -> None:
     if s.kind not in ("serial", "unrolled", "parallel"):  # within a thread a parallel loop runs serially
         raise g.error(f"a {s.kind} loop `{s.loop_var.name}` is left after lowering: {s.thread or 'lower it first'}")
     first, extent = (str(s.min.value) if isinstance(s.min, IntImm) else g.expr(s.min)), g.expr(s.extent)
-    g.analyzer.bind(s.loop_var, s.domain)
     name, type_ = g.fresh(s.loop_var.name), c_type(s.loop_var.dtype)
     g.names[s.loop_var] = name
     zero = isinstance(s.min, IntImm) and s.min.value == 0
@@ -77,7 +76,9 @@ def _for(g: Generator, s: For) -> None:
     pragma = _pragma(s)
     if pragma:
         g.emit(pragma)
-    g.block(f"for ({type_} {name} = {bare(first)}; {name} < {end}; ++{name})", s.body)
+    with g.analyzer.scope():
+        g.analyzer.bind(s.loop_var, s.domain, s.body)
+        g.block(f"for ({type_} {name} = {bare(first)}; {name} < {end}; ++{name})", s.body)
     g.taken.discard(name)
 
 
@@ -123,7 +124,7 @@ def _if(g: Generator, s: IfThenElse) -> None:
     condition = bare(g.expr(s.condition))
     g.emit(f"if ({condition}) {{")
     g.depth += 1
-    with g.analyzer.constraint(s.condition):
+    with g.analyzer.constraint(s.condition, s.then_case):
         g.stmt(s.then_case)
     g.depth -= 1
     if s.else_case is not None:
@@ -163,8 +164,10 @@ def _declare_let(g: Generator, s: LetStmt) -> None:
     else:
         name = g.name(s.var, s.var.name)
         g.emit(f"const {declare_type(g, s.var.dtype)} {name} = {value};")
-        g.analyzer.bind(s.var, s.value)
-    g.stmt(s.body)
+    with g.analyzer.scope():
+        g.analyzer.note_aliases(other_names(s))
+        g.analyzer.bind(s.var, s.value, s.body)
+        g.stmt(s.body)
 
 
 @stmt_rule(AssertStmt)

@@ -17,9 +17,15 @@ from .memory import WARP, flat_index
 def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
     """The number n of consecutive elements per lane, if every access is proved to be to element
     ``fragment * 32 * n + lane * n + k`` with 0 <= k < n; else 0."""
-    for node in walk(s.body):
-        if isinstance(node, For):
-            g.analyzer.bind(node.loop_var, node.domain)
+    with g.analyzer.scope():
+        for node in walk(s.body):
+            if isinstance(node, For):
+                g.analyzer.bind(node.loop_var, node.domain)
+        return _each_lanes(g, s, count)
+
+
+def _each_lanes(g: Generator, s: Allocate, count: int) -> int:
+    """:func:`lanes_of_warp`, with the ranges of the loops inside of ``s`` known."""
     each = 0
     for index in _accesses(s.buffer_var, s.body, g):
         found = _lane(g, index)

@@ -190,7 +190,7 @@ def _flooring(g: Generator, e: Any) -> str:
         return g.invariant[e]
     if _has_reciprocal(g, e):
         return _by_reciprocal(g, e, a, b, is_div)
-    if e.dtype.code == "uint" or (g.is_nonnegative(e.a) and g.is_nonnegative(e.b)):
+    if g.is_nonnegative(e.a) and g.is_nonnegative(e.b):
         return out.value(f"{'udiv' if is_div else 'urem'} {type_} {a}, {b}")
     q, r = _quotient(g, e, a, b, minus_one)
     flag, zero = vector("i1", lanes), splat(element, "0", lanes)
@@ -344,9 +344,9 @@ def _cast(g: Generator, e: Cast) -> str:
 @expr_rule(Let)
 def _let(g: Generator, e: Let) -> str:
     g.env[e.var] = g.plain(e.value)
-    if g.is_nonnegative(e.value):
-        g.nonnegative.add(e.var)
-    return g.expr(e.body)
+    with g.analyzer.scope():
+        g.analyzer.bind(e.var, e.value)
+        return g.expr(e.body)
 
 
 def _concatenated(g: Generator, parts: list[tuple[str, DType]], dtype: DType) -> str:

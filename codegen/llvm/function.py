@@ -98,7 +98,9 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     out = FunctionText(module, body_name, "i32", [*params, "ptr noalias %result"], "internal")
     g = Generator(program, out, name)
     g.env = g_env
-    g.nonnegative.update(v for v in size_vars(func) if v.dtype.is_int)
+    for var in size_vars(func):
+        if var.dtype.is_int:
+            g.analyzer.assume(var >= 0)
     if not may_alias(func):
         for var in slots:
             buffer = func.buffer_map.get(var)

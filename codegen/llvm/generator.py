@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tir.arith.analyzer import Analyzer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, Var
 from tir.stmt import LetStmt, Stmt
@@ -58,7 +59,7 @@ class Generator(Dispatch):
         self.mask_lanes = 1
         self.streamed: dict[str, int] = {}  # buffers stored non-temporally, and the least bytes of such a store
         self.index_depth = 0  # > 0 inside an address, where overflow is undefined
-        self.nonnegative: set[Var] = set()
+        self.analyzer = Analyzer()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
         self.hoisted = Hoisted()  # to compute before each loop
@@ -172,30 +173,3 @@ class Generator(Dispatch):
     def any_lane(self, mask: str, lanes: int) -> str:
         function = self.out.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
         return self.out.value(f"call i1 {function}(<{lanes} x i1> {mask})")
-
-    def is_nonnegative(self, e: Expr) -> bool:
-        """Whether ``e`` is known to be non-negative, from its form and the loops around it."""
-        from tir.expr import Add, Broadcast, Cast, FloorDiv, FloorMod, Max, Min, Mul, Ramp
-
-        if isinstance(e, IntImm):
-            return e.value >= 0
-        if isinstance(e, Var):
-            return e in self.nonnegative
-        if e.dtype.code == "uint":
-            return True
-        both: Sequence[type] = (Add, Mul, Min)
-        if isinstance(e, tuple(both)):
-            return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)  # type: ignore[attr-defined]
-        if isinstance(e, Max):
-            return self.is_nonnegative(e.a) or self.is_nonnegative(e.b)
-        if isinstance(e, FloorDiv):
-            return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
-        if isinstance(e, FloorMod):
-            return self.is_nonnegative(e.b)
-        if isinstance(e, Ramp):
-            return self.is_nonnegative(e.base) and self.is_nonnegative(e.stride)
-        if isinstance(e, Broadcast):
-            return self.is_nonnegative(e.value)
-        if isinstance(e, Cast):
-            return e.value.dtype.is_int and e.value.dtype.bits <= e.dtype.bits and self.is_nonnegative(e.value)
-        return False

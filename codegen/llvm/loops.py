@@ -42,9 +42,9 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     out.start(body)
     place, var = out.placeholder(), out.fresh()
     g.env[s.loop_var] = var
-    if g.is_nonnegative(s.min):
-        g.nonnegative.add(s.loop_var)
-    g.stmt(s.body)
+    with g.analyzer.scope():
+        g.analyzer.bind(s.loop_var, s.domain, s.body)
+        g.stmt(s.body)
     following = out.value(f"add nsw {type_} {var}, 1")
     more = out.value(f"icmp slt {type_} {following}, {end}")
     latch = out.block

@@ -124,7 +124,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     out = FunctionText(module, body_name, "i32", [*params, f"{loop_type} %begin", f"{loop_type} %limit"], "internal")
     inner = Generator(g.program, out, g.func_name, in_parallel=True)
     inner.env = {var: f"%arg{k}" for k, var in enumerate(captured)}
-    inner.nonnegative = set(g.nonnegative)
+    inner.analyzer = g.analyzer
     inner.owned_pointers = set(g.owned_pointers)
     inner.hoisted, inner.speculatable = g.hoisted, g.speculatable
     inner.streamed = g.streamed

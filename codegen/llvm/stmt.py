@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tir.analysis.annotations import STREAMED, STREAMED_LINES
+from tir.arith.memory import other_names
 from tir.expr import IntImm, Mul, StringImm
 from tir.stmt import (
     Allocate,
@@ -58,9 +59,10 @@ def _store(g: Generator, s: BufferStore) -> None:
 @stmt_rule(LetStmt)
 def _let(g: Generator, s: LetStmt) -> None:
     g.env[s.var] = g.plain(s.value)
-    if s.var.dtype.is_int and g.is_nonnegative(s.value):
-        g.nonnegative.add(s.var)
-    g.stmt(s.body)
+    with g.analyzer.scope():
+        g.analyzer.note_aliases(other_names(s))
+        g.analyzer.bind(s.var, s.value, s.body)
+        g.stmt(s.body)
 
 
 @stmt_rule(DeclBuffer)

@@ -9,9 +9,30 @@ import numpy as np
 import pytest
 
 from tir.arith import Analyzer
-from tir.buffer import Range
+from tir.buffer import Range, decl_buffer
 from tir.dtype import DType
-from tir.expr import Broadcast, Call, Let, Max, Min, Ramp, Select, Var, cast, const
+from tir.expr import (
+    Add,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+    cast,
+    const,
+    trunc_div,
+)
+from tir.interp.numbers import wrap
 from tir.op import call
 
 TYPES = ["int8", "uint8", "int16", "uint32", "int32", "int64"]
@@ -92,9 +113,63 @@ def test_bits(name, dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_counts_of_bits_and_magnitudes(dtype):
     bits = DType(dtype).bits
-    for known, (x, _), _ in cases(dtype):
+    for known, (x, _), (a, _) in cases(dtype):
         assert known.bound(call("popcount", x)) == known.bound(call("clz", x)) == (0, bits)
-        assert known.bound(call("abs", x))[0] == 0
+        low, high = ends(np.abs(a.astype("int64")))
+        assert known.bound(call("abs", x)) == (0 if a.min() < 0 < a.max() else low, high)
+
+
+EVERY = {
+    "abs": lambda x: call("abs", x),
+    "sum": lambda x: x + const(100, x.dtype),
+    "square": lambda x: x * x,
+    "sum of the greater": lambda x: _positive(x) + _positive(x),
+    "product of the greater": lambda x: _positive(x) * _positive(x),
+    "negative": lambda x: const(0, x.dtype) - x,
+    "quotient by -1": lambda x: x // cast(x.dtype, const(-1, "int8")),
+    "truncated quotient by -1": lambda x: Div(x, cast(x.dtype, const(-1, "int8"))),
+    "half": lambda x: x // const(2, x.dtype) + const(1, x.dtype),
+    "shift": lambda x: call("shift_left", x, const(1, x.dtype)),
+}
+
+
+def _positive(x):
+    return Max(x, const(0, x.dtype))
+
+
+@pytest.mark.parametrize("wide", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_data_wraps(dtype, wide):
+    """The bounds of what is computed from a loaded element, and of a cast of it, hold for its extreme values."""
+    info = np.iinfo(dtype)
+    values = np.array([info.min, info.min + 1, -101, -2, -1, 0, 1, 2, 100, 127, info.max // 2 + 1, info.max], dtype)
+    x = decl_buffer((4,), dtype, "A")[0]
+    for name, make in EVERY.items():
+        for e in (make(x), cast(dtype, make(cast(wide, x))), make(cast(dtype, cast(wide, x) + const(1, wide)))):
+            low, high = Analyzer().bound(e)
+            found = [evaluate(e, x, int(value)) for value in values]
+            assert (low is None or low <= min(found)) and (high is None or max(found) <= high), (name, e)
+
+
+def evaluate(e, load, value: int) -> int:
+    """What the executor's functions give for ``e``, a tree over the element ``load``."""
+    if e is load:
+        return value
+    if isinstance(e, IntImm):
+        return e.value
+    parts = [evaluate(part, load, value) for part in e.children() if isinstance(part, Expr)]
+    meaning = {
+        Add: int.__add__,
+        Sub: int.__sub__,
+        Mul: int.__mul__,
+        Max: max,
+        FloorDiv: int.__floordiv__,
+        Div: trunc_div,
+    }
+    found = abs(parts[0]) if isinstance(e, Call) and e.op == "abs" else None
+    found = parts[0] << parts[1] if isinstance(e, Call) and e.op == "shift_left" else found
+    found = parts[0] if isinstance(e, Cast) else meaning[type(e)](*parts) if found is None else found
+    return wrap(found, e.dtype)
 
 
 @pytest.mark.parametrize("wide", TYPES)

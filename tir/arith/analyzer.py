@@ -31,7 +31,7 @@ from ..expr import (
 )
 from ..op import is_pure
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, within_type
-from .linear import Linear, is_index, key, linear
+from .linear import Linear, is_data, is_index, key, linear
 from .memory import may_change
 from .modular import Fact, modular_of
 from .prove import Prover
@@ -62,6 +62,7 @@ class Analyzer:
         self.truths: dict[Hashable, bool] = {}
         self._names: dict[Var, Expr] = {}  # conditions that variables stand for
         self._aliased: set[Var] = set()
+        self.data: set[Var] = set()  # variables that stand for what was computed from data
         self._keep: list[Any] = []  # expressions whose ids are in keys above
         self._forget()
         for var, value in (bounds or {}).items():
@@ -85,6 +86,8 @@ class Analyzer:
         if isinstance(var, IterVar):
             var = var.var
         self._forget()
+        if not isinstance(value, Range) and is_data(as_expr(value), self.data):
+            self.data.add(var)
         if isinstance(value, Range) and isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
             low = value.min.value
             self._ranges[var] = ((low, low + value.extent.value - 1), None, None)

@@ -26,7 +26,7 @@ from ..expr import (
     Var,
     trunc_div,
 )
-from .linear import Linear, is_index, key, linear
+from .linear import Linear, is_data, is_index, key, linear
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -81,7 +81,13 @@ def _is_empty(a: Interval) -> bool:
     return a[0] is not None and a[1] is not None and a[1] < a[0]
 
 
+def _divisors(b: Interval) -> Interval:
+    """The values of ``b`` by which something is divided: zero is none."""
+    return (1, b[1]) if b[0] == 0 else (b[0], -1) if b[1] == 0 else b
+
+
 def floor_div(a: Interval, b: Interval) -> Interval:
+    b = _divisors(b)
     if _is_empty(b):
         return UNBOUNDED
     if b[0] is None or b[0] <= 0:
@@ -99,6 +105,7 @@ def floor_div(a: Interval, b: Interval) -> Interval:
 
 
 def floor_mod(a: Interval, b: Interval) -> Interval:
+    b = _divisors(b)
     if _is_empty(b):
         return UNBOUNDED
     if b[0] is not None and b[0] > 0:
@@ -116,6 +123,7 @@ def floor_mod(a: Interval, b: Interval) -> Interval:
 
 
 def trunc_division(a: Interval, b: Interval) -> Interval:
+    b = _divisors(b)
     if b[0] is None or b[0] <= 0 or _is_empty(b):
         return UNBOUNDED
     lo: int | None = None
@@ -128,6 +136,7 @@ def trunc_division(a: Interval, b: Interval) -> Interval:
 
 
 def trunc_modulo(a: Interval, b: Interval) -> Interval:
+    b = _divisors(b)
     if b[0] is None or b[0] <= 0 or _is_empty(b):
         return UNBOUNDED
     most = None if b[1] is None else b[1] - 1
@@ -194,15 +203,13 @@ def bound_of(ctx: Analyzer, e: Expr) -> Interval:
 def _bound(ctx: Analyzer, e: Expr) -> Interval:
     dtype = e.dtype
     kind = type(e)
-    if kind in (Add, Sub, Mul):
-        if is_index(dtype):
-            return bound_of_linear(ctx, linear(e))
-        a, b = bound_of(ctx, e.a), bound_of(ctx, e.b)  # type: ignore[attr-defined]
-        exact = plus(a, b) if kind is Add else plus(a, scale(b, -1)) if kind is Sub else times(a, b)
-        return _no_wrap(exact, e)
     result = UNBOUNDED
-    if kind in _BINARY and (dtype.is_int or dtype.is_bool):
-        result = _BINARY[kind](bound_of(ctx, e.a), bound_of(ctx, e.b))  # type: ignore[attr-defined]
+    if kind in (Add, Sub, Mul):
+        exact = _exact_bound(ctx, e)
+        result = UNBOUNDED if wraps(ctx, e, exact) else exact
+    elif kind in _BINARY and (dtype.is_int or dtype.is_bool):
+        # the least integer divided by -1 wraps around
+        result = _in_type(_BINARY[kind](bound_of(ctx, e.a), bound_of(ctx, e.b)), dtype)  # type: ignore[attr-defined]
     elif isinstance(e, Select):
         result = join(bound_of(ctx, e.true_value), bound_of(ctx, e.false_value))
     elif isinstance(e, Cast):
@@ -242,23 +249,41 @@ def within_type(found: Interval, dtype: DType) -> Interval:
     return low, high  # type: ignore[return-value]
 
 
-def _no_wrap(exact: Interval, e: Expr) -> Interval:
-    """``exact`` if the type cannot have wrapped around, otherwise the bounds of the type."""
-    dtype = e.dtype
-    if dtype.code == "int" and dtype.bits >= 32:
-        return exact
-    if None in exact or not dtype.is_int or exact[0] < dtype.min_value or exact[1] > dtype.max_value:  # type: ignore
-        return dtype_bound(e)
-    return exact
+def _exact_bound(ctx: Analyzer, e: Any) -> Interval:
+    """The bounds of a sum, difference or product of unbounded integers."""
+    if is_index(e.dtype):
+        return bound_of_linear(ctx, linear(e))
+    a, b = bound_of(ctx, e.a), bound_of(ctx, e.b)
+    return plus(a, b) if type(e) is Add else plus(a, scale(b, -1)) if type(e) is Sub else times(a, b)
+
+
+def wraps(ctx: Analyzer, e: Expr, exact: Interval | None = None) -> bool:
+    """Whether the sum, difference or product ``e`` may differ from that of unbounded integers, whose bounds are ``exact``:
+    its type is narrow or unsigned, or it is computed from data, and it is not known to fit. Index arithmetic fits, unless
+    both of its ends are known and one does not."""
+    index = is_index(e.dtype.element) and not is_data(e, ctx.data)
+    if index and exact is None:
+        return False
+    exact = exact or _exact_bound(ctx, e)
+    return not index if None in exact else _in_type(exact, e.dtype) != exact
+
+
+def _in_type(exact: Interval, dtype: DType) -> Interval:
+    """``exact`` if no end known is outside of the type, else no bounds."""
+    fits = all(end is None or dtype.min_value <= end <= dtype.max_value for end in exact)
+    return exact if fits or not dtype.is_int else UNBOUNDED
 
 
 def _cast_bound(ctx: Analyzer, e: Cast) -> Interval:
-    if not (e.value.dtype.is_int or e.value.dtype.is_bool) or not e.dtype.is_int:
+    source, target = e.value.dtype, e.dtype
+    if not (source.is_int or source.is_bool) or not target.is_int:
         return UNBOUNDED
     inner = bound_of(ctx, e.value)
-    if e.dtype.code == "int" and e.dtype.bits >= max(32, e.value.dtype.bits) and e.value.dtype.code != "uint":
+    if target.code == "int" and target.bits >= max(32, source.bits) and source.code != "uint":
         return inner
-    return _no_wrap(inner, e) if None not in inner else UNBOUNDED
+    if source.code == "uint" and inner[1] is None:
+        inner = (inner[0], int(source.max_value))
+    return UNBOUNDED if None in inner else _in_type(inner, target)
 
 
 def _let_bound(ctx: Analyzer, e: Let) -> Interval:
@@ -277,8 +302,10 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
         return join(bound_of(ctx, args[1]), bound_of(ctx, args[2]))
     if e.op == "likely":
         return bound_of(ctx, args[0])
-    if e.op in ("abs", "clz", "popcount"):
-        return 0, None if e.op == "abs" else args[0].dtype.bits
+    if e.op == "abs":
+        return _abs_bound(ctx, args[0])
+    if e.op in ("clz", "popcount"):
+        return 0, args[0].dtype.bits
     if e.op == "bitwise_and":
         # the result has no bit that a nonnegative operand lacks
         tops = [hi for lo, hi in (bound_of(ctx, a) for a in args) if lo is not None and lo >= 0]
@@ -296,5 +323,16 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
         if None in by or min(by) < 0 or by[1] >= e.dtype.bits:  # type: ignore[operator]
             return UNBOUNDED
         powers: Interval = (1 << by[0], 1 << by[1])  # type: ignore[operator]
-        return _no_wrap(times(a, powers), e) if e.op == "shift_left" else floor_div(a, powers)
+        if e.op == "shift_right":
+            return floor_div(a, powers)
+        shifted = times(a, powers)
+        return UNBOUNDED if None in shifted else _in_type(shifted, e.dtype)
     return UNBOUNDED
+
+
+def _abs_bound(ctx: Analyzer, e: Expr) -> Interval:
+    """The absolute value of the least integer is the least integer again."""
+    low, high = bound_of(ctx, e)
+    if low is None and is_data(e, ctx.data) or low == e.dtype.min_value and e.dtype.code == "int":
+        return UNBOUNDED
+    return meet((0, None), maximum((low, high), scale((low, high), -1)))

@@ -7,7 +7,7 @@ Python integers: index expressions are assumed not to overflow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..buffer import Buffer
@@ -40,6 +40,40 @@ from ..visit import uses_var
 def is_index(dtype: DType) -> bool:
     """Whether integer algebra applies: scalar signed integers wide enough that indices do not wrap."""
     return dtype.code == "int" and dtype.bits >= 32 and dtype.lanes == 1
+
+
+def is_data(e: Expr, names: Collection[Var] = ()) -> bool:
+    """Whether ``e`` is computed from data, so that its sums and products wrap around.
+
+    Data is what is loaded, called for, or converted from another kind of number, and the variables ``names``. All other
+    sums and products of int32 and int64, of loop variables, sizes and scalar parameters, do not overflow.
+    """
+    found = _DATA.get(e)
+    if found is None:
+        found = _DATA[e] = _is_data(e)
+    return found or (bool(names) and uses_var(e, names))
+
+
+_DATA: Memo[bool] = Memo()
+
+
+def _is_data(e: Expr) -> bool:
+    if isinstance(e, Var):
+        return not is_index(e.dtype.element)
+    if isinstance(e, BufferLoad):
+        return True
+    parts: Sequence[Any] = e.children()
+    if isinstance(e, Cast):
+        source = e.value.dtype.element
+        if not (is_index(source) or source.is_bool):
+            return True
+    elif isinstance(e, Select):
+        parts = (e.true_value, e.false_value)
+    elif isinstance(e, Call):
+        if effect_of(e) != "pure":
+            return True
+        parts = e.args[1:] if e.op == "if_then_else" else e.args
+    return any(is_data(part) for part in parts if isinstance(part, Expr))
 
 
 def key(e: Any) -> Hashable:
