@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from tir import if_then_else
+from tir.arith import Analyzer
 from tir.arith.index_map import IndexMap
 from tir.arith.pointwise import compile_expr
-from tir.expr import Expr, IntImm, Var
+from tir.buffer import Range
+from tir.expr import Expr, IntImm, Var, as_expr, is_const
 from tir.visit import walk
 
 BIJECTIVE = [
@@ -64,6 +66,28 @@ def test_padding_predicate_is_true_exactly_where_nothing_maps(shape, func):
         assert bool(is_padding(*image)) == (image not in images)
         if image in images:
             assert evaluate(back, image) == images[image]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_digits_are_whole_also_of_fewer_indices_than_one_digit_has(size):
+    forward = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    shape = tuple(int(e) for e in forward.padded_shape((size, 2)))
+    assert shape == ((size + 3) // 4, 2, 4)
+    back, padding = forward.non_surjective_inverse((size, 2))
+    is_padding = compile_expr(padding, back.initial_indices)
+    elements = [p for p in points(shape) if not is_padding(*p)]
+    assert sorted(evaluate(back, p) for p in elements) == list(points((size, 2)))
+
+
+def test_an_iterator_of_one_value_stays_the_index_of_its_axis():
+    made = IndexMap.from_func(lambda i, j: [j, i])
+    i, j = (Var(name) for name in "ij")
+    analyzer = Analyzer({v: Range(as_expr(0), as_expr(n)) for v, n in ((i, 1), (j, 4))})
+    assert made.map_indices([i, j], analyzer) == (j, i)
+    back = made.inverse([1, 4])
+    assert back.final_indices[0] is back.initial_indices[1]
+    digits = IndexMap.from_func(lambda i, j: [j // 4, i * 4 + j])
+    assert digits.map_indices([i, j], analyzer)[1] is j and is_const(digits.map_indices([i, j], analyzer)[0], 0)
 
 
 def test_map_ndarray_moves_every_element():

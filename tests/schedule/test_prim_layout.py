@@ -509,3 +509,25 @@ def main(A: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
 """)
     sch.transform_layout(block, access, lambda i: ((i + by) // 4, (i + by) % 4), pad_value=7)
     same(sch)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 6])
+def test_padding_fills_whole_tiles_also_of_fewer_rows_than_one(rows: int) -> None:
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((ROWS, 4), "float32"), C: T.Buffer((ROWS, 4), "float32")):
+    B = T.alloc_buffer((ROWS, 4), "float32")
+    for i, j in T.grid(ROWS, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(ROWS, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+""".replace("ROWS", str(rows))
+    )
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4), pad_value=0.0)
+    assert f"B = T.alloc_buffer(({(rows + 3) // 4}, 4, 4)" in sch.script()
+    same(sch)

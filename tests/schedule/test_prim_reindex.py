@@ -52,9 +52,49 @@ def main(A: T.Buffer((1, 8, 8, 3), "float32"), W: T.Buffer((3, 3, 3, 4), "float3
     sch.reindex("C", ("read", 0))
     sch.reindex("C", ("read", 1))
     sch.reindex("C", ("write", 0))
-    sch.transform_layout("C", ("read", 0), lambda h, w, r, s, c: (h * 6 + w, r * 9 + s * 3 + c))
+    sch.transform_layout("C", ("read", 0), lambda n, h, w, r, s, c: (n * 36 + h * 6 + w, r * 9 + s * 3 + c))
     sch.transform_block_layout("C", lambda n, h, w, o, r, s, c: (n * 36 + h * 6 + w, o, r * 9 + s * 3 + c))
     same(sch)
+
+
+def test_reindex_keeps_a_batch_of_one_for_the_layout_that_follows() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((1, 8, 4), "float32"), B: T.Buffer((4, 8), "float32"), C: T.Buffer((1, 8, 8), "float32")):
+    for b, i, j, k in T.grid(1, 8, 8, 4):
+        with T.block("C"):
+            vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
+            with T.init():
+                C[vb, vi, vj] = T.float32(0)
+            C[vb, vi, vj] += A[vb, vi, vk] * B[vk, vj]
+""")
+    sch.reindex("C", ("read", 0))
+    sch.reindex("C", ("read", 1))
+    sch.reindex("C", ("write", 0))
+    sch.transform_layout("C", ("read", 0), lambda b, i, k: (b, i, k))
+    sch.transform_layout("C", ("read", 1), lambda j, k: (0, j, k))
+    sch.transform_block_layout("C", lambda b, i, j, k: (b, i, j, k))
+    same(sch)
+
+
+def test_reindex_cache_read_of_windows_that_share_elements() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((17, 4), "float32"), C: T.Buffer((8, 4), "float32")):
+    for i, j, r in T.grid(8, 4, 3):
+        with T.block("C"):
+            vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] += A[vi * 2 + vr, vj]
+""")
+    shared = sch.copy()
+    shared.reindex_cache_read("C", 0, "global", lambda i, j, r: (j, i * 2 + r))
+    same(shared)
+    refused(
+        lambda: sch.reindex_cache_read("C", 0, "global", lambda i, j, r: (j, i + r)),
+        "two elements would go to one place",
+    )
 
 
 def test_reindex_outside_the_buffer_is_guarded() -> None:

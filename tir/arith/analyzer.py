@@ -28,8 +28,10 @@ from ..expr import (
     Or,
     Var,
     as_expr,
+    is_const,
 )
 from ..op import is_pure
+from ..visit import free_vars
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, within_type
 from .linear import Linear, is_data, is_index, key, linear
 from .memory import may_change
@@ -296,6 +298,20 @@ class Analyzer:
         """An equal expression in canonical form; the same object when it already is."""
         asked = as_expr(e)
         return asked if type(asked) is IntImm else Simplifier(self).visit(asked)
+
+    def simplify_index(self, e: Any) -> Expr:
+        """``e`` simplified, but as it is where it is constant only because of variables of one value: an iterator of
+        extent 1 stays the index of its axis.
+
+        >>> from tir.expr import Var
+        >>> i, r = Var("i"), Var("r")
+        >>> analyzer = Analyzer({i: Range(as_expr(0), as_expr(1)), r: Range(as_expr(0), as_expr(4))})
+        >>> analyzer.simplify_index(i), analyzer.simplify_index(i * 2 + r), analyzer.simplify_index(r // 4)
+        (i, r, 0)
+        """
+        asked = as_expr(e)
+        made = self.simplify(asked)
+        return asked if is_const(made) and any(is_const(self.simplify(v)) for v in free_vars(asked)) else made
 
     def can_prove(self, condition: Any) -> bool:
         """Whether ``condition`` is proved under the assumptions; not if it has effects, which may change what it gives."""

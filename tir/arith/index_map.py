@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Range
 from ..checked import checked
 from ..expr import (
-    FALSE,
     BinaryOp,
     Call,
     Expr,
@@ -20,6 +20,7 @@ from ..expr import (
     Var,
     as_expr,
     const,
+    is_const,
     logical_and,
     logical_not,
     matched,
@@ -112,11 +113,11 @@ class IndexMap(Node):
 
     @checked
     def map_indices(self, indices: Sequence[Any], analyzer: Analyzer | None = None) -> tuple[Expr, ...]:
-        """The final indices at ``indices``, simplified."""
+        """The final indices at ``indices``, simplified (:meth:`Analyzer.simplify_index`)."""
         self._count(indices, "indices")
         ctx = analyzer or Analyzer()
         values = {v: as_expr(i, v.dtype) for v, i in zip(self.initial_indices, indices)}
-        return tuple(ctx.simplify(_replace(e, values)) for e in self.final_indices)
+        return tuple(ctx.simplify_index(_replace(e, values)) for e in self.final_indices)
 
     def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> tuple[Range, ...]:
         """The box that contains the images of the box ``ranges``.
@@ -127,8 +128,12 @@ class IndexMap(Node):
         domains = dict(zip(self.initial_indices, ranges))
         points = [Range(e, const(1, e.dtype)) for e in self.final_indices]
         box = relax(points, domains, analyzer=analyzer)
-        if box is not None:
-            return box
+        if (
+            box is not None
+        ):  # an index by itself keeps its range, which may be empty and is not a point where it has one value
+            return tuple(
+                domains.get(e, axis) if isinstance(e, Var) else axis for e, axis in zip(self.final_indices, box)
+            )
         found = detect_iter_map(self.final_indices, domains, check="none")
         if not isinstance(found, IterMap):
             raise ValueError(f"the index map has no known bounds over these ranges: {found.error}")
@@ -178,41 +183,60 @@ class IndexMap(Node):
         if not isinstance(found, IterMap):
             raise ValueError(f"the index map has no inverse: {found.error}")
         outputs = self._fresh()
-        back = inverse_iter_map(found, outputs)
+        back = self._back(found, outputs)
         return IndexMap(outputs, tuple(back[v] for v in self.initial_indices))
+
+    def padded_shape(self, shape: Sequence[Any]) -> tuple[Expr, ...]:
+        """The shape of the image with all digits whole: what :meth:`non_surjective_inverse` finds padding in.
+
+        >>> [int(e) for e in IndexMap.from_func(lambda i: [i // 4, i % 4]).padded_shape([3])]
+        [1, 4]
+
+        Raises ``ValueError`` as it does.
+        """
+        return tuple(Analyzer().simplify(i.base + i.extent) for i in self._whole(shape).found.indices)
 
     def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
         """The inverse map, and the condition on its inputs (final indices) that identifies padding.
 
         The condition is true at final indices that no initial index in ``shape`` maps to; it is the constant false
-        when there are none. Raises ``ValueError`` when the map is not injective, or is not a sum of quotients and
+        when there are none. Digits are whole: of ``i // 4, i % 4`` all four values of the second, also for fewer
+        initial indices. Raises ``ValueError`` when the map is not injective, or is not a sum of quotients and
         remainders.
         """
-        self._count(shape, "extents")
-        exact = detect_iter_map(self.final_indices, self._domains(shape), check="bijective")
+        whole = self._whole(shape)
         outputs = self._fresh()
-        if isinstance(exact, IterMap):
-            back = inverse_iter_map(exact, outputs)
-            return IndexMap(outputs, tuple(back[v] for v in self.initial_indices)), FALSE
-        # pad each axis to a multiple of what it is divided by; then the map of the larger box is a bijection
-        shifts = [_shift(self.final_indices, var) for var in self.initial_indices]
-        moved = IndexMap(self.initial_indices, self._moved_by(shifts))
-        padded = moved._padded([size + shift for size, shift in zip(shape, shifts)])
-        found = detect_iter_map(moved.final_indices, self._domains(padded), check="bijective")
-        if not isinstance(found, IterMap):
-            raise ValueError(f"the index map has no inverse, with padding or without: {found.error}")
-        back = inverse_iter_map(found, outputs)
-        ctx = Analyzer({o: Range(i.base, i.extent) for o, i in zip(outputs, found.indices)})
+        back = self._back(whole.found, outputs)
+        ctx = Analyzer({o: Range(i.base, i.extent) for o, i in zip(outputs, whole.found.indices)})
         inside: Expr = as_expr(True)
-        for var, size, wide, shift in zip(self.initial_indices, shape, padded, shifts):
+        final = []
+        for var, size, wide, shift in zip(self.initial_indices, shape, whole.shape, whole.shifts):
             end = as_expr(size + shift, var.dtype)
             if shift:
                 inside = logical_and(inside, back[var] >= shift)
             if not ctx.can_prove_equal(end, wide):
                 inside = logical_and(inside, back[var] < end)
-        pairs = zip(self.initial_indices, shifts)
-        final = IndexMap(outputs, tuple(ctx.simplify(back[v] - shift) if shift else back[v] for v, shift in pairs))
-        return final, ctx.simplify(logical_not(inside))
+            final.append(ctx.simplify(back[var] - shift) if shift else back[var])
+        return IndexMap(outputs, tuple(final)), ctx.simplify(logical_not(inside))
+
+    def _whole(self, shape: Sequence[Any]) -> _Whole:
+        """The map on axes padded to multiples of what they are divided by: a bijection, or else ``ValueError``."""
+        self._count(shape, "extents")
+        shifts = [_shift(self.final_indices, var) for var in self.initial_indices]
+        moved = IndexMap(self.initial_indices, self._moved_by(shifts))
+        padded = moved._padded([size + shift for size, shift in zip(shape, shifts)])
+        found = detect_iter_map(moved.final_indices, self._domains(padded), check="bijective")
+        if isinstance(found, IterMap):
+            return _Whole(found, padded, shifts)
+        exact = detect_iter_map(self.final_indices, self._domains(shape), check="bijective")
+        if isinstance(exact, IterMap):
+            return _Whole(exact, list(shape), [0] * self.ndim)
+        raise ValueError(f"the index map has no inverse, with padding or without: {found.error}")
+
+    def _back(self, found: IterMap, outputs: Sequence[Var]) -> dict[Var, Expr]:
+        """The initial indices in terms of ``outputs``: of one value, too, if it is a final index by itself."""
+        same = {e: out for e, out in zip(self.final_indices, outputs) if isinstance(e, Var)}
+        return {v: same.get(v, e) if is_const(e) else e for v, e in inverse_iter_map(found, outputs).items()}
 
     def _moved_by(self, shifts: Sequence[int]) -> tuple[Expr, ...]:
         """The final indices in terms of initial ones that are larger by ``shifts``."""
@@ -260,6 +284,15 @@ class IndexMap(Node):
         places = [compile_numpy(e, self.initial_indices)(*grid) for e in self.final_indices]
         out[tuple(np.broadcast_to(p, source.shape) for p in places)] = source
         return out
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A map as a bijection: of the initial indices moved by ``shifts``, in ``shape``."""
+
+    found: IterMap
+    shape: Sequence[Any]
+    shifts: Sequence[int]
 
 
 def _indices(count: int) -> str:

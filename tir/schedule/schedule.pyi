@@ -1241,8 +1241,9 @@ class Schedule(Snapshots):
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-        iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
-        drops out as the indices simplify. It is named ``<buffer>_reindex``.
+        iterator that the buffer's indices depend on, in the block's order: not for one that drops out as an index
+        simplifies, but an index that would become a constant is kept as it is written (``vi`` of one value, or
+        ``vi // 4`` of four). It is named ``<buffer>_reindex``.
 
         Before, and after ``sch.reindex("C", ("read", 0))``::
 
@@ -1829,7 +1830,7 @@ class Schedule(Snapshots):
                     vi_o = T.axis.spatial(8, i)
                     vj_o = T.axis.spatial(1, 0)
                     Y_offset = T.int32()
-                    Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
+                    Y = T.match_buffer(B[vi_o, 0:4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
                     Y[0:4] = T.Broadcast(T.float32(0), 4)
         """
     def tile(

@@ -151,6 +151,7 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
         if o_only is None or vars_in(o_only):
             o_var = Var(f"{iterator.var.name}_o", dtype)
             outer_iters.append(IterVar(o_domain, o_var, iterator.iter_type))
+            analyzer.bind(o_var, o_domain)
             outer_values.append(o_value)
             whole = o_var * i_extent
         elif not is_const(o_only, 0):
@@ -158,9 +159,10 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
         if inner and (not is_const(i_extent, 1) or not is_const(i_value, 0)):
             i_var = Var(f"{iterator.var.name}_i", dtype)
             inner_iters.append(IterVar(i_domain, i_var, iterator.iter_type))
+            analyzer.bind(i_var, i_domain)
             inner_values.append(i_value)
             whole = whole + i_var
-        inside[iterator.var] = analyzer.simplify(whole)
+        inside[iterator.var] = analyzer.simplify_index(whole)
     opened = substitute(block.block.replace(iter_vars=()), inside)
     init = opened.init
     inner_block = with_regions(opened.replace(iter_vars=tuple(inner_iters), init=None))

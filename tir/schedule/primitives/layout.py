@@ -144,7 +144,8 @@ def _check_transform_layout(
         rule = "two elements of buffer {0} would go to one place"
         require_injective(made.final_indices, domains, rule, old.name)
     try:
-        shape = made.map_shape(old.shape)
+        shape = made.map_shape(old.shape)  # refuses negative indices
+        shape = shape if pad_value is None else made.padded_shape(old.shape)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
     require(shape, "the index map gives no indices; a buffer needs at least one axis")
@@ -417,11 +418,11 @@ def _simplified(block: Block, analyzer: Analyzer) -> Block:
 
     def visit(item: Any) -> Any:
         if isinstance(item, BufferLoad):
-            return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
+            return item.replace(indices=tuple(map(analyzer.simplify_index, item.indices)))
         if isinstance(item, BufferStore):
-            return item.replace(indices=tuple(analyzer.simplify(i) for i in item.indices))
+            return item.replace(indices=tuple(map(analyzer.simplify_index, item.indices)))
         if isinstance(item, Range):
-            return Range(analyzer.simplify(item.min), analyzer.simplify(item.extent))
+            return Range(analyzer.simplify_index(item.min), analyzer.simplify(item.extent))
         return None
 
     return rewrite(block, visit)

@@ -23,6 +23,7 @@ from ...analysis.structure import (
 )
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
+from ...arith.linear import key
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
@@ -53,8 +54,9 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
     """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
-    iterator that the buffer's indices depend on, in the block's order: not for one that has a single value, or that
-    drops out as the indices simplify. It is named ``<buffer>_reindex``.
+    iterator that the buffer's indices depend on, in the block's order: not for one that drops out as an index
+    simplifies, but an index that would become a constant is kept as it is written (``vi`` of one value, or
+    ``vi // 4`` of four). It is named ``<buffer>_reindex``.
 
     Before, and after ``sch.reindex("C", ("read", 0))``::
 
@@ -194,9 +196,8 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
     recorded: dict[str, Any] = {}
     analyzer = Analyzer(domains)
     if index_map is None:
-        # an index may name an iterator without depending on it: one that has a single value, or leaves on division
-        single = {i.var: const(0, i.dtype) for i in every if is_const(i.dom.extent, 1)}
-        indices = tuple(analyzer.simplify(substitute(e, single)) for e in indices)
+        made = tuple(map(analyzer.simplify, indices))  # an index may name an iterator without depending on it
+        indices = tuple(old if is_const(new) else new for old, new in zip(indices, made))
         iters = tuple(i for i in every if any(uses_var(e, i.var) for e in indices))
         places: tuple[Expr, ...] = tuple(i.var for i in iters)
         shape: Sequence[Expr] = tuple(domains[i.var].extent for i in iters)
@@ -204,8 +205,9 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
         made = index_map_of(index_map, len(every), every[0].var.dtype if every else "int32")
         places = made.map_indices([i.var for i in every], analyzer)
         iters = tuple(i for i in every if any(uses_var(e, i.var) for e in (*indices, *places)))
-        rule = "two elements would go to one place of the copy of buffer {0}"
-        require_injective(places, {i.var: domains[i.var] for i in iters}, rule, buffer.name)
+        if not {key(analyzer.simplify(e)) for e in indices} <= {key(analyzer.simplify(e)) for e in places}:
+            rule = "two elements would go to one place of the copy of buffer {0}"
+            require_injective(places, {i.var: domains[i.var] for i in iters}, rule, buffer.name)
         try:
             shape = made.map_shape([domains[i.var].extent for i in every])
         except ValueError as error:

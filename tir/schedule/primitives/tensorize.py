@@ -56,7 +56,7 @@ def _check_tensorize(
                 vi_o = T.axis.spatial(8, i)
                 vj_o = T.axis.spatial(1, 0)
                 Y_offset = T.int32()
-                Y = T.match_buffer(B[vi_o, vj_o * 4:vj_o * 4 + 4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
+                Y = T.match_buffer(B[vi_o, 0:4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
                 Y[0:4] = T.Broadcast(T.float32(0), 4)
     """
     from ...intrin import TensorIntrin
