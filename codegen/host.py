@@ -13,6 +13,7 @@ from tir.arith.pointwise import Unsupported, compile_expr
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Expr, FloatImm, StringImm, Var
 from tir.function import PrimFunc
+from tir.levels import LAUNCH_AXES
 from tir.op import string_arg
 from tir.stmt import (
     Allocate,
@@ -171,4 +172,4 @@ class HostProgram:
         return lambda env: function(*[env[v] for v in used])
 
 
-_SIZES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", DYNAMIC)
+_SIZES = (*LAUNCH_AXES, DYNAMIC)

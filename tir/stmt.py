@@ -18,11 +18,6 @@ SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "unrolled",
     "thread_binding",
 )
-THREAD_AXES = (
-    *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz"),
-    "vthread",
-    *(f"vthread.{d}" for d in "xyz"),
-)
 
 
 @node

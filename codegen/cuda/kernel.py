@@ -8,6 +8,7 @@ from tir.buffer import Range
 from tir.dtype import DType
 from tir.expr import IntImm, Var
 from tir.function import PrimFunc
+from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
 from tir.visit import walk
 
@@ -17,8 +18,6 @@ from .memory import Place
 from .prelude import prelude
 from .promises import promises
 from .types import c_type
-
-AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class KernelText:
 def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
     """The CUDA C of one kernel. Raises ``BuildError`` for what has no CUDA spelling."""
     extents = _extents(func)
-    threads = _product([extents.get(f"threadIdx.{a}", IntImm(1)) for a in "xyz"])
+    threads = _product([extents.get(a, IntImm(1)) for a in THREAD_AXES])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     symbol = g.fresh(name)
     made = promises(func)
@@ -88,12 +87,12 @@ def _thread_axes(g: Generator, func: PrimFunc) -> None:
         if not tag or node.attr_key != "thread_extent" or node.node.var in seen:  # type: ignore[union-attr]
             continue
         assert isinstance(node, AttrStmt)
-        if tag not in AXES:
-            raise g.error(f"thread axis {tag!r} is left after lowering; a launch has {', '.join(AXES)}")
+        if tag not in LAUNCH_AXES:
+            raise g.error(f"thread axis {tag!r} is left after lowering; a launch has {', '.join(LAUNCH_AXES)}")
         var = node.node.var
         seen[var] = None
         name = g.name(var, var.name)
-        if tag == "threadIdx.x":
+        if tag == LANES:
             g.lane_vars.add(var)
         extent = f"  // < {node.value.value}" if isinstance(node.value, IntImm) else ""
         g.emit(f"const {c_type(var.dtype)} {name} = {tag};{extent}")

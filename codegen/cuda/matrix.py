@@ -13,6 +13,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Call, Expr, IntImm, Var
+from tir.levels import is_shared
 from tir.op import string_arg
 
 from .expr import convert, declare_type
@@ -161,7 +162,7 @@ def _parameter(f: Fragment, name: str, output: bool = False) -> str:
 
 def _space(g: Generator, e: Any) -> str:
     scope = place_of(g, data_of(e)).scope
-    return "shared" if scope.startswith("shared") else "global"
+    return "shared" if is_shared(scope) else "global"
 
 
 def _address(g: Generator, e: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
+from tir.levels import is_fragment
 from tir.stmt import BufferStore, DeclBuffer, LetStmt
 from tir.visit import walk
 
@@ -94,7 +95,7 @@ def own_pointer(g: Generator, place: Place, offset: Expr) -> str:
 def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, Expr]:
     index = flat_index(g, buffer, indices)
     place = place_of(g, buffer.data)
-    if place.scope.startswith("wmma."):
+    if is_fragment(place.scope):
         raise g.error(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
     if place.lanes_of_warp:
         if buffer.elem_offset is not None:

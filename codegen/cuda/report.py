@@ -10,6 +10,7 @@ from typing import Any
 from tir.display import CallableReport, html_table, text_table
 from tir.errors import BuildError
 from tir.expr import IntImm
+from tir.levels import is_shared
 from tir.stmt import Allocate
 from tir.target import Target
 from tir.visit import walk
@@ -195,7 +196,7 @@ def check_limits(module: Any) -> None:
 def _shared(kernel: Any) -> list[tuple[str, str, int]]:
     found = []
     for node in walk(kernel.body):
-        if isinstance(node, Allocate) and node.buffer_var.scope.startswith("shared"):
+        if isinstance(node, Allocate) and is_shared(node.buffer_var.scope):
             size = node.dtype.bytes
             for extent in node.extents:
                 size *= extent.value if isinstance(extent, IntImm) else 1

@@ -9,6 +9,7 @@ from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
 from tir.arith.memory import may_change, other_names
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
+from tir.levels import is_fragment, is_in_registers, is_private, is_shared
 from tir.op import string_arg
 from tir.stmt import (
     Allocate,
@@ -103,7 +104,7 @@ def _copies(s: For) -> int:
 def _indexes_registers(s: For) -> bool:
     """Whether the loop's variable occurs in an index into memory that should be in registers."""
     for node in walk(s.body):
-        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.scope in ("local", "warp"):
+        if isinstance(node, (BufferLoad, BufferStore)) and is_private(node.buffer.scope):
             if any(uses_var(i, {s.loop_var}) for i in node.indices):
                 return True
         if isinstance(node, Call) and node.op.startswith(("ptx_mma", "ptx_ldmatrix", "mma_", "tvm_")):
@@ -204,12 +205,12 @@ def _allocate(g: Generator, s: Allocate) -> None:
 def _declare_memory(g: Generator, s: Allocate) -> None:
     var, scope = s.buffer_var, s.buffer_var.scope
     count = max(_count(g, s), 1)  # C++ has no array of no elements
-    if scope.startswith("wmma."):
+    if is_fragment(scope):
         allocate_fragment(g, var, s.dtype, count)
         g.stmt(s.body)
         return
     type_, name = declare_type(g, s.dtype), g.name(var, var.name)
-    total = f"{count}] /* {count * s.dtype.bytes} bytes */" if scope.startswith("shared") else f"{count}]"
+    total = f"{count}] /* {count * s.dtype.bytes} bytes */" if is_shared(scope) else f"{count}]"
     place = Place(name, s.dtype, scope)
     if scope == "shared":
         g.emit(f"__shared__ alignas(128) {type_} {name}[{total};")
@@ -218,7 +219,7 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
             f"extern __shared__ __align__(128) unsigned char {name}[];  // {count * s.dtype.bytes} bytes, given at launch"
         )
         place.element = DType("uint8")
-    elif scope == "local" or scope.startswith(("m16n8k8.", "mma.")):
+    elif is_in_registers(scope):
         if scope == "local" and count == 1 and is_scalar(var, s.dtype, s.body):
             place.scalar = True
             g.emit(f"{type_} {name};")
@@ -271,7 +272,7 @@ def _decl_buffer(g: Generator, s: DeclBuffer) -> None:
     b = s.buffer
     place = place_of(g, b.data)
     offset = b.elem_offset is not None and not (isinstance(b.elem_offset, IntImm) and b.elem_offset.value == 0)
-    if place.lanes_of_warp or place.scope.startswith("wmma.") or (place.element is b.dtype and not offset):
+    if place.lanes_of_warp or is_fragment(place.scope) or (place.element is b.dtype and not offset):
         g.stmt(s.body)
         return
     text = base_of(g, b)

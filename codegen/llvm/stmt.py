@@ -9,6 +9,7 @@ import numpy as np
 from tir.analysis.annotations import STREAMED, STREAMED_LINES
 from tir.arith.memory import other_names
 from tir.expr import IntImm, Mul, StringImm
+from tir.levels import Level, level_of
 from tir.stmt import (
     Allocate,
     AllocateConst,
@@ -166,7 +167,7 @@ def _for(g: Generator, s: For) -> None:
 
 @stmt_rule(Allocate)
 def _allocate(g: Generator, s: Allocate) -> None:
-    if s.buffer_var.scope.startswith(("shared", "warp", "wmma")):
+    if Level.LAUNCH < level_of(s.buffer_var.scope) < Level.THREAD and s.buffer_var.scope != TILES:
         raise g.error(
             f"`{s.buffer_var.name}` is in {s.buffer_var.scope!r} memory, which no CPU has; "
             "use scope 'global' or 'local', or build for a GPU"

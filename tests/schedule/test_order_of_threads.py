@@ -13,7 +13,8 @@ import tir
 from tests.gpu_examples import load
 from tests.prim_checks import refused, schedule
 from tir.analysis.dependence.relations import without_swizzles
-from tir.analysis.index import index_of, is_shared
+from tir.analysis.index import index_of
+from tir.levels import is_shared
 from tir.schedule.invariants.statement_order import _is_filled_first, _Orders
 from tir.schedule.invariants.thread_values import Stores
 from tir.script import parse

@@ -315,11 +315,6 @@ def reduction_iterators(index: Index, counts: Callable[[Block], bool] = lambda b
     return {v for v, block in found.items() if counts(block)}
 
 
-def is_shared(scope: str) -> bool:
-    """Whether memory of this storage scope is shared by the threads of a block."""
-    return scope.startswith("shared")
-
-
 def _var_of(loop: For) -> Var:
     return loop.loop_var
 

@@ -20,6 +20,7 @@ from ..expr import (
     const,
 )
 from ..function import PrimFunc
+from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
 from ..node import EMPTY, MemoAmong
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import contains, free_vars, nodes_of, uses_var, walk
@@ -116,16 +117,13 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
         elif isinstance(item, BlockRealize):
             buffer = next((b for b in item.block.alloc_buffers if b.data is memory), None)
             if buffer is not None:
-                if buffer.scope == "global" and any(n.thread for n in crossed):
+                if not ends_with_launch(buffer.scope) and any(n.thread for n in crossed):
                     return False
-                common = loop.thread.startswith("threadIdx") and buffer.scope.startswith("shared")
+                common = is_thread_axis(loop.thread) and is_shared(buffer.scope)
                 if common and not is_redundant_write(loop, buffer):
                     return False
                 return memory not in used_memory(func.body, {loop}) and is_privatizable(buffer, crossed)
     return False
-
-
-THREADS_OWN = ("local", "warp", "wmma.", "m16n8k8.", "mma.", "amx.")
 
 
 def views_under(root: Any) -> dict[Var, BufferRegion]:
@@ -174,7 +172,7 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
         return False
     made = {_pointer_behind(views, s.buffer.data) for s in stores}
     loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
-    if any(_pointer_behind(views, b.data) in made or b.scope.startswith(THREADS_OWN) for b in loads):
+    if any(_pointer_behind(views, b.data) in made or is_private(b.scope) for b in loads):
         return False
     inside = {n.loop_var for n in nodes_of(loop) if isinstance(n, For)}
     inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - spatial

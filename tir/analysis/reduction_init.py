@@ -14,6 +14,7 @@ from ..arith.memory import may_change
 from ..buffer import IterVar, Range
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
+from ..levels import is_thread_axis, is_virtual_axis
 from ..poly import Formula, Names, Relation, Undecided, bounded
 from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
@@ -360,7 +361,7 @@ class _Results:
     def _require_shared_by_threads(self) -> None:
         """Raise ``ScheduleError`` if a bound loop that reduces is not one of threads, which alone can share a result."""
         for f in self._bound:
-            if f in self.reducing and not f.thread.startswith("threadIdx"):
+            if f in self.reducing and not is_thread_axis(f.thread):
                 raise self._stored_by_others(f)
 
     def _require_one_writer(self, guards: Sequence[Expr]) -> None:
@@ -371,7 +372,7 @@ class _Results:
         bound = self._bound
         same = [g.a - g.b for g in guards if isinstance(g, EQ) and is_index(g.a.dtype)]
         kernel = self.loops[self.loops.index(bound[0]) :] if bound else []
-        for f in (f for f in bound if f not in self.reducing and not f.thread.startswith("vthread")):
+        for f in (f for f in bound if f not in self.reducing and not is_virtual_axis(f.thread)):
             others = [g for g in kernel if g is not f and g not in self.reducing]
             for store in self.reducer.stores:
                 element = [substitute(index, self.realize.bindings) for index in store.indices]

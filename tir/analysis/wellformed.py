@@ -11,6 +11,7 @@ from ..buffer import Buffer, BufferRegion, IterVar
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
+from ..levels import is_launch_axis
 from ..node import Memo, Node
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
@@ -358,7 +359,7 @@ class _Checker:
         if s.min.dtype is not dtype or s.extent.dtype is not dtype:
             part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
             self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
-        launched = s.thread and not s.thread.startswith("vthread")
+        launched = is_launch_axis(s.thread)
         if launched:
             self.part.threads.add(s.thread)
             self._bound_again(s)

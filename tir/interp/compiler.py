@@ -12,6 +12,7 @@ from ..analysis.reductions import threads_can_share
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
 from ..function import PrimFunc
+from ..levels import is_shared, is_thread_axis, is_virtual_axis
 from ..op import string_arg
 from ..progress import track
 from ..visit import walk
@@ -176,7 +177,7 @@ class Compiler(MemoryAccess):
         if thread:
             self.threads = {**threads, thread: name}
             single = isinstance(extent, E.IntImm) and extent.value == 1
-            self.sync_matters = sync or (thread.startswith("threadIdx") and not single)
+            self.sync_matters = sync or (is_thread_axis(thread) and not single)
         if tracked:
             instance = self.fresh("run")
             self.emit(f"{instance} = races.enter()")
@@ -232,10 +233,10 @@ class Compiler(MemoryAccess):
         the exception: it runs for all threads, as the barrier after it makes all their writes visible. Virtual thread
         loops are always distinct."""
         outer = self.threads.get(thread)
-        if outer is None or thread.startswith("vthread"):
+        if outer is None or is_virtual_axis(thread):
             return False
         stores = [item for item in walk(body) if isinstance(item, S.BufferStore)]
-        if stores and all(item.buffer.scope.startswith("shared") for item in stores):
+        if stores and all(is_shared(item.buffer.scope) for item in stores):
             return False
         self.emit(f"{self.variable(var)} = {outer}")
         self.statement(body)
@@ -398,7 +399,7 @@ class Compiler(MemoryAccess):
             self.allocate(buffer)
         if self.concurrent and any(v.iter_type == "reduce" for v in block.iter_vars) and threads_can_share(block):
             bound = {v for iv, e in zip(block.iter_vars, s.iter_values) if iv.iter_type == "reduce" for v in walk(e)}
-            threads = [name for tag, name in self.threads.items() if tag.startswith("threadIdx")]
+            threads = [name for tag, name in self.threads.items() if is_thread_axis(tag)]
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
                 # a reduction across the threads of a block is no race: lowering combines the partial results
                 self.exempt = self.exempt | {r.buffer for r in block.writes}

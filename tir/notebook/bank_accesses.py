@@ -9,11 +9,11 @@ from typing import Any
 
 from ..analysis.effects import Effect, effects
 from ..analysis.element_accesses import points_of
-from ..analysis.index import is_shared
 from ..display import FAINT, NO, YES, svg_box, svg_figure, svg_text, text_table
 from ..errors import TirError
 from ..expr import IntImm, Var
 from ..interp.gpu.counts import BANKS, WORD, bank_passes
+from ..levels import THREAD_AXES, is_block_axis, is_shared
 from ..render import short_text
 from ..schedule.state import State
 from ..stmt import VECTORIZED, BufferStore, For
@@ -21,7 +21,6 @@ from ..target import Target
 from ..visit import walk
 
 WARP = 32
-_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 _HEAD = ("access", "in", "requests", "passes", "ideal", "conflicts")
 _ROWS = 64  # of 128 bytes, in a figure
 
@@ -78,8 +77,8 @@ def _counted(effect: Effect, loops: Mapping[Var, For]) -> BankAccess:
 
     axes = {loops[v].thread: v for v, _, _ in effect.loops if v in loops and loops[v].thread}
     lanes = _vector(effect, loops)
-    held = {v: 0 for tag, v in axes.items() if tag.startswith("blockIdx")} | dict.fromkeys(lanes, 0)
-    threads = {axes[tag]: _extent(loops[axes[tag]]) for tag in _AXES if tag in axes}
+    held = {v: 0 for tag, v in axes.items() if is_block_axis(tag)} | dict.fromkeys(lanes, 0)
+    threads = {axes[tag]: _extent(loops[axes[tag]]) for tag in THREAD_AXES if tag in axes}
     points = points_of(effect, held, threads)
     idle = [v for v, _, _ in effect.loops if v not in held and v not in points.values]
     again = prod(_extent(loops[v]) for v in idle if v in loops and not loops[v].thread)

@@ -19,6 +19,7 @@ from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
 from ..expr import Expr, Var
 from ..function import PrimFunc
+from ..levels import ends_with_launch, is_block_axis, is_thread_axis
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ..visit import nodes_of, uses_var
 from .invariants import Keeps
@@ -83,7 +84,7 @@ def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = f
     """Whether ``loop``, if concurrent, carries no dependence through memory other than ``ignored``. For thread loops only
     global memory is checked: local buffers are per thread, and shared memory is synchronised by lowering."""
     if loop.kind == THREAD_BINDING:
-        own = {b.data for b in nodes_of(loop) if type(b) is Buffer and b.scope != "global"}
+        own = {b.data for b in nodes_of(loop) if type(b) is Buffer and ends_with_launch(b.scope)}
         verdict = check_parallel(func, loop, loop.kind, ignored | own | _reduced_across(loop))
         if isinstance(verdict, (Refuted, Unknown)):
             return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
@@ -106,7 +107,7 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
     """Advice how threads that conflict in a buffer of the function can each have a private one."""
     if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
         return ""
-    scope = "shared" if loop.thread.startswith("blockIdx") else "local"
+    scope = "shared" if is_block_axis(loop.thread) else "local"
     return (
         f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
     )
@@ -115,7 +116,7 @@ def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
 def _reduced_across(loop: For) -> frozenset[Var]:
     """Memory of the results of reductions shared by the threads of ``loop``, with or without their init."""
     found: set[Var] = set()
-    if not loop.thread.startswith("threadIdx"):
+    if not is_thread_axis(loop.thread):
         return frozenset()
     for item in nodes_of(loop):
         if type(item) is BlockRealize and threads_can_share(item.block):

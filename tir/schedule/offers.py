@@ -18,7 +18,7 @@ from ..buffer import SCOPES
 from ..display import html_table, text_table
 from ..errors import ScheduleError
 from ..intrin import TensorIntrin
-from ..stmt import THREAD_AXES
+from ..levels import AXES
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, request_text
 from .primitives.loops import TAILS
@@ -140,7 +140,7 @@ def choices(state: State, step: Primitive, name: str, given: Mapping[str, Any] |
 
 
 _LISTS: dict[str, Callable[[State], Any]] = {
-    "thread_axis": lambda state: THREAD_AXES,
+    "thread_axis": lambda state: AXES,
     "storage_scope": lambda state: sorted(SCOPES, key=lambda s: s not in _near(state)),
     "tail": lambda state: TAILS,
     "buf_type": lambda state: ("read", "write"),

@@ -19,8 +19,8 @@ from ..buffer import Range as _Range
 from ..buffer import index_expr as _index_expr
 from ..dtype import DType as _DType
 from ..expr import Expr
+from ..levels import AXES as _AXES
 from ..node import freeze as _freeze
-from ..stmt import THREAD_AXES as _AXES
 from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
 from .parser import macro as macro

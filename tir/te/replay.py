@@ -20,6 +20,7 @@ from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import NE, IntImm, Var
+from ..levels import is_block_axis, is_thread_axis
 from ..visit import free_vars
 from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
@@ -188,9 +189,9 @@ class Plan:
     def _inferred_scope(self, stage: Stage) -> str:
         """Inside threads a tensor is kept in registers, inside a grid of blocks in shared memory."""
         tags = [m.value.thread_tag for m in self._binds_around(stage)]
-        if any(t.startswith("threadIdx") for t in tags):
+        if any(is_thread_axis(t) for t in tags):
             return "local"
-        return "shared" if any(t.startswith("blockIdx") for t in tags) else ""
+        return "shared" if any(is_block_axis(t) for t in tags) else ""
 
     def _binds_around(self, stage: Stage) -> Iterator[Mark]:
         seen: set[int] = set()

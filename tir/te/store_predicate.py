@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.index import BlockRef, LoopRef, index_of
 from ..errors import ScheduleError
 from ..expr import Expr, Var, conjuncts
+from ..levels import is_private
 from ..poly import Formula, IntegerSet, Names, Undecided, bounded
 from ..script.printer import short_text
 from ..stmt import For
@@ -58,7 +59,7 @@ def require_duplicates(sch: BlockSchedule, block: str, predicate: StorePredicate
         elif place is not None:
             values[var] = sch.get(place).loop_var
     condition = substitute(predicate.condition, values)
-    if any(_is_each_threads_own(r.buffer.scope) for r in ref.block.writes):
+    if any(is_private(r.buffer.scope) for r in ref.block.writes):
         repeating = set()  # what one thread stores, the others do not have
     own = [p for p in ref.loops() if p not in repeating]
     try:
@@ -85,10 +86,6 @@ def _threads_of_kernel(ref: BlockRef) -> dict[str, LoopRef]:
     index = loops[0].index
     nodes = (n for n in walk(loops[0].node) if isinstance(n, For) and n.thread)
     return {n.thread: index.place(n) for n in nodes}
-
-
-def _is_each_threads_own(scope: str) -> bool:
-    return bool(scope) and not scope.startswith(("global", "shared"))
 
 
 def _left_out(ref: BlockRef, own: Sequence[LoopRef], every: Sequence[LoopRef], condition: Expr) -> list[int] | None:

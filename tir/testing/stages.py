@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..analysis.index import is_shared
 from ..analysis.private_clause import with_inferred_clauses
 from ..errors import RunError, TirError
 from ..function import IRModule, PrimFunc
+from ..levels import is_shared
 from ..script.highlight import program_diff
 from ..target import Target
 from ..transform.pipeline import GPUS, name_of, passes_for

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import BuildError
 from ..expr import BufferLoad
 from ..function import PrimFunc
+from ..levels import is_fragment
 from ..stmt import BlockRealize, BufferStore
 from ..visit import walk
 from .passes import func_pass
@@ -16,7 +17,7 @@ def _refuse_elements_of_fragments(func: PrimFunc) -> None:
         if not isinstance(realize, BlockRealize) or any(isinstance(n, BlockRealize) for n in walk(realize.block.body)):
             continue
         for n in walk(realize.block):
-            if isinstance(n, (BufferLoad, BufferStore)) and n.buffer.scope.startswith("wmma."):
+            if isinstance(n, (BufferLoad, BufferStore)) and is_fragment(n.buffer.scope):
                 raise BuildError(
                     f"{func.name}: block `{realize.block.name}` accesses an element of `{n.buffer.name}` in "
                     f"{n.buffer.scope} memory, and which lane holds it is not defined; tensorize the block, or give the "

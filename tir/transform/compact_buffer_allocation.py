@@ -15,13 +15,14 @@ from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_const
 from ..function import PrimFunc
+from ..levels import shared_axes
 from ..node import Node
 from ..op import is_pure
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
 from ..visit import rewrite, walk
 from .layout import minus
 from .passes import func_pass
-from .threads import is_launch, is_shared
+from .threads import is_launch
 
 Loops = Mapping[Var, Range]
 
@@ -66,13 +67,6 @@ def _accesses(func: PrimFunc) -> dict[Var, list[Effect]]:
         if effect.kind != PREFETCH and not isinstance(effect.node, Block):
             found.setdefault(effect.buffer.data, []).append(effect)
     return found
-
-
-def _meet(scope: str, thread: str) -> bool:
-    """Whether the threads of an axis share one allocation of ``scope``."""
-    if scope == "warp":
-        return thread == "threadIdx.x"
-    return is_shared(scope) and thread.startswith(("threadIdx", "vthread"))
 
 
 def _shrunk(buffer: Buffer, box: Box, analyzer: Analyzer) -> tuple[Buffer, list[Expr]] | None:
@@ -157,7 +151,7 @@ def _allocations(root: Any) -> Iterator[_Allocation]:
         item, around = stack.pop()
         for buffer in _allocated_by(item):
             loops = {v: r for v, (r, _) in around.items()}
-            sharing = frozenset(v for v, (_, thread) in around.items() if _meet(buffer.scope, thread))
+            sharing = frozenset(v for v, (_, thread) in around.items() if thread in shared_axes(buffer.scope))
             yield _Allocation(buffer, loops, sharing)
         axis = _axis(item)
         if axis is not None:

@@ -12,6 +12,7 @@ from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import Var, const
 from ..function import PrimFunc
+from ..levels import ends_with_launch
 from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import contains, rewrite, uses_var, walk
@@ -81,7 +82,7 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:
     """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
     loops as they are, which is simpler to answer than of what they are fused and split into."""
-    if any(isinstance(n, Buffer) and n.scope != "global" for n in named(loops[0])):
+    if any(isinstance(n, Buffer) and ends_with_launch(n.scope) for n in named(loops[0])):
         return False
     verdicts = (check_parallel(func, loop, THREAD_BINDING) for loop in loops)
     return all(isinstance(v, Proved) and not v.private for v in verdicts)

@@ -6,11 +6,12 @@ from typing import Any
 
 from ..expr import Broadcast, BufferLoad, Call, Expr, Ramp, Select, const, is_const
 from ..function import PrimFunc
+from ..levels import ends_with_launch, is_shared
 from ..op import call
 from ..stmt import AttrStmt, BufferStore, Evaluate, Stmt
 from ..visit import rewrite
 from .passes import func_pass
-from .threads import flat, is_shared
+from .threads import flat
 
 SIZES = (4, 8, 16)  # bytes that one cp.async moves
 
@@ -48,7 +49,7 @@ def _copy(s: BufferStore) -> Stmt | None:
         condition = condition.value
     if condition is not None and condition.dtype.lanes != 1:
         return None
-    if not isinstance(value, BufferLoad) or value.buffer.scope != "global" or not is_shared(s.buffer.scope):
+    if not isinstance(value, BufferLoad) or ends_with_launch(value.buffer.scope) or not is_shared(s.buffer.scope):
         return None
     if value.buffer.dtype is not s.buffer.dtype or value.dtype.bytes not in SIZES:
         return None

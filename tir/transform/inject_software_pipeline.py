@@ -13,6 +13,7 @@ from ..buffer import Buffer, BufferRegion, Range
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Expr, IntImm, Var, all_of, const, is_const
 from ..function import PrimFunc
+from ..levels import ends_with_launch, is_shared
 from ..names import unique_name
 from ..node import frozendict
 from ..op import call
@@ -110,14 +111,14 @@ class _Pipeline:
         found: dict[Buffer, int] = {}
         written = dict.fromkeys(b for p in self.parts for b in p.writes)
         for b in written:
-            if b in self.params or (b.scope == "global" and not self.cpu):
+            if b in self.params or not (ends_with_launch(b.scope) or self.cpu):
                 continue
             writers = [p for p in self.parts if b in p.writes]
             readers = [p for p in self.parts if b in p.reads]
             distance = max((r.stage - w.stage for w in writers for r in readers), default=0)
             if distance <= 0 or any(r.number < w.number for r in readers for w in writers if r is not w):
                 continue
-            if b not in self.allocs and (b.scope == "global" or not is_privatizable(b, [self.loop])):
+            if b not in self.allocs and (not ends_with_launch(b.scope) or not is_privatizable(b, [self.loop])):
                 continue  # iterations may pass data on through it: one version, and the order of the loop
             if b in self.outside:
                 raise BuildError(
@@ -212,7 +213,7 @@ class _Pipeline:
         value = iteration if is_const(loop.min, 0) else loop.min + iteration
         made: Stmt = substitute(rewrite(part.stmt, change), {loop.loop_var: value})
         made = self._renamed(made)
-        own = any(b in part.writes and b.scope.startswith("shared") for b in part.reads)  # which it cannot wait for
+        own = any(b in part.writes and is_shared(b.scope) for b in part.reads)  # which it cannot wait for
         if part.stage in self.asynchronous and not own:
             made = AttrStmt(const(0), "async_scope", const(1), made)
         return made if is_const(guard, 1) else IfThenElse(guard, made)

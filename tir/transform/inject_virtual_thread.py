@@ -8,6 +8,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import PrimFunc
+from ..levels import is_shared, is_virtual_axis
 from ..op import effect_of
 from ..stmt import (
     NOP,
@@ -27,13 +28,11 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, flat
+from .threads import REDUCE_SCOPE, flat, is_launch
 
 
 def _is_virtual(item: Any) -> bool:
-    return (
-        isinstance(item, AttrStmt) and item.attr_key == "thread_extent" and item.node.thread_tag.startswith("vthread")
-    )
+    return is_launch(item, is_virtual_axis)
 
 
 def _pointers(c: Call) -> set[Var]:
@@ -83,7 +82,7 @@ class _Virtual:
             pointer = s.buffer.data
             if pointer in self.own and pointer not in self.private:
                 placed = any(self.touched(i) for i in s.indices)
-                shared = placed and s.buffer.scope.startswith("shared")
+                shared = placed and is_shared(s.buffer.scope)
                 if not shared and (placed or differs or self.touched(s.value)):
                     self.private.add(pointer)
         elif isinstance(s, (IfThenElse, While)):

@@ -9,11 +9,12 @@ from ..arith.linear import linear
 from ..buffer import Range
 from ..expr import BufferLoad, IntImm, Var, const, is_const
 from ..function import PrimFunc
+from ..levels import is_private
 from ..node import frozendict
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, AttrStmt, BufferStore, For, Stmt
 from ..visit import accesses, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import flat, is_private
+from .threads import flat
 from .vectorize_loop import REASON
 
 BYTES = 16

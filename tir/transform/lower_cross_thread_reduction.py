@@ -13,6 +13,7 @@ from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError, ScheduleError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
+from ..levels import is_private, is_thread_axis
 from ..node import Node
 from ..op import call
 from ..script.printer import short_text
@@ -31,7 +32,7 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, flat, is_private, is_thread_loop
+from .threads import REDUCE_SCOPE, flat, is_thread_loop
 
 
 class _Reduction:
@@ -241,7 +242,7 @@ class _Lowering:
     def crossing(self, realize: BlockRealize, loops: list[For]) -> list[For]:
         """Thread loops around a block over which it reduces. Threads that cannot share its reduction each run their own
         iterations, if these are independent."""
-        found = [f for f in _steps(realize, loops) if f.thread.startswith("threadIdx")]
+        found = [f for f in _steps(realize, loops) if is_thread_axis(f.thread)]
         if not found or threads_can_share(realize.block):
             return found
         return [f for f in found if not check_parallel(self.func, f, THREAD_BINDING).is_proved]

@@ -12,6 +12,7 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
 from ..function import PrimFunc
+from ..levels import is_thread_axis
 from ..op import call
 from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
@@ -224,7 +225,7 @@ class _Lowering:
             return s
         if isinstance(s, AttrStmt) and s.attr_key == REDUCE_SCOPE:
             return self.reduce(s)
-        tag = s.node.thread_tag if isinstance(s, AttrStmt) and is_launch(s, "threadIdx") else ""
+        tag = s.node.thread_tag if isinstance(s, AttrStmt) and is_launch(s, is_thread_axis) else ""
         if tag:
             self.launches[tag] = (s.node.var, s.value)  # type: ignore[attr-defined]
         self.deciders.enter(s)

@@ -11,6 +11,7 @@ from ..buffer import Buffer, Range
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const, max_
 from ..function import PrimFunc
+from ..levels import LANES, is_thread_axis
 from ..op import call, offsets_of
 from ..script.printer import short_text
 from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
@@ -88,7 +89,7 @@ class _Lowering:
         if width is None or self.lane is None:
             raise BuildError(
                 f"{self.name}: no access of `{pointer.name}` in warp memory tells which lane holds what; index it by "
-                "threadIdx.x"
+                f"{LANES}"
             )
         start = substitute(index, {self.lane: const(0, self.lane.dtype)})
         inner = self.analyzer.simplify(start % (self.lanes * width))
@@ -231,11 +232,11 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
         extent = getattr(n, "extent", None)
         if is_launch(n):
             lowering.analyzer.bind(n.node.var, Range(const(0, n.value.dtype), n.value))
-            if n.node.thread_tag.startswith("threadIdx"):
+            if is_thread_axis(n.node.thread_tag):
                 launched[n.node.thread_tag] = (n.node.var, constant(n.value))
         elif extent is not None and hasattr(n, "loop_var"):
             lowering.analyzer.bind(n.loop_var, Range(n.min, extent))
-    lowering.lane, lanes = launched.get("threadIdx.x", (None, 1))
+    lowering.lane, lanes = launched.get(LANES, (None, 1))
     if lanes == 0:  # the kernel never runs: as for one lane
         lanes = 1
     whole = any(isinstance(n, Call) and lowering._places(n) for n in walk(kernel))  # operators of a whole warp

@@ -12,6 +12,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Var
 from ..function import PrimFunc
+from ..levels import ends_with_launch
 from ..names import unique_name
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For
@@ -79,7 +80,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
     for depth in range(len(uses), len(start), -1):
         around = uses[len(start) : depth]
         crossed = [n for n in around if isinstance(n, For)]
-        if buffer.scope == "global" and (any(n.thread for n in crossed) or any(map(_launches, around))):
+        if not ends_with_launch(buffer.scope) and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
         declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
         if not crossed or declared or is_privatizable(buffer, crossed):

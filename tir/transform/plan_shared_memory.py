@@ -12,6 +12,7 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
+from ..levels import is_shared
 from ..op import offsets_of
 from ..schedule.invariants.shared_memory import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
@@ -20,7 +21,7 @@ from ..visit import rewrite, walk
 from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
 from .shared_memory_table import PlannedBuffer, SharedMemoryPlan
-from .threads import is_launch, is_shared
+from .threads import is_launch
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 

@@ -11,6 +11,7 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import Expr, IntImm, StringImm, Var, all_of
 from ..function import IRModule, PrimFunc
+from ..levels import SHARED_DYN, ends_with_launch
 from ..node import frozendict
 from ..op import call
 from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
@@ -39,7 +40,7 @@ class _Splitter:
                 f"{self.name}: `{s!r}` is not in a loop bound to threads, so no kernel runs it; bind a loop around it, "
                 "or put default_thread_binding into the pipeline"
             )
-        if isinstance(s, Allocate) and s.buffer_var.scope != "global":
+        if isinstance(s, Allocate) and ends_with_launch(s.buffer_var.scope):
             raise BuildError(
                 f"{self.name}: `{s.buffer_var.name}` in {s.buffer_var.scope} memory is allocated outside the kernels"
             )
@@ -55,12 +56,12 @@ class _Splitter:
             if isinstance(n, AttrStmt) and is_launch(n):
                 extents.setdefault(n.node.thread_tag, n.value)
             elif isinstance(n, Allocate):
-                if n.buffer_var.scope == "global":
+                if not ends_with_launch(n.buffer_var.scope):
                     raise BuildError(
                         f"{self.name}: global memory `{n.buffer_var.name}` is allocated inside a kernel; allocate it "
                         "outside the loops bound to threads, or give it the scope local or shared"
                     )
-                if n.buffer_var.scope == "shared.dyn":
+                if n.buffer_var.scope == SHARED_DYN:
                     shared += bytes_of(n)
         used = free_vars(s)
         place = {b.data: n for n, b in enumerate(self.func.buffers())}

@@ -8,6 +8,7 @@ from typing import Any
 from ..arith.linear import key
 from ..expr import Var, is_const
 from ..function import PrimFunc
+from ..levels import GLOBAL, LOCAL
 from ..stmt import Allocate, AttrStmt, BufferStore, For, Stmt
 from ..visit import free_vars, substitute, walk
 from .layout import element_count
@@ -91,11 +92,7 @@ def _same_extents(a: Allocate, b: Allocate) -> bool:
 def _may_share(a: Allocate, known: set[Var]) -> bool:
     """Whether the allocation may stand elsewhere in its function: it is large, unconditional, and of a size that is
     known at the start."""
-    if (
-        not is_const(a.condition, 1)
-        or a.annotations
-        or a.buffer_var.scope.startswith(("shared", "warp", "wmma", "amx"))
-    ):
+    if not is_const(a.condition, 1) or a.annotations or a.buffer_var.scope not in ("", GLOBAL, LOCAL):
         return False
     size = _bytes(a)
     return all(known.issuperset(free_vars(e)) for e in a.extents) if size is None else size >= SMALLEST

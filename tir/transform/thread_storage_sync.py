@@ -8,6 +8,7 @@ from ..analysis.effects import effects
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
+from ..levels import is_private, is_thread_axis
 from ..op import call, is_pure
 from ..script.printer import short_text
 from ..stmt import (
@@ -26,7 +27,7 @@ from ..stmt import (
 from ..visit import uses_var, walk
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
-from .threads import flat, is_launch, is_private
+from .threads import flat, is_launch
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
 _TRIES = 6
@@ -80,7 +81,7 @@ class _Placer:
         for n in walk(kernel):
             if isinstance(n, AttrStmt) and is_launch(n):
                 launched.add(n.node.var)
-                if n.node.thread_tag.startswith("threadIdx"):
+                if is_thread_axis(n.node.thread_tag):
                     axes[n.node.var] = n.value
                 elif isinstance(n.value, IntImm):
                     blocks.append((n.node.var, IntImm(0, n.value.dtype), n.value))

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..expr import LT, BufferLoad, Call, Expr, Var, const
+from ..levels import LAUNCH_AXES, is_launch_axis, is_private
 from ..op import call, is_pure
 from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
 from ..visit import rewrite, walk
 
-AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z")
 REDUCE_SCOPE = "reduce_scope"  # the attribute of a ``tvm_thread_allreduce``: its combiner
-PRIVATE_SCOPES = ("local", "warp")  # memory that each thread, or warp, has for itself
 
 
-def is_shared(scope: str) -> bool:
-    return scope in ("shared", "shared.dyn")
-
-
-def is_private(scope: str) -> bool:
-    """Whether memory of ``scope`` is never shared by threads of different warps: registers and fragments."""
-    return scope in PRIVATE_SCOPES or scope.startswith(("wmma.", "m16n8k8.", "mma."))
-
-
-def is_launch(item: Any, tag: str = "") -> bool:
-    """Whether ``item`` launches a thread axis (whose name begins with ``tag``); virtual threads do not count."""
-    if not isinstance(item, AttrStmt) or item.attr_key != "thread_extent":
-        return False
-    name = item.node.thread_tag
-    return not name.startswith("vthread") and name.startswith(tag)
+def is_launch(item: Any, counts: Callable[[str], bool] = is_launch_axis) -> bool:
+    """Whether ``item`` launches an axis that ``counts``; by default any but virtual threads."""
+    return isinstance(item, AttrStmt) and item.attr_key == "thread_extent" and counts(item.node.thread_tag)
 
 
 def is_thread_loop(item: Any) -> bool:
     """Whether ``item`` is a loop bound to an axis that is launched: any but virtual threads."""
-    return isinstance(item, For) and bool(item.thread) and not item.thread.startswith("vthread")
+    return isinstance(item, For) and is_launch_axis(item.thread)
 
 
 def starts_kernel(item: Any) -> bool:
@@ -42,7 +30,7 @@ def starts_kernel(item: Any) -> bool:
 
 
 def axis_order(tag: str) -> int:
-    return AXES.index(tag)
+    return LAUNCH_AXES.index(tag)
 
 
 def flat(root: Any) -> Any:

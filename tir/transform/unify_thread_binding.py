@@ -9,12 +9,13 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, Var, all_of, const, is_const, max_
 from ..function import PrimFunc
+from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
 from ..names import unique_name
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, substitute, walk
 from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
-from .threads import axis_order, flat, is_private, is_shared, is_thread_loop
+from .threads import axis_order, flat, is_thread_loop
 
 
 class _Kernel:
@@ -78,7 +79,7 @@ class _Kernel:
             for axis in sorted(self.first, key=axis_order)
             if axis not in under
             and not is_const(self.first[axis].extent, 1)
-            and (axis.startswith("threadIdx") or not is_shared(scope))
+            and (is_thread_axis(axis) or not is_shared(scope))
         ]
         return IfThenElse(all_of(ones), s) if ones else s
 
@@ -119,7 +120,7 @@ class _Unifier:
                 body = BlockRealize((), TRUE, block)
             return kernel.launched(body), set(mine)
         if isinstance(s, Block):
-            device = tuple(b for b in s.alloc_buffers if b.scope != "global")
+            device = tuple(b for b in s.alloc_buffers if ends_with_launch(b.scope))
             made, placed = self._children(s, (*outside, *device))
             stay = tuple(b for b in s.alloc_buffers if b not in placed)
             if len(stay) != len(s.alloc_buffers):

@@ -9,6 +9,7 @@ from ..arith import Analyzer
 from ..errors import BuildError
 from ..expr import Ramp
 from ..function import PrimFunc
+from ..levels import is_thread_axis
 from ..stmt import AttrStmt, BufferStore
 from ..target import Target
 from ..visit import accesses
@@ -31,9 +32,7 @@ def _launches(kernel: Any) -> dict[str, Any]:
 
 def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
     limit = target.limit("max_threads_per_block") or 1024
-    threads = {
-        axis: n for axis, e in extents.items() if axis.startswith("threadIdx") and (n := constant(e)) is not None
-    }
+    threads = {axis: n for axis, e in extents.items() if is_thread_axis(axis) and (n := constant(e)) is not None}
     total = 1
     for n in threads.values():
         total *= n
@@ -45,7 +44,7 @@ def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
         if n is not None and n > most:
             raise BuildError(f"{name}: {axis} is launched with {n}, the limit is {most}; split it over another axis")
     for axis, e in extents.items():
-        if axis.startswith("threadIdx") and constant(e) is None and Analyzer().bound(e)[1] is None:
+        if is_thread_axis(axis) and constant(e) is None and Analyzer().bound(e)[1] is None:
             raise BuildError(f"{name}: {axis} has the extent `{e!r}`; a block needs a number of threads known here")
 
 

@@ -21,11 +21,12 @@ from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
 from ..interp.gpu.counts import SECTOR, bank_passes, sectors
+from ..levels import is_private, is_shared
 from ..schedule import Schedule
 from ..stmt import UNROLLED, Allocate, BufferStore, Evaluate, For
 from ..target import Target
 from ..transform.gpu_memory_effects import Access, Accesses
-from ..transform.threads import WARP, is_launch, is_private, is_shared
+from ..transform.threads import WARP, is_launch
 from ..visit import walk
 from .model import SHARPNESS, Prediction, Roofline
 from .nest import USUAL

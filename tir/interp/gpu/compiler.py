@@ -16,6 +16,7 @@ from ...buffer import Buffer
 from ...dtype import DType
 from ...errors import RunError
 from ...function import PrimFunc
+from ...levels import ends_with_launch, is_fragment, is_in_registers, is_launch_axis, is_shared
 from ...op import string_arg
 from ...script.print_stmt import Printer
 from ...visit import walk
@@ -82,7 +83,7 @@ class Survey:
                 declared.add(item.buffer)
             elif isinstance(item, S.Allocate):
                 allocated[item.buffer_var] = item.dtype
-                if item.buffer_var.scope.startswith("shared"):
+                if is_shared(item.buffer_var.scope):
                     counts = [e.value for e in item.extents if isinstance(e, E.IntImm)]
                     self.shared_bytes += math.prod(counts) * item.dtype.bytes
             elif isinstance(item, E.Call):
@@ -358,7 +359,7 @@ class Compiler(Values):
         self.statement(s.body)
 
     def _axis(self, tag: str, var: E.Var, extent: Any) -> None:
-        if not tag.startswith(("blockIdx.", "threadIdx.")):
+        if not is_launch_axis(tag):
             raise RunError(f"the simulator takes lowered kernels, and knows no thread axis {tag!r}")
         self.axes.setdefault(tag, []).append(extent)
         name = self.names[var] = self.fresh(f"{identifier(var.name)}_")
@@ -374,7 +375,7 @@ class Compiler(Values):
         name = self.memories[var] = self.fresh(f"p_{identifier(var.name)}_")
         kinds = self.survey.types.get(var, set()) | {s.dtype}
         one_type = len({k.element for k in kinds}) == 1 and var not in self.survey.offsets
-        private = scope.partition(".")[0] not in ("shared", "warp", "wmma")
+        private = is_in_registers(scope) or not ends_with_launch(scope)
         if private and one_type:
             self.emit(f"{name} = c.local({count}, {self.const(s.dtype)}, {var.name!r})")
         else:
@@ -423,7 +424,7 @@ class Compiler(Values):
         return view, index, mask
 
     def _element(self, buffer: Buffer) -> None:
-        if (buffer.data.scope or buffer.scope).startswith("wmma"):
+        if is_fragment(buffer.data.scope or buffer.scope):
             raise RunError(
                 f"an element of the fragment `{buffer.name}` is accessed, in {buffer.scope} memory: which lane holds "
                 "it is not defined; tensorize the block, or give the buffer another scope"

@@ -12,6 +12,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...levels import is_shared
 from ...node import Memo
 from ...progress import track
 from ...recursion import with_recursion_limit
@@ -52,7 +53,7 @@ class Chunk(Lanes):
         found = self.group.memories.get(key)
         if found is None:
             blocks = len(self.group.blocks)
-            shared = scope.startswith("shared")
+            shared = is_shared(scope)
             copies = blocks if shared else blocks * -(-launch.threads // 32)
             found = Memory.fresh(name, scope, size, copies, granule, shared, launch)
             self.group.memories[key] = found

@@ -15,6 +15,7 @@ from ...analysis.index import LoopRef, index_of
 from ...analysis.structure import has_load
 from ...expr import Var
 from ...function import IRModule, PrimFunc
+from ...levels import GLOBAL, ends_with_launch
 from ...node import Memo
 from ...records import cached_property
 from ...recursion import with_recursion_limit
@@ -296,6 +297,7 @@ class Delta:
         shared = self._shared_now(loop)
         threads = loop.node.kind == THREAD_BINDING
         return any(
-            (memory in shared or memory not in same) and (not threads or uses.scopes.get(memory, "global") == "global")
+            (memory in shared or memory not in same)
+            and (not threads or not ends_with_launch(uses.scopes.get(memory, GLOBAL)))
             for memory in uses.written
         )

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from ...analysis.accessed_regions import region_in
 from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
-from ...analysis.index import BlockRef, LoopRef, index_of, is_shared
+from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.structure import regions_of
 from ...arith import Analyzer
 from ...arith.regions import union
 from ...buffer import Buffer, Range
 from ...expr import IntImm, Var
 from ...function import PrimFunc
+from ...levels import is_launch_axis, is_shared, shared_axes
 from ...node import Memo
 from ...stmt import SERIAL
 from ...target import Target
@@ -21,8 +22,6 @@ from . import Keeps, Problem, invariant
 from .delta import Delta
 
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
-_AXES = ("blockIdx", "threadIdx")
-_SHARED_BY = ("threadIdx", "vthread")
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,10 @@ def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Known]) -> li
             break
         common.append(level[0])
     around = [*scope.all_loops(), *common]
-    kernel = next((loop for loop in around if loop.node.thread.startswith(_AXES)), None)
+    kernel = next((loop for loop in around if is_launch_axis(loop.node.thread)), None)
     if kernel is None:
         return []
-    at_once = frozenset(loop.var for loop in common if loop.node.thread.startswith(_SHARED_BY))
+    at_once = frozenset(loop.var for loop in common if loop.node.thread in shared_axes(buffer.scope))
     if buffer not in known or known[buffer][0] != at_once or known[buffer][1] is None:
         known[buffer] = at_once, _extents(buffer, [ref for _, ref in users], common)
     extents = known[buffer][1]
@@ -91,7 +90,7 @@ def _extents(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef
         inner: dict[Var, Range] = {
             loop.var: loop.range
             for loop in ref.loops()
-            if loop not in common or loop.node.thread.startswith(_SHARED_BY)
+            if loop not in common or loop.node.thread in shared_axes(buffer.scope)
         }
         box = region_in(inner, ref, buffer, "reads", "writes")
         boxes += [] if box is None else [box]

@@ -13,10 +13,11 @@ from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
-from ...analysis.index import LoopRef, index_of, is_shared
+from ...analysis.index import LoopRef, index_of
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
+from ...levels import is_shared
 from ...poly import Names, Relation, Undecided, bounded, everything
 from ...stmt import THREAD_BINDING, BufferStore
 from . import Keeps, Problem, invariant

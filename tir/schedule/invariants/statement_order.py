@@ -24,13 +24,14 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Access, Statement, deciding
 from ...analysis.dependence.witness import witness
-from ...analysis.index import LoopRef, index_of, is_shared
+from ...analysis.index import LoopRef, index_of
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...expr import Var, is_const
 from ...function import PrimFunc
+from ...levels import is_shared
 from ...node import MemoAmong
 from ...poly import Names, Relation, Undecided, bounded, everything
 from ...stmt import THREAD_BINDING

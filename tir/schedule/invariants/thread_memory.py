@@ -26,12 +26,22 @@ from ...analysis.dependence.relations import (
 from ...analysis.dependence.statements import Access, Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
-from ...analysis.privatization import THREADS_OWN, is_privatizable
+from ...analysis.privatization import is_privatizable
 from ...analysis.reductions import threads_can_share
 from ...analysis.structure import blocks_using, vars_in
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
+from ...levels import (
+    BLOCK_AXES,
+    LAUNCH_AXES,
+    ends_with_launch,
+    is_block_axis,
+    is_launch_axis,
+    is_shared,
+    level_of,
+    own_axes,
+)
 from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
 from ...stmt import THREAD_BINDING, Block, For, SeqStmt
 from ...visit import walk
@@ -39,23 +49,13 @@ from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
 
 _TWO_KERNELS = "compute_at the one where the other uses it, or keep them in loops of their own: two kernels"
-_AXES = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx") for d in "xyz")
-
-
-def private_axes(scope: str) -> tuple[str, ...]:
-    """The axes along which each index has its own copy of a buffer of ``scope``; none for global memory."""
-    if scope.startswith("shared"):
-        return _AXES[:3]
-    if not scope.startswith(THREADS_OWN):
-        return ()
-    return _AXES if scope == "local" else tuple(a for a in _AXES if a != "threadIdx.x")  # the rest belong to warps
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
 def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A kernel reads only what its own thread (or block) wrote."""
     index = index_of(after)
-    changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,)) if ref.node.thread in _AXES}
+    changed = {ref.node for ref in delta.changed_loops((THREAD_BINDING,)) if ref.node.thread in LAUNCH_AXES}
     if not changed:
         return
     bound = _bound_loops(index)
@@ -72,7 +72,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
     for scope, buffer in _own_buffers(index):
-        if private_axes(buffer.scope) != _AXES:  # threads may share it: their loops do not tell launches apart
+        if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not tell launches apart
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
     if suspects or _blocks_may_meet(bound):
@@ -84,7 +84,7 @@ def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
     warp memory: that ends with the kernel."""
     for user in blocks_using(scope, buffer):
         loops = user.loops()
-        first = next((n for n, p in enumerate(loops) if p.node.thread.startswith(("blockIdx", "threadIdx"))), 0)
+        first = next((n for n, p in enumerate(loops) if is_launch_axis(p.node.thread)), 0)
         around = [p.node for p in loops[:first]]
         if around and not is_privatizable(buffer, around):
             yield Problem(
@@ -98,11 +98,11 @@ def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
 
 
 def _bound_loops(index: Index) -> list[LoopRef]:
-    return [index.place(n) for n in index.marked if n.thread.startswith(("blockIdx", "threadIdx"))]
+    return [index.place(n) for n in index.marked if is_launch_axis(n.thread)]
 
 
 def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
-    for realize, buffer in index.allocations(private_axes):
+    for realize, buffer in index.allocations(own_axes):
         yield index.place(realize), buffer
 
 
@@ -111,7 +111,7 @@ def _same_threads(delta: Delta, buffer: Buffer) -> bool:
     if buffer.data not in delta.unchanged_accesses:
         return False
     bound = (ref for ref in delta.changed_loops((THREAD_BINDING,)) if delta.is_marked(ref))
-    axes = private_axes(buffer.scope)
+    axes = own_axes(buffer.scope)
     return all(ref.node.thread not in axes and _outermost(ref) is not ref for ref in bound)
 
 
@@ -119,7 +119,7 @@ def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     """Whether all uses of ``buffer`` syntactically belong to one thread: they share their thread loops, in each
     iteration of which they write before they read."""
     users = blocks_using(scope, buffer)
-    axes = private_axes(buffer.scope)
+    axes = own_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
     if any(n.thread in axes for ref in users for n in marked(ref.block) if isinstance(n, For)):
         return False  # threads inside of a user share its work
@@ -139,10 +139,10 @@ def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
     next to a block loop: whether different blocks may run what was one iteration."""
     seen: set[tuple[Any, str]] = set()
     for ref in bound:
-        if ref.node.thread.startswith("blockIdx"):
+        if is_block_axis(ref.node.thread):
             outermost = _outermost(ref)
             key = (outermost, ref.node.thread)
-            if key in seen or not outermost.node.thread.startswith("blockIdx"):
+            if key in seen or not is_block_axis(outermost.node.thread):
                 return True
             if any(_has_other_parts(p.node) and outermost in p.ancestors() for p in ref.ancestors()):
                 return True
@@ -158,7 +158,7 @@ def _has_other_parts(node: Any) -> bool:
 def _outermost(ref: LoopRef) -> LoopRef:
     found = ref
     for above in ref.ancestors():
-        if isinstance(above, LoopRef) and above.node.thread.startswith(("blockIdx", "threadIdx")):
+        if isinstance(above, LoopRef) and is_launch_axis(above.node.thread):
             found = above
     return found
 
@@ -215,7 +215,9 @@ class _Kernels:
             if found is not None:
                 yield found
         if _blocks_may_meet(self.loops.values()):
-            written = {a.buffer.data: a.buffer for u in self.units for a in u.writes() if a.buffer.scope == "global"}
+            written = {
+                a.buffer.data: a.buffer for u in self.units for a in u.writes() if not ends_with_launch(a.buffer.scope)
+            }
             for buffer in (b for b in written.values() if b.data not in same):
                 found = self._asked(self._blocks, buffer, self._users(buffer))
                 if found is not None:
@@ -265,7 +267,7 @@ class _Kernels:
     def _told_by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """Whether a loop of threads (or blocks) that write does not contain what reads, or, of global memory, writes: then it
         may be another thread, whichever element that is."""
-        axes = private_axes(buffer.scope)
+        axes = own_axes(buffer.scope)
         shared = not axes  # by all blocks of a kernel
         for w in users:
             for r in users:
@@ -274,9 +276,9 @@ class _Kernels:
                 if not w.writes_to(buffer) or (not shared and all(a.write for a in r.accesses_of(buffer))):
                     continue
                 wrote, uses = self.threads(w), self.threads(r, None if shared else buffer)
-                loop = self._apart(wrote, uses, _AXES[:3] if shared else axes)
+                loop = self._apart(wrote, uses, BLOCK_AXES if shared else axes)
                 if shared and loop is None:
-                    loop = self._apart(uses, wrote, _AXES[:3])
+                    loop = self._apart(uses, wrote, BLOCK_AXES)
                 if loop is not None:
                     return self._undecided(buffer, w, r, loop)
         return None
@@ -287,7 +289,7 @@ class _Kernels:
         return next((ref for ref in found if not is_const(ref.node.extent, 1)), None)
 
     def _undecided(self, buffer: Buffer, w: Statement, r: Statement, loop: LoopRef) -> Problem:
-        if not private_axes(buffer.scope):
+        if not own_axes(buffer.scope):
             inside, outside = (w, r) if any(v is loop.var for v, _, _ in w.loops) else (r, w)
             return Problem(
                 (buffer.name, "blocks"),
@@ -357,9 +359,7 @@ class _Kernels:
                         continue
                     bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
                     if not bad.is_empty():
-                        whose = "block" if buffer.scope.startswith("shared") else "thread"
-                        if buffer.scope != "local" and whose == "thread":
-                            whose = "warp"
+                        whose = level_of(buffer.scope).name.lower()
                         return Problem(
                             (buffer.name, "readers"),
                             f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
@@ -371,7 +371,7 @@ class _Kernels:
         return None
 
     def _advice(self, buffer: Buffer, reader: Statement) -> str:
-        wider = "global" if buffer.scope.startswith("shared") or self._launching(reader) else "shared"
+        wider = "global" if is_shared(buffer.scope) or self._launching(reader) else "shared"
         return f"compute them in the same thread loop (compute_at), or give `{buffer.name}` the scope {wider}"
 
     def _across(self, unit: Statement) -> bool:
@@ -396,7 +396,7 @@ class _Kernels:
         wrote, reads = self.threads(s), self.threads(t, buffer)
         launching = set(self._launching(t))
         equal = [(v, v) for v in self._launching(s) if v in launching]
-        for axis in private_axes(buffer.scope):
+        for axis in own_axes(buffer.scope):
             v, w = wrote.get(axis), reads.get(axis)
             if v is not None and w is not None:
                 equal.append((v, w))
@@ -448,7 +448,7 @@ class _Kernels:
         equal: list[tuple[Var, Var]] = []
         starts: list[tuple[Any, Var]] = []
         differ = False
-        for axis in _AXES[:3]:
+        for axis in BLOCK_AXES:
             loops = [(unit, side, touch.access, self.threads(unit).get(axis)) for unit, side, touch in (source, sink)]
             bound = [(side, v) for _, side, _, v in loops if v is not None]
             lacking = [(unit, access) for unit, _, access, v in loops if v is None]
@@ -476,9 +476,9 @@ class _Kernels:
         """Whether all blocks of an axis that ``unit`` lacks do ``access``. All of them write memory of their own and
         evaluate conditions; a store to global memory, with what it reads, is done by the first only."""
         if access.write:
-            return bool(private_axes(access.buffer.scope))
+            return bool(own_axes(access.buffer.scope))
         asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
-        return any(private_axes(a.buffer.scope) for a in unit.writes()) or any(
+        return any(own_axes(a.buffer.scope) for a in unit.writes()) or any(
             n.buffer.data is access.buffer.data for n in asked
         )
 

@@ -11,13 +11,13 @@ from ...analysis.dependence.relations import StatementRelations, is_exact, same_
 from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.effects import READ
 from ...analysis.index import LoopRef, index_of, reduction_iterators
-from ...analysis.privatization import THREADS_OWN
 from ...analysis.reductions import threads_can_share
 from ...analysis.simple_blocks import constant
 from ...analysis.structure import has_load
 from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var
 from ...function import PrimFunc
+from ...levels import is_private, is_thread_axis
 from ...node import Memo
 from ...op import is_pure
 from ...poly import Names, Relation, everything
@@ -46,7 +46,7 @@ class Stores:
         return {
             n.loop_var: index.place(n)
             for n in index.marked
-            if n.thread.startswith("threadIdx") and constant(n.extent) not in (0, 1)
+            if is_thread_axis(n.thread) and constant(n.extent) not in (0, 1)
         }
 
     @cached_property
@@ -179,7 +179,7 @@ def moving(unit: Statement, loop: Var) -> set[Var]:
 
 def _is_own(access: Access) -> bool:
     """Whether each thread (or warp) has its own copy of the memory."""
-    return access.buffer.scope.startswith(THREADS_OWN)
+    return is_private(access.buffer.scope)
 
 
 def is_element(unit: Statement, access: Access) -> bool:

@@ -33,7 +33,7 @@ def accessed_box(
         condition = all_of([c for c in said if not any(c is d for d in left_out)])
         inner: dict[Var, Range] = {}
         for above in ref.loops():
-            if loop in above.ancestors() or (shared_by and above.node.thread.startswith(shared_by)):
+            if loop in above.ancestors() or above.node.thread in shared_by:
                 inner[above.var] = above.range
         box = region_in(inner, ref, buffer, side, predicate=condition)
         boxes += [] if box is None else [box]

@@ -21,6 +21,7 @@ from ...arith.regions import relax
 from ...buffer import Buffer, IterVar, Range
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
+from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, substitute, uses_var
@@ -292,7 +293,7 @@ def _move_producer(
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
         block, loop.node, lambda: _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    needed = {b: accessed_box(loop, consumers, b, "reads", _shared_by(b)) for b in written}
+    needed = {b: accessed_box(loop, consumers, b, "reads", shared_axes(b.scope)) for b in written}
     domains = solve_domains(block, accessed_regions(block.block)["writes"], needed)
     first = min(position_under(loop, c) for c in consumers)
     # a later one computes it for the next iteration, if at all: the dependences decide
@@ -433,13 +434,6 @@ def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
     )  # fmt: skip
     require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block)
     return state.index.blocks_below(loop)
-
-
-def _shared_by(buffer: Buffer) -> tuple[str, ...]:
-    """The thread axes whose threads share one copy of ``buffer``."""
-    if buffer.scope.startswith("shared"):
-        return ("threadIdx.", "vthread")
-    return ("threadIdx.x",) if buffer.scope == "warp" else ()
 
 
 def _members(loop: LoopRef) -> tuple[Stmt, ...]:

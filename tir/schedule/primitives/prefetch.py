@@ -11,6 +11,7 @@ from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
 from ...expr import TRUE, BufferLoad, Expr, IntImm, Var, const, max_
+from ...levels import ends_with_launch
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, seq
@@ -62,7 +63,7 @@ def _check_prefetch(
     buffer = pick_buffer(block, "reads", read_buffer_index)
     require(offset >= 1, "what is read {0} iterations later is not ahead", offset, legal="an offset of at least 1")
     require(
-        buffer.scope in ("", "global"),
+        not ends_with_launch(buffer.scope),
         "buffer {0} is in {1} memory, which has no cache",
         buffer.name,
         buffer.scope,

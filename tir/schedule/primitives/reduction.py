@@ -15,6 +15,7 @@ from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
 from ...expr import BufferLoad, all_of, is_const
+from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt
 from ...visit import accesses, uses_var
@@ -162,7 +163,7 @@ def _require_before_parts(block: BlockRef, loop: LoopRef) -> None:
     loops = [
         p for p in block.all_loops() if any(uses_var(e, p.var) for e in reduced) and not is_const(p.node.extent, 1)
     ]
-    threads = next((p for p in loops if p.node.thread.startswith("threadIdx")), None)
+    threads = next((p for p in loops if is_thread_axis(p.node.thread)), None)
     around = next((p for p in loops if p is not loop and p in loop.ancestors()), None)
     require(
         threads is None or around is None,

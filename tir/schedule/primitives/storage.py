@@ -17,6 +17,7 @@ from ...dtype import DType
 from ...errors import ScheduleError, require
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
+from ...levels import is_shared
 from ...node import Node, frozendict
 from ...stmt import Block, BufferStore, DeclBuffer, For, SeqStmt
 from ...visit import LEAVES, free_vars, rewrite
@@ -405,7 +406,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     """
     buffer = pick_buffer(block, "writes", buffer_index)
     require(
-        buffer.scope.startswith("shared"),
+        is_shared(buffer.scope),
         "buffer {0} is in `{1}` memory; banks are a matter of shared memory",
         buffer.name,
         buffer.scope,

@@ -11,7 +11,7 @@ from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
-from ...analysis.privatization import THREADS_OWN, is_uniform, views_under
+from ...analysis.privatization import is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
@@ -19,11 +19,11 @@ from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var
+from ...levels import AXES, is_block_axis, is_launch_axis, is_private, is_thread_axis, is_virtual_axis
 from ...names import near_names
 from ...stmt import (
     PARALLEL,
     SERIAL,
-    THREAD_AXES,
     THREAD_BINDING,
     UNROLLED,
     VECTORIZED,
@@ -230,10 +230,10 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
                 B[vi] = A[vi] * 2.0
     """
     require(
-        thread_axis in THREAD_AXES,
+        thread_axis in AXES,
         "{0!r} is not a thread axis",
         thread_axis,
-        legal=lambda: near_names(thread_axis, THREAD_AXES),
+        legal=lambda: near_names(thread_axis, AXES),
     )
     f = loop.node
     require(
@@ -245,7 +245,7 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
     )
     _require_axis_fits(state, loop, thread_axis)
     plan = KindPlan(loop, THREAD_BINDING, thread_axis)
-    if not unsafe and not (thread_axis.startswith("threadIdx") and _crosses_threads(state, loop)):
+    if not unsafe and not (is_thread_axis(thread_axis) and _crosses_threads(state, loop)):
         private = _require_independent(state, loop, THREAD_BINDING)
         _require_one_writer(state, loop, thread_axis)
         if private:  # of global memory, threads have no copies
@@ -264,12 +264,12 @@ def _kernel(loop: LoopRef) -> Place:
 
 
 def _launched(loop: LoopRef) -> bool:
-    return loop.node.thread.startswith(("blockIdx", "threadIdx"))
+    return is_launch_axis(loop.node.thread)
 
 
 def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     f = loop.node
-    if axis.startswith("vthread"):
+    if is_virtual_axis(axis):
         return
     kernel = _kernel(loop)
     bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p) and p is not loop]
@@ -357,7 +357,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
         )
     for ref in state.index.blocks_below(inner):
         buffers = [r.buffer for r in (*ref.block.reads, *ref.block.writes)]
-        mine = [b for b in buffers if b.scope.startswith(THREADS_OWN)]
+        mine = [b for b in buffers if is_private(b.scope)]
         require(
             not mine,
             already + "block {2} below loop {3} uses {4}, which is each thread's own ({5})",
@@ -404,7 +404,7 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
     mine = sizes[axis]
     if mine is None:
         return
-    if axis.startswith("blockIdx"):
+    if is_block_axis(axis):
         most = 2**31 - 1 if axis.endswith("x") else 65535
         require(
             mine <= most,
@@ -418,7 +418,7 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
         )
         return
     limit = (state.target.limit("max_threads_per_block") if state.target else None) or MOST_THREADS
-    known = {name: n for name, n in sizes.items() if name.startswith("threadIdx") and n is not None}
+    known = {name: n for name, n in sizes.items() if is_thread_axis(name) and n is not None}
     total = prod(known.values())
     text = " x ".join(f"{size} ({name})" for name, size in sorted(known.items()))
     require(
@@ -485,7 +485,7 @@ def _require_one_writer(state: State, loop: LoopRef, axis: str) -> None:
     for ref in state.index.blocks_below(loop):
         reduced = [v for i, v in zip(ref.block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"]
         loops = [p.node for p in ref.loops()]
-        if any(f.thread.startswith("threadIdx") and any(uses_var(v, f.loop_var) for v in reduced) for f in loops):
+        if any(is_thread_axis(f.thread) and any(uses_var(v, f.loop_var) for v in reduced) for f in loops):
             bound = loop.node.replace(kind=THREAD_BINDING, thread=axis)
             result_guards(ref.node, [bound if f is loop.node else f for f in loops])
 
