@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import extension
+from ..analysis.aliasing import nodes_in_own_memory, with_one_memory, with_own_memory
 from ..analysis.index import BlockRef, LoopRef, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
@@ -92,7 +93,8 @@ class Schedule(Snapshots):
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
-        module = with_inferred_clauses(with_all_accesses_declared(IRModule.of(mod).map_functions(with_own_definitions)))
+        module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_one_memory)
+        module = with_inferred_clauses(with_all_accesses_declared(module))
         if not len(module):
             raise ValueError("the module has no functions to schedule")
         func = "main" if "main" in module else next(iter(module))
@@ -305,6 +307,8 @@ class Schedule(Snapshots):
         return ScheduleError("the program would stay as it is") if idle else after
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:
+        if error.func is not None:
+            error.func, error.nodes = with_own_memory(error.func), nodes_in_own_memory(error.func, error.nodes)
         if self._level != "detail":
             error.nodes = []
         if self._level == "none":
@@ -321,7 +325,7 @@ class Schedule(Snapshots):
             old, new = before.mod.functions.get(name), without_stale_clauses(after.mod[name])
             if old is new:
                 continue
-            modules = (before.mod, after.mod)
+            modules = (before.program, after.program)
             # what iterations had for themselves, by a clause that is stale, they may share now
             kept = keeps if new is after.mod[name] else keeps & ~Keeps.ACCESSES
             delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)

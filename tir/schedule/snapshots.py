@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.aliasing import with_own_memory
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
 from ..checked import checked
@@ -58,7 +59,7 @@ class Snapshots:
         >>> sch.mod is before, list(sch.mod)
         (False, ['main'])
         """
-        return self.state.mod
+        return self.state.program
 
     @property
     def func(self) -> PrimFunc:
@@ -69,7 +70,7 @@ class Snapshots:
         >>> [buffer.shape for buffer in sch.func.buffer_map.values()]
         [(8, 16), (8, 16)]
         """
-        return self.state.func
+        return with_own_memory(self.state.func)
 
     @property
     def func_working_on(self) -> str:
@@ -117,7 +118,7 @@ class Snapshots:
         >>> "T.parallel(8)" in str(sch.history[0].mod), "T.parallel(8)" in str(sch.history[1].mod)
         (False, True)
         """
-        return History(Step(n, self._requests[n]() or "start", self._states[n].mod) for n in range(self._at + 1))
+        return History(Step(n, self._requests[n]() or "start", self._states[n].program) for n in range(self._at + 1))
 
     def _set_state(self, state: State) -> None:
         self._states[self._at] = state
@@ -375,7 +376,7 @@ class Snapshots:
             taken = f"steps 1 to {self._at} have been taken" if self._at else "no step has been taken"
             raise ScheduleError(f"diff({step}): {taken}")
 
-        before, after = self._states[number - 1].mod, self._states[number].mod
+        before, after = self._states[number - 1].program, self._states[number].program
         lines = program_diff(before, after, self._requests[number](), context).splitlines()
         if sys.stdout.isatty() if color is None else color:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}

@@ -11,6 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..analysis.aliasing import is_same_parameter, with_own_memory
 from ..analysis.contents import difference
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
@@ -18,7 +19,7 @@ from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..names import near_names, unique_name
-from ..node import frozendict, made_from
+from ..node import Memo, frozendict, made_from
 from ..stmt import (
     NOP,
     Allocate,
@@ -79,6 +80,15 @@ class State:
         return made
 
     # ------------------------------------------------------------ look-ups
+
+    @property
+    def program(self) -> IRModule:
+        """The module as it was given and will be built: with a pointer for each parameter. Steps see one pointer for all
+        parameters of a function that may overlap (:func:`tir.analysis.aliasing.with_one_memory`)."""
+        found = _PROGRAMS.get(self.mod)
+        if found is None:
+            found = _PROGRAMS[self.mod] = self.mod.map_functions(with_own_memory)
+        return found
 
     @property
     def func(self) -> PrimFunc:
@@ -275,6 +285,9 @@ class State:
         return unique_name(name, {*self.index.blocks, *taken})
 
 
+_PROGRAMS: Memo[IRModule] = Memo()
+
+
 def _handle_keys(stmts: Sequence[Any]) -> dict[Any, None]:
     """What handles call loops and realizes of blocks."""
     return {s.loop_var if type(s) is For else s.block.name: None for s in stmts}
@@ -326,15 +339,16 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
         )
         return named[0]
     if isinstance(which, Buffer):
+        same = [b for b in buffers if is_same_parameter(b, which)]
         require(
-            which in buffers,
+            same,
             "block {0} does not {1} buffer `{2}`",
             block,
             verb[:-1],
             which.name,
             legal=[b.name for b in buffers],
         )
-        return which
+        return same[0]
     require(
         0 <= which < len(regions),
         "block {0} {1} {2} regions, so there is no number {3}",

@@ -13,16 +13,19 @@ from .statements import Access, Statement
 
 
 def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:
-    """Two lines on one of ``pairs`` of instances of ``s`` and ``t``, which conflict by their accesses ``a`` and ``b``:
+    """Lines on one of ``pairs`` of instances of ``s`` and ``t``, which conflict by their accesses ``a`` and ``b``:
     the second's first."""
     found = pairs.sample()
     if found is None:
         return []
     x, y = found
     element = _shared_element(a, b, x, y)
+    names = dict.fromkeys(f"`{c.access.buffer.name}`" for c in (b, a))
+    same = [] if a.access.buffer is b.access.buffer else [f"{' and '.join(names)} may be the same memory"]
     return [
         f"{t.show(y)} {_verb(t.unit, b.access)} {show_element(b.access, element)}{early}",
         f"{s.show(x)} {_verb(s.unit, a.access)} {show_element(a.access, element)}{late}",
+        *same,
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from ...analysis.aliasing import is_same_parameter
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.contents import with_memory
 from ...analysis.effects import asker_of, by_address
@@ -448,7 +449,8 @@ def pick_any(block: BlockRef, buffer: Any) -> Buffer:
         require(side in ("read", "write"), "a block has no buffers `{0}`", side, legal='"read" or "write"')
         return pick_buffer(block, side + "s", which)
     for kind in ("writes", "reads"):
-        if any(r.buffer is which or r.buffer.name == which for r in getattr(block.block, kind)):
+        buffers = [r.buffer for r in getattr(block.block, kind)]
+        if any(is_same_parameter(b, which) if isinstance(which, Buffer) else b.name == which for b in buffers):
             return pick_buffer(block, kind, which)
     names = [r.buffer.name for r in (*block.block.writes, *block.block.reads)]
     require(
