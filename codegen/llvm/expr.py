@@ -87,8 +87,7 @@ def _arithmetic(g: Generator, e: Any) -> str:
     a, b = g.expr(e.a), g.expr(e.b)
     if e.dtype.is_float:
         return float_op(g, FLOAT_OPS[type(e)], a, b, e.dtype)
-    nsw = "nsw " if g.index_depth and e.dtype.code == "int" else ""
-    return g.out.value(f"{INT_OPS[type(e)]} {nsw}{value_type(e.dtype)} {a}, {b}")
+    return g.out.value(f"{INT_OPS[type(e)]} {g.no_wrap(e)}{value_type(e.dtype)} {a}, {b}")
 
 
 def float_op(g: Generator, op: str, a: str, b: str, dtype: DType) -> str:
@@ -364,7 +363,7 @@ def _concatenated(g: Generator, parts: list[tuple[str, DType]], dtype: DType) ->
 @expr_rule(Ramp)
 def _ramp(g: Generator, e: Ramp) -> str:
     out, element, lanes = g.out, element_type(e.dtype), e.lanes
-    nsw = "nsw " if g.index_depth else ""
+    nsw = g.no_wrap(e)
     if isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
         # adding constants last lets ramps that differ by a constant share the vector of their base
         base, first = (

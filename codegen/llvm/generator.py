@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
+from tir.arith.bounds import wraps
+from tir.arith.linear import is_index
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, Var
 from tir.stmt import LetStmt, Stmt
@@ -58,7 +60,7 @@ class Generator(Dispatch):
         self.mask: str | None = None  # lanes that may access memory, under a vector condition
         self.mask_lanes = 1
         self.streamed: dict[str, int] = {}  # buffers stored non-temporally, and the least bytes of such a store
-        self.index_depth = 0  # > 0 inside an address, where overflow is undefined
+        self.address: Expr | None = None  # the index that is computed
         self.analyzer = Analyzer()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
@@ -88,11 +90,18 @@ class Generator(Dispatch):
         return "fast " if self.program.fast_math else "contract "
 
     def in_address(self, e: Expr) -> str:
-        """``e`` inside of address arithmetic: its integers do not overflow."""
-        self.index_depth += 1
+        """``e`` as an index: it is in bounds, so it fits its type, and the index arithmetic in it does not overflow."""
+        around, self.address = self.address, e
         value = self.expr(e)
-        self.index_depth -= 1
+        self.address = around
         return value
+
+    def no_wrap(self, e: Expr) -> str:
+        """LLVM's flag of a sum, difference, product or ramp of integers that does not overflow: an index does not, nor does
+        arithmetic in one that is not of data, or known to fit."""
+        if self.address is None or not is_index(e.dtype.element):
+            return ""
+        return "nsw " if e is self.address or not wraps(self.analyzer, e) else ""
 
     def index(self, e: Expr) -> str:
         """An index as an int64 operand (vector when ``e`` is one)."""
@@ -107,9 +116,9 @@ class Generator(Dispatch):
 
     def plain(self, e: Expr) -> str:
         """``e`` outside of address arithmetic: its integers wrap around."""
-        depth, self.index_depth = self.index_depth, 0
+        around, self.address = self.address, None
         value = self.expr(e)
-        self.index_depth = depth
+        self.address = around
         return value
 
     def convert(self, value: str, source: DType, target: DType) -> str:

@@ -176,3 +176,47 @@ def f(a: T.handle, O: T.Buffer((16,), "int32")):
     )
     source = tir.build(func).source("llvm")
     assert not re.search(r"sdiv|srem|xor", source.split("define internal i32 @main.body")[1].split("define")[0])
+
+
+X = ints("int8", 127, 1, -128, -100)
+TABLE = np.arange(1000, 1512, dtype="int32")
+# an index of narrow arithmetic, and what it is for each element
+NARROW = {
+    "a difference": ("T.Cast('int32', X[i] - T.int8(100)) + 128", [155, 29, 156, 184]),
+    "a sum": ("T.Cast('int32', X[i] + T.int8(100)) + 128", [99, 229, 100, 128]),
+    "a product": ("T.Cast('int32', X[i] * T.int8(3)) + 128", [253, 131, 0, 84]),
+    "a greater one": ("T.Cast('int32', T.max(X[i] + T.int8(1), X[i])) + 128", [255, 130, 1, 29]),
+    "a selection": ("T.Select(X[i] + T.int8(1) > X[i], 1, 2)", [2, 1, 1, 1]),
+    "a choice": ("T.if_then_else(X[i] + T.int8(1) > X[i], 1, 2)", [2, 1, 1, 1]),
+    "of a loop variable": ("T.Cast('int32', T.Cast('int8', i * 40) + T.int8(100)) + 128", [228, 12, 52, 92]),
+    "int16": ("T.Cast('int32', (T.Cast('int16', X[i]) + T.int16(32700)) // T.int16(256)) + 128", [0, 255, 255, 255]),
+}
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("access", ["O[i] = A[AT]", "O[AT] = A[i]", "O[AT] = A[AT]"])
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_arithmetic_in_an_index_wraps(name, access, vectorized):
+    index, places = NARROW[name]
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((512,), "int32"), X: T.Buffer((4,), "int8"), Y: T.Buffer((4,), "int32"), O: T.Buffer((512,), "int32")):
+    for i in range(4):
+        {access.replace("AT", index)}
+"""
+    )
+    if vectorized:
+        if len(set(places)) < 4 and access.startswith("O[AT]"):
+            return  # a race
+        sch = tir.Schedule(func)
+        sch.vectorize("i", unsafe=access.startswith("O[AT]"))
+        func = sch.mod
+    expected = np.full(512, -1, "int32")
+    for i, at in enumerate(places):
+        expected[at if access.startswith("O[AT]") else i] = TABLE[at if access.endswith("A[AT]") else i]
+    y = ints("int32", 2**31 - 1, 2**31 - 2, 6, 3)
+    for target in ("interpreter", "llvm"):
+        o = np.full(512, -1, "int32")
+        tir.build(func, target)(TABLE, X, y, o)
+        assert (o == expected).all()

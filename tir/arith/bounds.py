@@ -204,9 +204,9 @@ def _bound(ctx: Analyzer, e: Expr) -> Interval:
     dtype = e.dtype
     kind = type(e)
     result = UNBOUNDED
-    if kind in (Add, Sub, Mul):
+    if kind in _GROWING:
         exact = _exact_bound(ctx, e)
-        result = UNBOUNDED if wraps(ctx, e, exact) else exact
+        result = UNBOUNDED if _leaves_type(ctx, e, exact) else exact
     elif kind in _BINARY and (dtype.is_int or dtype.is_bool):
         # the least integer divided by -1 wraps around
         result = _in_type(_BINARY[kind](bound_of(ctx, e.a), bound_of(ctx, e.b)), dtype)  # type: ignore[attr-defined]
@@ -216,9 +216,6 @@ def _bound(ctx: Analyzer, e: Expr) -> Interval:
         result = _cast_bound(ctx, e)
     elif isinstance(e, Let):
         result = bound_of(ctx, e.body) if ctx.knows(e.var) else _let_bound(ctx, e)
-    elif isinstance(e, Ramp):
-        last = scale(bound_of(ctx, e.stride), e.lanes - 1)
-        result = plus(bound_of(ctx, e.base), join((0, 0), last))
     elif isinstance(e, Broadcast):
         result = bound_of(ctx, e.value)
     elif isinstance(e, Call):
@@ -249,23 +246,30 @@ def within_type(found: Interval, dtype: DType) -> Interval:
     return low, high  # type: ignore[return-value]
 
 
+_GROWING = frozenset((Add, Sub, Mul, Ramp))
+
+
 def _exact_bound(ctx: Analyzer, e: Any) -> Interval:
-    """The bounds of a sum, difference or product of unbounded integers."""
+    """The bounds of a sum, difference, product or ramp of unbounded integers."""
     if is_index(e.dtype):
         return bound_of_linear(ctx, linear(e))
+    if type(e) is Ramp:
+        return plus(bound_of(ctx, e.base), join((0, 0), scale(bound_of(ctx, e.stride), e.lanes - 1)))
     a, b = bound_of(ctx, e.a), bound_of(ctx, e.b)
     return plus(a, b) if type(e) is Add else plus(a, scale(b, -1)) if type(e) is Sub else times(a, b)
 
 
-def wraps(ctx: Analyzer, e: Expr, exact: Interval | None = None) -> bool:
-    """Whether the sum, difference or product ``e`` may differ from that of unbounded integers, whose bounds are ``exact``:
-    its type is narrow or unsigned, or it is computed from data, and it is not known to fit. Index arithmetic fits, unless
-    both of its ends are known and one does not."""
-    index = is_index(e.dtype.element) and not is_data(e, ctx.data)
-    if index and exact is None:
-        return False
-    exact = exact or _exact_bound(ctx, e)
-    return not index if None in exact else _in_type(exact, e.dtype) != exact
+def wraps(ctx: Analyzer, e: Expr) -> bool:
+    """Whether ``e`` is a sum, difference, product or ramp that may differ from that of unbounded integers: its type is narrow
+    or unsigned, or it is computed from data, and it is not known to fit. Index arithmetic fits, unless both of its ends
+    are known and one does not."""
+    return type(e) in _GROWING and _leaves_type(ctx, e, _exact_bound(ctx, e))
+
+
+def _leaves_type(ctx: Analyzer, e: Expr, exact: Interval) -> bool:
+    if None in exact:
+        return not is_index(e.dtype.element) or is_data(e, ctx.data)
+    return _in_type(exact, e.dtype) != exact
 
 
 def _in_type(exact: Interval, dtype: DType) -> Interval:
