@@ -347,6 +347,9 @@ def test_constants_that_do_not_fit_are_not_made():
     big = IntImm(2**30)
     e = Mul(Mul(N, big), IntImm(8))
     assert simplify(e) is e
+    small = N // (1 << 20)
+    for part in (e // 3, e % 3, e // K, e % K, (e + K) // 9, small // (1 << 20), small % (1 << 20)):
+        assert simplify(part) is part
     n64 = Var("n", "int64")
     assert simplify(n64 * 2**30 * 8 - n64 * (2**33 - 1)) is n64
 

@@ -1,18 +1,31 @@
-"""Division of linear forms: quotient and remainder under what is known of the terms, and recombination of splits."""
+"""Division of linear forms: quotient and remainder under what is known of the terms."""
 
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
-from ..expr import Expr, FloorDiv, FloorMod, IntImm, Var
-from .bounds import bound_of_linear
+from ..expr import Expr, FloorDiv, FloorMod, IntImm
+from .bounds import bound_of, bound_of_linear
 from .linear import Linear, key, linear
 from .modular import modular_of_linear
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
+
+
+def fits(form: Linear, dtype: DType) -> bool:
+    """Whether ``dtype`` has all constants of ``form``, those of the quotients and remainders in it included."""
+    return form.fits(dtype) and all(_numerator_fits(f) for factors, _ in form.items() for f in factors)
+
+
+def _numerator_fits(e: Any) -> bool:
+    while isinstance(e, (FloorDiv, FloorMod)):
+        if not (linear(e.a).fits(e.dtype) and linear(e.b).fits(e.dtype)):
+            return False
+        e = e.a
+    return True
 
 
 def atom_form(e: Expr) -> Linear:
@@ -89,15 +102,15 @@ def div_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
             return quotient.add(div_form(ctx, deeper, inner * c, dtype))
     if isinstance(atom, FloorMod) and rest.const == 0 and positive(atom.b) is not None and c % atom.b.value == 0:  # type: ignore
         return quotient
-    if not (rest.fits(dtype) and c <= dtype.max_value):
-        return quotient.add(atom_form(FloorDiv(form.minus(quotient.scaled(c)).build(dtype), IntImm(c, dtype))))
     return quotient.add(atom_form(FloorDiv(rest.build(dtype), IntImm(c, dtype))))
 
 
 def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
     """``form % c`` for a constant c > 0."""
     # (c*q + r) % c = r % c
-    _, rest = take_multiples(form, c)
+    _, rest = take_multiples(_without_remainders(form, IntImm(c, dtype)), c)
+    if c == 2:  # x and -x are equally odd
+        rest = _magnitudes(rest)
     if rest.is_const:
         return rest
     whole = _whole(*bound_of_linear(ctx, rest), c)
@@ -113,13 +126,6 @@ def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
         g, t, u = small
         return mod_form(ctx, t, c // g, dtype).scaled(g).add(u)
     atom = rest.single()
-    if isinstance(atom, FloorMod):
-        inner = positive(atom.b)
-        if inner is not None and inner % c == 0:
-            # (x % (m*c) + s) % c = (x + s) % c
-            deeper = linear(atom.a)
-            deeper.const += rest.const
-            return mod_form(ctx, deeper, c, dtype)
     if isinstance(atom, FloorDiv):
         inner = positive(atom.b)
         if inner is not None and inner * c <= dtype.max_value:
@@ -128,6 +134,107 @@ def mod_form(ctx: Analyzer, form: Linear, c: int, dtype: DType) -> Linear:
             deeper.const += rest.const * inner
             return div_form(ctx, mod_form(ctx, deeper, inner * c, dtype), inner, dtype)
     return atom_form(FloorMod(rest.build(dtype), IntImm(c, dtype)))
+
+
+def quotient_form(ctx: Analyzer, form: Linear, b: Expr, dtype: DType) -> Linear:
+    """``form // b``; a divisor that is not a constant is assumed not to be zero."""
+    c = positive(b)
+    if c is not None:
+        return div_form(ctx, form, c, dtype)
+    # (b*q + r) // b = q + r // b
+    quotient, rest = take(form, b)
+    if _surely_zero(b):
+        return atom_form(FloorDiv(form.build(dtype), b))
+    if rest.is_zero or _below(ctx, rest, b):
+        return quotient
+    atom = FloorDiv(rest.build(dtype), b)
+    lo, hi = bound_of(ctx, atom)
+    if lo is not None and lo == hi:
+        quotient.const += lo
+        return quotient
+    split = _split_symbolic(ctx, rest, b)
+    if split is not None:
+        # (g*t + u) // (g*h) = t // h when 0 <= u < g and h > 0
+        _, h, t, _ = split
+        return quotient.add(quotient_form(ctx, t, h, dtype))
+    return quotient.add(atom_form(atom))
+
+
+def remainder_form(ctx: Analyzer, form: Linear, b: Expr, dtype: DType) -> Linear:
+    """``form % b``; a divisor that is not a constant is assumed not to be zero."""
+    c = positive(b)
+    if c is not None:
+        return mod_form(ctx, form, c, dtype)
+    # (b*q + r) % b = r % b
+    _, rest = take(_without_remainders(form, b), b)
+    if _surely_zero(b):
+        return atom_form(FloorMod(form.build(dtype), b))
+    if rest.is_zero or _below(ctx, rest, b):
+        return rest
+    split = _split_symbolic(ctx, rest, b)
+    if split is not None:
+        # (g*t + u) % (g*h) = g * (t % h) + u when 0 <= u < g and h > 0
+        g, h, t, u = split
+        return remainder_form(ctx, t, h, dtype).times(linear(g)).add(u)
+    return atom_form(FloorMod(rest.build(dtype), b))
+
+
+def _surely_zero(b: Expr) -> bool:
+    return isinstance(b, IntImm) and b.value == 0
+
+
+def _below(ctx: Analyzer, form: Linear, b: Expr) -> bool:
+    """Whether 0 <= form < b is proved."""
+    lo, _ = bound_of_linear(ctx, form)
+    if lo is None or lo < 0:
+        return False
+    gap = linear(b).minus(form)
+    gap.const -= 1
+    return ctx.prove_linear(gap)
+
+
+def _split_symbolic(ctx: Analyzer, rest: Linear, b: Expr) -> tuple[Expr, Expr, Linear, Linear] | None:
+    """b = g*h and rest = g*t + u with 0 <= u < g and h > 0, and t not zero: (g, h, t, u). Products of most factors first."""
+    by = linear(b)
+    if by.const or len(by.terms) != 1:
+        return None
+    ((whole, k),) = by.items()
+    shared = [
+        ([f for f in factors if any(f is w or key(f) == key(w) for w in whole)], gcd(c, k))
+        for factors, c in rest.items()
+    ]
+    for factors, c in sorted(shared, key=lambda found: len(found[0]), reverse=True):
+        others = _without(whole, tuple(factors))
+        if others is None or not factors:
+            continue
+        g, h = (_monomial(*part).build(b.dtype) for part in ((tuple(factors), c), (others, k // c)))
+        t, u = take(rest, g)
+        if not t.is_zero and (bound_of(ctx, h)[0] or 0) > 0 and _below(ctx, u, g):
+            return g, h, t, u
+    return None
+
+
+def _without_remainders(form: Linear, b: Expr) -> Linear:
+    """``form`` up to multiples of ``b``, without remainders that make no difference: k * (x % u // l) is k * (x // l)
+    where k * u // l is a multiple of ``b``."""
+    for term_key, (factors, c) in form.terms.items():
+        for position, atom in enumerate(factors):
+            inner: Any = atom.a if isinstance(atom, FloorDiv) else atom
+            if not isinstance(inner, FloorMod):
+                continue
+            others = _monomial(factors[:position] + factors[position + 1 :], c)
+            size = linear(inner.b) if inner is atom else exact_form(linear(inner.b), atom.b)
+            if size is not None and exact_form(others.times(size), b) is not None:
+                whole = linear(inner.a if inner is atom else FloorDiv(inner.a, atom.b))
+                return _without_remainders(form.replaced((term_key,), others.times(whole)), b)
+    return form
+
+
+def _magnitudes(form: Linear) -> Linear:
+    out = Linear(form.const)
+    for term_key, (factors, k) in form.terms.items():
+        out.terms[term_key] = (factors, abs(k))
+    return out
 
 
 def xor_parts(ctx: Analyzer, a: Linear, b: Linear) -> tuple[int, tuple[Linear, Linear], tuple[Linear, Linear]] | None:
@@ -144,8 +251,11 @@ def xor_parts(ctx: Analyzer, a: Linear, b: Linear) -> tuple[int, tuple[Linear, L
     return None
 
 
-def divide_symbolic(form: Linear, divisor: Expr) -> tuple[Linear, Linear]:
+def take(form: Linear, divisor: Expr) -> tuple[Linear, Linear]:
     """form = divisor * quotient + rest, taking out the terms that are multiples of ``divisor``, which may be a sum."""
+    c = positive(divisor)
+    if c is not None:
+        return take_multiples(form, c)
     by = linear(divisor)
     if by.is_const:
         return Linear(), form
@@ -190,100 +300,11 @@ def exact_quotient(a: Expr, b: Expr) -> Expr | None:
     >>> exact_quotient(m * n + m, n + 1), exact_quotient(m * n, m + 1)
     (m, None)
     """
-    form, by = linear(a), linear(b)
-    if not by.is_const:
-        quotient, rest = divide_symbolic(form, b)
-    elif by.const > 0:
-        quotient, rest = take_multiples(form, by.const)
-    else:
-        return None
-    return quotient.build(a.dtype) if rest.is_const and rest.const == 0 else None
+    quotient = exact_form(linear(a), b)
+    return None if quotient is None else quotient.build(a.dtype)
 
 
-def _as_split(e: Expr) -> tuple[Expr, int, int | None] | None:
-    """(x, lower, upper) when ``e`` is x % upper // lower; upper None for no modulus."""
-    lower = 1
-    if isinstance(e, FloorDiv):
-        divisor = positive(e.b)
-        if divisor is None:
-            return None
-        e, lower = e.a, divisor
-        if not isinstance(e, FloorMod) or positive(e.b) is None or positive(e.b) % lower:  # type: ignore[operator]
-            return e, lower, None
-    if isinstance(e, FloorMod):
-        upper = positive(e.b)
-        return None if upper is None else (e.a, lower, upper)
-    return None
-
-
-def _split_expr(x: Expr, lower: int, upper: int | None, dtype: DType) -> Linear:
-    if upper is not None:
-        x = FloorMod(x, IntImm(upper, dtype))
-    if lower != 1:
-        x = FloorDiv(x, IntImm(lower, dtype))
-    return linear(x) if upper is None and lower == 1 else atom_form(x)
-
-
-def recombine(form: Linear, dtype: DType) -> Linear:
-    """Recombine the pieces of a split: x//4*4 + x%4 = x, x%8//4*4 + x%4 = x%8, x - x//4*4 = x%4."""
-    while True:
-        pieces = []
-        for term_key, (factors, c) in form.terms.items():
-            if len(factors) == 1 and isinstance(factors[0], (FloorDiv, FloorMod)):
-                split = _as_split(factors[0])
-                if split is not None:
-                    pieces.append((term_key, key(split[0]), split, c))
-        if not pieces:
-            return _recombine_symbolic(form)
-        merged = _merge_two(form, pieces, dtype) or _merge_base(form, pieces, dtype)
-        if merged is None:
-            return _recombine_symbolic(form)
-        form = merged
-
-
-def _merge_two(form: Linear, pieces: list, dtype: DType) -> Linear | None:
-    for high_key, x_key, (x, l1, u1), c1 in pieces:
-        for low_key, y_key, (_, l2, u2), c2 in pieces:
-            # (x % u1 // l1) * c1 + (x % l1 // l2) * c2 = (x % u1 // l2) * c2 when c1/c2 = l1/l2
-            if high_key is not low_key and x_key == y_key and u2 == l1 and c1 * l2 == c2 * l1:
-                return _put(form, (high_key, low_key), _split_expr(x, l2, u1, dtype), c2)
-    return None
-
-
-def _merge_base(form: Linear, pieces: list, dtype: DType) -> Linear | None:
-    for piece_key, x_key, (x, lower, upper), c in pieces:
-        base = form.terms.get(x_key)
-        # x*b - (x // l)*(b*l) = (x % l)*b
-        if upper is None and isinstance(x, Var) and base is not None and c == -base[1] * lower:
-            return _put(form, (piece_key, x_key), _split_expr(x, 1, lower, dtype), base[1])
-    return None
-
-
-def _put(form: Linear, old: tuple, new: Linear, scale: int) -> Linear:
-    """``form`` with the terms ``old`` replaced by ``scale * new`` where the first of them stood."""
-    out, done = Linear(form.const), False
-    for term_key, (factors, c) in form.terms.items():
-        if term_key not in old:
-            out.add_term(factors, c, term_key)
-        elif not done:
-            out.add(new, scale)
-            done = True
-    return out
-
-
-def _recombine_symbolic(form: Linear) -> Linear:
-    for term_key, (factors, c) in form.terms.items():
-        if len(factors) < 2:
-            continue
-        for position, factor in enumerate(factors):
-            if not isinstance(factor, FloorDiv):
-                continue
-            others = factors[:position] + factors[position + 1 :]
-            if len(others) != 1 or key(others[0]) != key(factor.b):
-                continue
-            # (x // n) * n + x % n = x
-            rest_key = key(FloorMod(factor.a, factor.b))
-            rest = form.terms.get(rest_key)
-            if rest is not None and rest[1] == c:
-                return _recombine_symbolic(_put(form, (term_key, rest_key), linear(factor.a), c))
-    return form
+def exact_form(form: Linear, divisor: Expr) -> Linear | None:
+    """``form / divisor`` where it is exact, for a positive constant or a symbolic divisor."""
+    quotient, rest = take(form, divisor)
+    return quotient if rest.is_zero else None

@@ -219,6 +219,25 @@ class Linear:
     def is_const(self) -> bool:
         return not self.terms
 
+    @property
+    def is_zero(self) -> bool:
+        return not self.terms and self.const == 0
+
+    def contains(self, other: Linear) -> bool:
+        """Whether each term of ``other`` is a term of this form, with the same coefficient."""
+        return all(self.terms.get(k, ((), 0))[1] == c for k, (_, c) in other.terms.items())
+
+    def replaced(self, gone: Collection[Hashable], new: Linear) -> Linear:
+        """This form without the terms ``gone``, and ``new`` where the first of them stood."""
+        out, done = Linear(self.const), False
+        for term_key, (factors, c) in self.terms.items():
+            if term_key not in gone:
+                out.add_term(factors, c, term_key)
+            elif not done:
+                out.add(new)
+                done = True
+        return out
+
     def single(self) -> Expr | None:
         """The atom, if the form is one atom with coefficient 1 (ignoring the constant)."""
         if len(self.terms) == 1:

@@ -55,7 +55,8 @@ from ..op import OPS, is_pure
 from ..visit import nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear
 from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
-from .divide import div_form, divide_symbolic, mod_form, positive, recombine, xor_parts
+from .digits import recombine, size_of
+from .divide import fits, quotient_form, remainder_form, xor_parts
 from .linear import Linear, is_index, key, linear, same
 
 if TYPE_CHECKING:
@@ -114,10 +115,8 @@ class Simplifier:
 
     def _built(self, form: Linear, e: Expr) -> Expr:
         """``form`` as an expression; ``e`` with simplified operands where a constant would not fit the type."""
-        form = recombine(form, e.dtype)
-        if not form.fits(e.dtype):
-            return e.map_children(self.visit)
-        return form.build(e.dtype)
+        form = recombine(self.ctx, form, e.dtype)
+        return form.build(e.dtype) if fits(form, e.dtype) else e.map_children(self.visit)
 
     def sum(self, e: Any) -> Expr:
         if not is_index(e.dtype):
@@ -127,8 +126,8 @@ class Simplifier:
             return self._built(form, e)
         if any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items()):  # pyright: ignore[reportGeneralTypeIssues]
             # multiply products out where that cancels something
-            wide = linear(form.build(e.dtype)) if form.fits(e.dtype) else form
-            if len(wide.terms) < len(form.terms) or (wide.is_const and not form.is_const):
+            wide = recombine(self.ctx, linear(form.build(e.dtype)), e.dtype) if form.fits(e.dtype) else form
+            if (wide.is_const and not form.is_const) or size_of(wide) < size_of(form):
                 form = wide
         lo, hi = bound_of_linear(self.ctx, form)
         if lo is not None and lo == hi:
@@ -171,59 +170,15 @@ class Simplifier:
         return Ramp(base, stride, lanes)
 
     def floordiv(self, e: Any) -> Expr:
-        if not is_index(e.dtype):
-            return self.other_arithmetic(e)
-        return self._divide(e, self.visit(e.a), self.visit(e.b))
-
-    def _divide(self, e: Any, a: Expr, b: Expr) -> Expr:
-        c = positive(b)
-        if c is not None:
-            return self._built(div_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = divide_symbolic(linear(a), b)
-        if not quotient.is_const or quotient.const:
-            # (n*q + r) // n = q + r // n
-            whole = self._divide(e, rest.build(e.dtype), b)
-            return self._built(quotient.add(linear(whole)), e)
-        if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
-            return a
-        lo, hi = bound_of(self.ctx, FloorDiv(a, b))
-        if lo is not None and lo == hi and self._nonzero(b) and Linear(lo).fits(e.dtype):
-            return IntImm(lo, e.dtype)
-        if self._within(a, b):
-            return IntImm(0, e.dtype)
-        if same(a, b) and self._nonzero(b):
-            return IntImm(1, e.dtype)
-        return FloorDiv(a, b)
+        return self._divided(e, quotient_form)
 
     def floormod(self, e: Any) -> Expr:
+        return self._divided(e, remainder_form)
+
+    def _divided(self, e: Any, form_of: Callable[..., Linear]) -> Expr:
         if not is_index(e.dtype):
             return self.other_arithmetic(e)
-        return self._modulo(e, self.visit(e.a), self.visit(e.b))
-
-    def _modulo(self, e: Any, a: Expr, b: Expr) -> Expr:
-        c = positive(b)
-        if c is not None:
-            return self._built(mod_form(self.ctx, linear(a), c, e.dtype), e)
-        quotient, rest = divide_symbolic(linear(a), b)
-        if not quotient.is_const or quotient.const:
-            # (n*q + r) % n = r % n
-            return self._modulo(e, rest.build(e.dtype), b)
-        if isinstance(a, IntImm) and a.value == 0 and self._nonzero(b):
-            return a
-        if self._within(a, b):
-            return a
-        return FloorMod(a, b)
-
-    def _nonzero(self, b: Expr) -> bool:
-        """A divisor is assumed to be nonzero; only a constant zero is refused here."""
-        return not (isinstance(b, IntImm) and b.value == 0)
-
-    def _within(self, a: Expr, b: Expr) -> bool:
-        """0 <= a < b"""
-        lo, _ = bound_of(self.ctx, a)
-        if lo is None or lo < 0:
-            return False
-        return not isinstance(b, IntImm) and self.ctx.can_prove(LT(a, b))
+        return self._built(form_of(self.ctx, linear(self.visit(e.a)), self.visit(e.b), e.dtype), e)
 
     def truncated(self, e: Any) -> Expr:
         """Truncating division and remainder are the floor ones when nothing is negative."""
@@ -236,7 +191,8 @@ class Simplifier:
             return IntImm(value, e.dtype) if Linear(value).fits(e.dtype) else type(e)(a, b)
         (alo, _), (blo, _) = bound_of(self.ctx, a), bound_of(self.ctx, b)
         if alo is not None and alo >= 0 and blo is not None and blo > 0:
-            return self._divide(e, a, b) if isinstance(e, Div) else self._modulo(e, a, b)
+            form_of = quotient_form if isinstance(e, Div) else remainder_form
+            return self._built(form_of(self.ctx, linear(a), b, e.dtype), e)
         return e if a is e.a and b is e.b else type(e)(a, b)
 
     def extreme(self, e: Any) -> Expr:
@@ -286,7 +242,7 @@ class Simplifier:
         left, right = linear(a), linear(b)
         diff = left.minus(right)
         if not diff.is_const:
-            diff = recombine(diff, a.dtype)
+            diff = recombine(self.ctx, diff, a.dtype)
         decided = decide(self.ctx, type(e), diff)
         if decided is not None:
             return decided
