@@ -236,7 +236,7 @@ def test_groups_of_threads_that_do_not_all_reduce(condition, n):
 
 def test_threads_that_do_not_all_get_to_their_reduction():
     sch = schedule(CONDITIONAL.format(n=8, condition="k < 3"))
-    with pytest.raises(tir.BuildError, match=r"`k < 3` decides whether they get there(.|\n)*predicate of the block"):
+    with pytest.raises(tir.BuildError, match=r"divergent condition `k < 3`(.|\n)*predicate of the block"):
         tir.lower(sch.mod, target="cuda")
 
 

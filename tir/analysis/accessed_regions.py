@@ -50,8 +50,8 @@ def region_in(
 
 
 def _lets_around(ref: BlockRef) -> list[dict[Var, Expr]]:
-    """The variables of lets between ``ref`` and the block around it, innermost first, with values that can stand in their
-    place: those that read no memory, and have a value wherever they stand."""
+    """The variables of lets between ``ref`` and the block around it, innermost first, if their values may be substituted:
+    pure and total."""
     found: list[dict[Var, Expr]] = []
     place = ref.parent
     while place is not None and not isinstance(place.node, Block):

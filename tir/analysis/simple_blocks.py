@@ -34,9 +34,9 @@ def iterators(block: Block, kind: str) -> list[Var]:
 def is_simple_block(block: Block) -> bool:
     """Whether instances of ``block`` commute, as a syntactic test.
 
-    Unconditional stores whose indices tell all values of the spatial iterators apart (and use no reduction iterator),
-    which read what the block writes only at the element being written, and under reduction iterators only to combine it
-    with new values (a ``Reduction``).
+    A simple block has unconditional stores that are injective in the spatial iterators (and use no reduction iterator). It
+    reads its outputs only at the element written and, under reduction iterators, only as the accumulator of a
+    ``Reduction``.
     """
     found = _SIMPLE.get(block)
     if found is None:

@@ -53,7 +53,7 @@ def at_fraction(numerator: Expr, denominator: Expr, dtype: DType) -> Between:
 
 
 def at_number(value: Expr) -> Between:
-    """The place that a float says."""
+    """The index nearest below a floating-point coordinate."""
     base = cast("int32", call("floor", value))
 
     def nearest(rounding: str) -> Expr:

@@ -55,8 +55,7 @@ class Steps:
 
 
 def steps_of(begin: Any, end: Any, stride: Any, extent: Expr) -> Steps:
-    """The places that Python's slice ``begin:end:stride`` has in ``extent`` elements: counted from the end where negative,
-    and those that there are. Raises ``TensorExpressionError`` for a stride of 0."""
+    """The indices selected by ``begin:end:stride``, with Python's rules for negative and out-of-range bounds. Raises ``TensorExpressionError`` for a stride of 0."""
     step = 1 if stride is None else integer(stride, "a stride")
     if step == 0:
         raise error("a stride of 0 leads nowhere", "a positive or a negative stride")

@@ -197,8 +197,8 @@ class Trace:
 
 
 def replay_steps(steps: Sequence[Entry], sch: Schedule, handles: dict[Any, Any], decision_provider: Any = None) -> None:
-    """Replay recorded calls on ``sch``, as :meth:`Trace.apply_to_schedule` does. ``handles`` has those of ``sch`` for those
-    of earlier calls, and gets those of these."""
+    """Replay recorded calls on ``sch``, as :meth:`Trace.apply_to_schedule` does. ``handles`` maps
+    recorded handles to handles of ``sch``; it is updated in place."""
     for step in steps:
         args = {k: _map(v, handles) for k, v in step.args.items()}
         if decision_provider is not None and "decision" in args:

@@ -390,7 +390,8 @@ class Plan:
     # ------------------------------------------------------------ tensor intrinsics
 
     def _started(self, stage: Stage) -> list[Axis]:
-        """The axes of a reduction from where its initial values are stored: before its loops, and before an intrinsic."""
+        """The loops outside of which ``decompose_reduction`` places the init: all loops of the reduction, or those around a
+        tensor intrinsic."""
         leaves = list(stage.leaf_iter_vars)
         begins = (a.iter_type == "reduce" or self._tensorized(stage, a) is not None for a in leaves)
         return leaves[next(n for n, begin in enumerate(begins) if begin) :]

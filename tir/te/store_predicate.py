@@ -38,8 +38,8 @@ def require_duplicates(sch: BlockSchedule, block: str, predicate: StorePredicate
     """Raise ``ScheduleError`` unless every element that ``block`` stores is stored where ``predicate`` holds, too.
 
     ``places`` say what its variables are: a loop around the block, the name of a thread axis, the number of an iterator
-    of the block, or None for a size. A thread that none of the block's results depends on repeats its stores; lowering
-    lets one such thread store, and the predicate may leave out any but one. Nothing of the program changes.
+    of the block, or None for a size. Threads along an axis that the results do not depend on store the
+    same values; a predicate may disable all but one. The program is not changed.
     """
     ref = index_of(sch.mod["main"]).blocks[block]
     threads = {p.node.thread: p for p in ref.loops() if p.node.thread}

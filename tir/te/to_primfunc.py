@@ -338,7 +338,7 @@ class _Nest:
 
 
 class _Reduction:
-    """The block of a reduction: ``init`` at its first step, or in a block of its own where it may have no steps."""
+    """The block of a reduction: ``init`` on the first iteration, or in its own block if the reduction may be empty."""
 
     def __init__(self, op: ComputeOp, lowering: Lowering):
         self.op = op

@@ -151,7 +151,7 @@ class TensorDrawing:
         self.tensors.append(te.scan(first, step, state, name=f"S{len(self.tensors)}"))
 
     def arguments(self) -> list[Any]:
-        """The scalar, the inputs, and computations of which the last is among them."""
+        """The scalar, the inputs, and outputs, which include the last computation."""
         for _ in range(self.choice.number(1, 2)):
             self.input()
         inputs = list(self.tensors)

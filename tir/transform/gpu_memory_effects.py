@@ -289,8 +289,8 @@ def _pointer_of(e: Effect) -> Pointer:
 
 
 def _through(e: Effect, pointer: Pointer) -> Elements:
-    """The elements that an operator accesses through a pointer, as the operator table says; without more, those of an
-    access pointer."""
+    """The elements that an operator accesses through a pointer argument: from the operator table, else the extent of its
+    ``access_ptr``."""
     if e.through is None:
         return 1, None, 0, ()
     call, position = e.through

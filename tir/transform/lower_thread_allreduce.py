@@ -248,8 +248,8 @@ class _Lowering:
         condition = self.deciders.varies(mine)
         if condition is not None:
             raise BuildError(
-                f"{self.name}: threads reduce together where `{condition!r}` decides whether they get there, and it may "
-                "differ between them; make it the predicate of the block, which leaves out values and not threads"
+                f"{self.name}: all-reduce under the divergent condition `{condition!r}`; make it the predicate of the block, "
+                "which leaves out values and not threads"
             )
         alone = self.deciders.varies({v for v, _ in self.launches.values()}) is not None
         group = _Group(self.name, self.launches, threads, alone)

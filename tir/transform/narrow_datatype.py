@@ -116,7 +116,7 @@ class _Narrower:
         return None
 
     def index(self, e: Any) -> Any:
-        """An index: of whatever integer type."""
+        """An index expression, which may be of any integer type."""
         narrow = self.narrow(e) if _is_wide(e) else None
         return self.expr(e) if narrow is None else narrow
 

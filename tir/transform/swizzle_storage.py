@@ -83,8 +83,8 @@ class _Rewriter:
             for pointer in (_pointer(a) for a in item.args):
                 if pointer in self.swizzles:
                     raise BuildError(
-                        f"{self.name}: `{item.op}` reads `{pointer.name}` by its pointer and takes rows to lie in order, but "
-                        "they are swizzled; take storage_align in place of storage_swizzle, or ldmatrix"
+                        f"{self.name}: `{item.op}` assumes that the rows of `{pointer.name}` lie in order, but the buffer "
+                        "is swizzled; take storage_align in place of storage_swizzle, or ldmatrix"
                     )
         if isinstance(item, Block) and SWIZZLE in item.annotations:
             return item.replace(annotations=frozendict({k: v for k, v in item.annotations.items() if k != SWIZZLE}))

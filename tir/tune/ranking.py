@@ -1,4 +1,4 @@
-"""Thousands of decisions in order, from what the rules said of each choice, before any step is applied.
+"""Ranks candidate decisions by the costs that rules give their choices, without applying a step.
 
 A rule that leaves a choice open says what each value costs (:func:`tir.tune.space.choose`): the arithmetic of a tile of
 registers, the share of a cache. The trace has these costs as odds. The time of a sketch with other values is about its own time

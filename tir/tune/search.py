@@ -249,7 +249,7 @@ class Search:
         return first[: self.batch // 2] + diverse(self._drawn(made is None or made.predicted is not None))
 
     def _drawn(self, predicted: bool) -> list[Trial]:
-        """Candidates of the space: many where a model can choose from them."""
+        """Samples candidates; more if a model preselects."""
         found: list[Trial] = []
         for sch in self.source.draw(
             random.Random(self.fresh_seed()), self.source.enough if predicted else 2 * self.batch

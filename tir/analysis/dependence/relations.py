@@ -185,8 +185,8 @@ def _know_coords(formula: Formula, unit: Statement) -> None:
 
 
 def is_exact(unit: Statement, access: Access) -> bool:
-    """Whether the elements of ``access`` are exact: no index, bound or guard is data-dependent. Found once for each access
-    in the same loops: steps keep most of them."""
+    """Whether the elements of ``access`` are exact: no index, bound or guard is data-dependent. Cached per access
+    and loop nest; most steps reuse accesses."""
     if access.indices is None:
         return False
     told = (*deciding(unit, access), None, *unit.coords, *unit.values, None, *unit.guards, None, *access.guards)

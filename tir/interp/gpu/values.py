@@ -98,7 +98,7 @@ class Values(ABC):
         return text if varies or e.dtype.lanes == 1 else f"c.each({text})"
 
     def lanes(self, value: Value, dtype: DType) -> str:
-        """Source of a scalar of ``dtype`` for each thread: a uniform integer is a Python number, of no width."""
+        """Source of a scalar of ``dtype`` for each thread: uniform integers are Python ints and do not wrap."""
         text, varies = value
         return text if varies else f"c.spread({text}).astype({self.const(value_dtype(dtype))}, copy=False)"
 

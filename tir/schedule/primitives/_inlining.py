@@ -163,7 +163,7 @@ def solve_iters(
     wide = next((e for e in (*indices, *given) if e.dtype.lanes > 1), None)
     require(
         wide is None,
-        "`{0}` is a vector of places, and the instance of block {1} is asked for that is at one place",
+        "cannot invert the vector index `{0}`: block {1} is matched by scalar indices",
         wide,
         block,
         nodes=[block.node],
@@ -223,8 +223,7 @@ def solve_iters(
 def _padded(indices: Sequence[Expr], domains: dict[Var, Range]) -> dict[Var, Range]:
     """``domains``, each extent rounded up to a multiple of what ``indices`` divide its variable by.
 
-    Indices that tell the values of the larger domain from one another tell those of the smaller: (v // 4, v % 4) does for
-    every extent.
+    Indices that are injective on the larger domain are injective on the smaller: (v // 4, v % 4) is for every extent.
     """
     divisors = dict.fromkeys(domains, 1)
     for item in (n for index in indices for n in walk(index)):

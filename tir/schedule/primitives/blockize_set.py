@@ -39,7 +39,7 @@ def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
     ]
     require(
         not others,
-        "block {0} stands between the blocks of the set",
+        "block {0} is between the blocks to be merged",
         others[0] if others else "",
         nodes=[o.node for o in others],
         legal="add it to the set, or move it away",

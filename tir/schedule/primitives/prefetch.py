@@ -91,7 +91,7 @@ def _check_prefetch(
     loaded = next((e for r in box for e in (r.min, r.extent) if has_load(e)), None)
     require(
         loaded is None,
-        "memory says in `{0}` what of {1} is read, and need not go on past the last iteration of loop {2}",
+        "the region of {1} depends on loaded data (`{0}`), which may be out of bounds past the last iteration of loop {2}",
         lambda: short_text(loaded),
         buffer.name,
         loop.node,

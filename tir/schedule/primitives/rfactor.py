@@ -140,8 +140,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
 
 
 def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) -> None:
-    """Require that ``conditions``, which the partial results and their combination both ask, have one answer in all of
-    the block's loops."""
+    """Require ``conditions`` to be invariant in the block's loops: both the partial results and their combination
+    evaluate them."""
     asked = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
     writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
     require(
