@@ -42,9 +42,13 @@ True OUT_FUSABLE
 ```
 
 - **Parameters** may be given by topi's names, too: `topi.clip(x, a_min=0, a_max=6)`, `topi.nn.conv2d_nchw(Input=x, Filter=w, stride=1, …)`.
-- **Shapes** broadcast as NumPy's do, may be symbolic (`te.var("n")`), 0-d and empty. Two symbolic sizes that should be equal are
-  one variable. A reduction over a variable that is 0 at run time writes no result, as in [tensor expressions](te.md): what
+- **Shapes** broadcast as NumPy's do, may be symbolic (`te.var("n")`), 0-d and empty. Sizes that an
+  operator needs to be equal (`(n, k)` by `(m, 4)` needs `k == m`) become one variable of the function, so that a call with others is a
+  `RunError`; what cannot be solved so (a multiple of 4, at most n) is an assertion at its entry. Sizes that broadcast are one variable,
+  or known. A reduction over a variable that is 0 at run time writes no result, as in [tensor expressions](te.md): what
   is said of no elements is so of a size that is known to be 0.
+- **Indices and lengths from data** are kept in range: a negative index counts from the end, one that is out of range reads the nearest
+  element, and an update there is left out. `take(mode="fast")` alone takes your word.
 - **Types** are those of the Array API standard: two types of one kind give the least type that holds both; bools, integers and
   floats do not mix without `ops.astype`. Numbers of Python are weak: they take the type of the tensor. Sums of integers are
   64 bits wide; `dtype=` says otherwise, and `acc_dtype=` is the type of the accumulator (`float32` for narrower floats).

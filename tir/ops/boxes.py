@@ -13,7 +13,8 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, if_then_else
 from ..te import all as all_
 from ..te.places import error
-from .places import chosen, constant_of, integer, may_differ, require_integers, require_rank, require_same_dtype
+from ..te.sizes import equate
+from .places import as_index, chosen, constant_of, integer, require_integers, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
 from .sorting import ordered
 from .statements import loops, statements
@@ -79,7 +80,7 @@ def _corners(boxes: Any, *at: Any, start: int = 0) -> Corners:
 
 
 def _require_extent(x: Tensor, axis: int, extent: Any) -> None:
-    if may_differ(x.shape[axis], extent):
+    if not equate(x.shape[axis], extent):
         raise error(f"axis {axis} of shape {x.shape} has extent {x.shape[axis]}, not {extent}")
 
 
@@ -244,7 +245,7 @@ def non_max_suppression(
             def is_candidate(j: Any) -> Expr:
                 return boxes[b, ranks[b, j], id_index] >= const(0, data.dtype) if id_index >= 0 else const(True)
 
-            count = min_(cast(INT32, counts[b]), cast(INT32, extent))
+            count = cast(INT32, min_(as_index(counts[b]), extent))
             count = min_(count, top_k) if top_k > 0 else count
             run = Suppression(ib, lambda j: (flags, (b, j)), (total, (b, 0)))
             run.run(ib.let("count", count), limit, is_candidate, overlaps, keep)

@@ -13,8 +13,9 @@ from ..expr import Expr, cast, const
 from ..te import Tensor, compute, reduce_axis
 from ..te import sum as sum_
 from ..te.places import error
+from ..te.sizes import equate
 from ..te.tensor import data_type
-from .places import is_one, listed, may_differ
+from .places import is_one, listed
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -138,7 +139,7 @@ def _extents(inputs: Sequence[Labels], operands: Sequence[Tensor]) -> dict[str, 
     for names, t in zip(inputs, operands):
         for name, extent in zip(names, t.shape):
             known = found.get(name, const(1))
-            if not is_one(known) and not is_one(extent) and may_differ(known, extent):
+            if not is_one(known) and not is_one(extent) and not equate(known, extent):
                 what = f"axis `{name}`" if name.isalpha() else "an axis of the ellipsis"
                 raise error(f"{what} has the extents {known} and {extent}", "equal extents, or 1")
             found[name] = extent if is_one(known) else known
@@ -178,7 +179,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2, out_dtype: Any = None) -> Ten
     if len(ours) != len(theirs) or len(ours) > min(a.ndim, b.ndim):
         raise error(f"{axes!r} are not axes of {a.shape} and as many of {b.shape}")
     for n, m in zip(ours, theirs):
-        if may_differ(a.shape[n], b.shape[m]):
+        if not equate(a.shape[n], b.shape[m]):
             raise error(f"axis {n} of {a.shape} and axis {m} of {b.shape} differ", "equal extents")
     summed = dict(zip(ours, theirs))
     first = tuple(f"s{n}" if n in summed else f"a{n}" for n in range(a.ndim))

@@ -10,9 +10,10 @@ import numpy as np
 from ..expr import Expr, const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import equate_shapes
 from .anchors import moved_corners
 from .nn.softmaxes import softmax
-from .places import may_differ, require_rank, require_same_dtype
+from .places import require_rank, require_same_dtype
 from .registry import arg, case, operator
 
 
@@ -75,7 +76,7 @@ def multibox_transform_loc(
     for other in (loc_pred, anchor):
         require_same_dtype(cls_pred, other, "what moves anchors")
     batch, _, count = cls_pred.shape
-    if may_differ(anchor.shape[1], count) or may_differ(loc_pred.shape[1], count * 4) or len(variances) != 4:
+    if len(variances) != 4 or not equate_shapes((*loc_pred.shape, *anchor.shape), (batch, count * 4, 1, count, 4)):
         raise error(
             f"scores {cls_pred.shape}, moves {loc_pred.shape}, anchors {anchor.shape} and {len(variances)} variances",
             "(batch, classes, n), (batch, 4 * n), (1, n, 4) and 4",

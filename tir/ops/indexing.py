@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Expr, max_, min_
+from ..expr import Expr
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import at_most, equate_shapes
 from .places import (
     MOVED_DTYPES,
     as_index,
     chosen,
-    constant,
+    clamped,
     integer,
     listed,
-    may_differ,
     replaced,
     require_integers,
 )
@@ -31,7 +31,12 @@ from .transform import ravel
 
 
 def from_front(index: Expr, extent: Expr) -> Expr:
-    """An index that was read from a tensor, counted from 0."""
+    """An index that was read from a tensor, counted from 0; of one that is out of range, the nearest element."""
+    return clamped(counted(index, extent), extent)
+
+
+def counted(index: Expr, extent: Expr) -> Expr:
+    """An index that was read from a tensor, counted from 0, in range or not."""
     place = as_index(index)
     return place if index.dtype.code == "uint" else if_then_else(place < 0, place + extent, place)
 
@@ -81,6 +86,8 @@ def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 
     at, batch = axis_of(axis, x.ndim), integer(batch_dims, "the number of batch dimensions")
     if not 0 <= batch <= min(at, indices.ndim):
         raise error(f"{batch} dimensions of a batch stand before axis {at} of {x.shape} and in {indices.shape}")
+    if not equate_shapes(x.shape[:batch], indices.shape[:batch]):
+        raise error(f"the first {batch} dimensions of {x.shape} and {indices.shape} differ", "one batch for both")
     own = indices.ndim - batch
     shape = (*x.shape[:at], *indices.shape[batch:], *x.shape[at + 1 :])
 
@@ -92,7 +99,7 @@ def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 
 
 
 _MODES: dict[str, Any] = {
-    "clip": lambda index, extent: max_(min_(index, extent - 1), 0),
+    "clip": clamped,
     "wrap": lambda index, extent: index % extent,
     "fast": lambda index, extent: index,
 }
@@ -172,9 +179,8 @@ def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 def require_within(x: Tensor, axis: int, indices: Tensor) -> None:
     """Raise ``TensorExpressionError`` where ``indices`` are of more elements than ``x`` beside ``axis``."""
-    sizes = [(constant(a), constant(b)) for a, b in zip(indices.shape, x.shape)]
-    too_long = [n for n, (a, b) in enumerate(sizes) if n != axis and a is not None and b is not None and a > b]
-    if x.ndim != indices.ndim or too_long:
+    beside = (pair for n, pair in enumerate(zip(indices.shape, x.shape)) if n != axis)
+    if x.ndim != indices.ndim or not all(at_most(a, b) for a, b in beside):
         raise error(
             f"indices of shape {indices.shape} do not go with {x.shape} beside axis {axis}",
             "no longer, of as many dimensions",
@@ -215,9 +221,8 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     batch, outer = integer(batch_dims, "the number of batch dimensions"), indices.ndim - 1
     if not 0 <= batch <= outer or batch + count > x.ndim:
         raise error(f"{count} indices after {batch} dimensions of a batch are too many for shape {x.shape}")
-    for n in range(batch):
-        if may_differ(x.shape[n], indices.shape[n + 1]):
-            raise error(f"dimension {n} of the batch is {x.shape[n]}, and {indices.shape[n + 1]} of the indices")
+    if not equate_shapes(x.shape[:batch], indices.shape[1 : batch + 1]):
+        raise error(f"the batch is {x.shape[:batch]}, and {indices.shape[1 : batch + 1]} of the indices")
 
     def element(*places: Any) -> Expr:
         read = [from_front(indices(n, *places[:outer]), x.shape[batch + n]) for n in range(count)]
@@ -279,10 +284,10 @@ def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
     ],
 )
 def embedding(indices: Tensor, weight: Tensor) -> Tensor:
-    """The rows of ``weight`` (entries, size) at ``indices``, which are in range.
+    """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them.
 
     >>> from tir import ops, te
     >>> ops.nn.embedding(te.placeholder((2, 7), "int64", name="words"), te.placeholder((100, 16), name="w")).shape
     (2, 7, 16)
     """
-    return take(weight, indices, 0, mode="fast")
+    return take(weight, indices, 0)

@@ -11,7 +11,8 @@ from ..arith import simplify
 from ..expr import Expr, cast, const, is_const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
-from .places import MOVED_DTYPES, chosen, integer, listed, may_differ, replaced
+from ..te.sizes import equate, equate_shapes
+from .places import MOVED_DTYPES, chosen, integer, listed, replaced
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -50,7 +51,7 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
     first, dtype = tensors[0], result_type(t.dtype for t in tensors)
     at = axis_of(axis, first.ndim)
     for t in tensors:
-        if any(may_differ(a, b) for n, (a, b) in enumerate(zip(first.shape, t.shape)) if n != at):
+        if not all(equate(a, b) for n, (a, b) in enumerate(zip(first.shape, t.shape)) if n != at):
             raise error(f"shapes {first.shape} and {t.shape} differ beside axis {at}", "other extents that are equal")
     ends: list[Expr] = []
     for t in tensors:
@@ -107,7 +108,7 @@ def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
     first, dtype = tensors[0], result_type(t.dtype for t in tensors)
     at = axis_of(axis, first.ndim + 1)
     for t in tensors:
-        if any(may_differ(a, b) for a, b in zip(first.shape, t.shape)):
+        if not equate_shapes(first.shape, t.shape):
             raise error(f"shapes {first.shape} and {t.shape} differ", "tensors of one shape")
 
     def element(*indices: Any) -> Expr:

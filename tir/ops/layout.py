@@ -12,9 +12,10 @@ from ..arith import simplify
 from ..expr import Expr, const
 from ..te import Tensor, compute
 from ..te.places import error
+from ..te.sizes import at_most, equate, is_multiple
 from .order import transpose
 from .padding import nn_pad
-from .places import chosen, constant, flat_index, integer, is_empty, listed, of_zeros, require_rank, sized, unflattened
+from .places import chosen, flat_index, integer, is_empty, listed, of_zeros, require_rank, sized, unflattened
 from .registry import arg, case, operator
 from .slicing import strided_slice
 from .transform import reshape
@@ -86,14 +87,14 @@ def layout_transform(x: Tensor, src_layout: str, dst_layout: str, schedule_rule:
         raise error(f"{src_layout!r} and {dst_layout!r} have not the same dimensions")
     require_rank(x, len(source), f"a tensor of layout {src_layout!r}")
     for (letter, factor), extent in zip(source, x.shape):
-        if factor and constant(extent) != factor:
+        if factor and not equate(extent, factor):
             raise error(f"`{factor}{letter}` of {src_layout!r} has extent {extent} in {x.shape}")
     sizes = {letter: extent for (letter, _), extent in zip(source, x.shape)}
     factors = dict(target)
     wholes = {n: simplify(s * sizes.get(n.lower(), const(1))) for n, s in sizes.items() if n.isupper()}
     for letter, factor in target:
-        whole = constant(wholes[letter.upper()])
-        if factor and whole is not None and whole % factor:
+        whole = wholes[letter.upper()]
+        if factor and not is_multiple(whole, factor):
             raise error(f"`{factor}{letter}` of {dst_layout!r} does not divide {whole}, the extent of {letter.upper()}")
     shape = [const(f) if f else simplify(wholes[n] // max(1, factors.get(n.lower(), 1))) for n, f in target]
     names = [n for n, _ in target]
@@ -135,9 +136,8 @@ def _blocks(x: Tensor, block_size: Any, layout: str) -> tuple[tuple[Expr, ...], 
 
 
 def _require_divisible(extent: Expr, by: int, what: str) -> None:
-    known = constant(extent)
-    if known is not None and known % by:
-        raise error(f"{what}, {known}, is no multiple of {by}")
+    if not is_multiple(extent, by):
+        raise error(f"{what}, {extent}, is no multiple of {by}")
 
 
 @operator(
@@ -321,7 +321,7 @@ def batch_to_space_nd(
     if not len(begins) == len(ends) == count:
         raise error(f"{begins} and {ends} are cropped of {count} dimensions", "one number each")
     sizes = [simplify(s - b - e) for s, b, e in zip(space, begins, ends)]
-    if any((constant(s) or 0) < 0 for s in sizes):
+    if not all(at_most(0, s) for s in sizes):
         raise error(f"{begins} and {ends} cannot be cropped of {tuple(space)}")
     return strided_slice(whole, begins, [b + s for b, s in zip(begins, sizes)], axes=range(1, count + 1))
 

@@ -10,6 +10,7 @@ from ..arith import simplify
 from ..expr import Expr, as_expr, cast, const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import equate, equate_shapes
 from .places import (
     MOVED_DTYPES,
     as_index,
@@ -17,7 +18,6 @@ from .places import (
     constant_of,
     integer,
     listed,
-    may_differ,
     require_integers,
     require_rank,
     require_same_dtype,
@@ -155,7 +155,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT
     rows, columns = x.shape[-2:]
     longest = simplify(min_(rows + min(high, 0), columns - max(low, 0)))
     expected = [*x.shape[:-2], *([const(high - low + 1)] if low != high else []), longest]
-    if diagonal.ndim != len(expected) or any(may_differ(a, b) for a, b in zip(diagonal.shape, expected)):
+    if not equate_shapes(diagonal.shape, expected):
         raise error(f"the diagonals of shape {x.shape} have shape {tuple(expected)}, not {diagonal.shape}")
     above, below = (side == "LEFT" for side in align.split("_"))
 
@@ -203,7 +203,7 @@ def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: Any = 0, axis:
         raise error(f"time is axis {time} of shape {data.shape}", "axis 0 or 1 of two or more")
     require_integers(valid_length, "the tensor of lengths")
     require_rank(valid_length, 1, "the tensor of lengths")
-    if may_differ(valid_length.shape[0], data.shape[1 - time]):
+    if not equate(valid_length.shape[0], data.shape[1 - time]):
         raise error(f"there are {valid_length.shape[0]} lengths for a batch of {data.shape[1 - time]}")
     masked = constant_of(mask_value, data.dtype)
 

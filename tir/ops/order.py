@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Expr
+from ..expr import Expr, min_
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import equate
 from ..te.tensor import size
 from .places import (
     MOVED_DTYPES,
+    as_index,
     axes_in_order,
     is_empty,
     listed,
-    may_differ,
     of_zeros,
     replaced,
     require_integers,
@@ -201,13 +202,13 @@ def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_ax
     sequence, batch = (axis_of(a, x.ndim) for a in (seq_axis, batch_axis))
     require_integers(seq_lengths, "the tensor of lengths")
     require_rank(seq_lengths, 1, "the tensor of lengths")
-    if may_differ(seq_lengths.shape[0], x.shape[batch]):
+    if not equate(seq_lengths.shape[0], x.shape[batch]):
         raise error(f"there are {seq_lengths.shape[0]} lengths for a batch of {x.shape[batch]}")
     if sequence == batch:
         raise error(f"axis {batch} is to be both that of the sequence and that of the batch")
 
     def element(*indices: Any) -> Expr:
-        at, length = indices[sequence], seq_lengths[indices[batch]].astype("int32")
+        at, length = indices[sequence], min_(as_index(seq_lengths[indices[batch]]), x.shape[sequence])
         return x(*replaced(indices, sequence, if_then_else(at < length, length - 1 - at, at)))
 
     return compute(x.shape, element, name="reverse_sequence")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arith import simplify
 from ..dtype import DType
-from ..expr import Expr, IntImm, as_expr, cast, const, is_const
+from ..expr import Expr, IntImm, as_expr, cast, const, is_const, max_, min_
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type, size
@@ -100,12 +100,6 @@ def is_empty(shape: Sequence[Any]) -> bool:
     return any(is_const(s, 0) for s in shape)
 
 
-def may_differ(a: Any, b: Any) -> bool:
-    """Whether the extents ``a`` and ``b`` are two numbers that differ. Symbolic extents are taken at their word."""
-    difference = constant(as_expr(a) - as_expr(b))
-    return difference is not None and difference != 0
-
-
 def is_one(extent: Any) -> bool:
     """Whether ``extent`` is known to be 1."""
     return constant(extent) == 1
@@ -136,6 +130,11 @@ def as_index(value: Expr) -> Expr:
     if value.dtype.is_bool or value.dtype.bits < 32:
         return cast("int32", value)
     return cast("int64", value) if value.dtype.code == "uint" else value
+
+
+def clamped(place: Any, extent: Any) -> Expr:
+    """The element of an axis that is nearest to ``place``."""
+    return max_(min_(place, extent - 1), 0)
 
 
 def replaced(items: Sequence[Any], at: int, *new: Any) -> tuple[Any, ...]:

@@ -12,8 +12,9 @@ from ..dtype import DType
 from ..expr import Expr
 from ..te import Tensor
 from ..te.places import error
+from ..te.sizes import equate
 from .operands import require_kind
-from .places import may_differ, replaced
+from .places import replaced
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
@@ -92,7 +93,7 @@ def matrix_product(
     """The product of vectors, matrices or batches of them, multiplied and added in ``dtype``."""
     a = _Operand(first, "the first operand of matmul", transpose_first, is_row=True)
     b = _Operand(second, "the second operand of matmul", transpose_second, is_row=False)
-    if may_differ(a.columns, b.rows):
+    if not equate(a.columns, b.rows):
         raise error(
             f"matmul of {a} and {b} adds over {a.columns!r} elements of one and {b.rows!r} of the other",
             "(…, M, K) by (…, K, N)",
@@ -166,7 +167,7 @@ def vecdot(x1: Tensor, x2: Tensor, axis: int = -1) -> Tensor:
     """
     axes = [axis_of(axis, x.ndim) for x in (x1, x2)]
     extents = [x.shape[at] for x, at in zip((x1, x2), axes)]
-    if may_differ(*extents):
+    if not equate(*extents):
         raise error(f"`{x1.name}` has {extents[0]!r} elements along axis {axis}, and `{x2.name}` {extents[1]!r}")
     dtype = _common_type(x1, x2)
     rest = [replaced(x.shape, at) for x, at in zip((x1, x2), axes)]

@@ -15,8 +15,9 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp, floor, if_then_else
 from ..te import any as any_
 from ..te.places import error
+from ..te.sizes import equate_shapes
 from .boxes import Suppression, numpy_iou, overlap
-from .places import integer, may_differ, one_of, require_rank, require_same_dtype
+from .places import integer, one_of, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
 from .sorting import ordered
 from .statements import statements
@@ -172,7 +173,7 @@ def _require_shapes(cls_prob: Tensor, bbox_pred: Tensor, im_info: Tensor, anchor
         require_same_dtype(cls_prob, t, f"the tensor of {what}")
     batch, _, height, width = cls_prob.shape
     expected = (batch, 2 * anchors, height, width, batch, 4 * anchors, height, width, batch, 3)
-    if any(map(may_differ, (*cls_prob.shape, *bbox_pred.shape, *im_info.shape), expected)):
+    if not equate_shapes((*cls_prob.shape, *bbox_pred.shape, *im_info.shape), expected):
         raise error(
             f"probabilities {cls_prob.shape}, moves {bbox_pred.shape} and image sizes {im_info.shape} do not go together for "
             f"{anchors} anchors",

@@ -20,10 +20,11 @@ from ..expr import FALSE, NE, TRUE, Expr, IntImm, cast, compare, const, is_const
 from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
+from ..te.sizes import equate
 from ..te.tensor import data_type
 from .cases import Case, arg, case
 from .operands import require_kind
-from .places import may_differ, sized
+from .places import sized
 from .registry import operator
 from .shapes import Shape, axes_of
 
@@ -240,7 +241,7 @@ def collapse_sum(data: te.Tensor, target_shape: Any) -> te.Tensor:
     lead = data.ndim - len(shape)
     of_one = [n for n, e in enumerate(shape, lead) if is_const(e, 1) and n >= 0]
     pairs = [] if lead < 0 else zip(data.shape[lead:], shape)
-    if lead < 0 or builtins.any(may_differ(d, e) and not is_const(e, 1) for d, e in pairs):
+    if lead < 0 or not builtins.all(is_const(e, 1) or equate(d, e) for d, e in pairs):
         raise error(f"{tuple(shape)} does not broadcast to the shape {data.shape}")
     total = sum(data, (*range(lead), *of_one), dtype=data.dtype)
     if not of_one:

@@ -14,17 +14,11 @@ from ..te import Tensor, compute, if_then_else, reduce_axis
 from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
-from .places import (
-    chosen,
-    integer,
-    listed,
-    may_differ,
-    require_rank,
-    sized,
-)
+from ..te.sizes import equate
+from .places import chosen, clamped, integer, listed, require_rank, sized
 from .reduction import maximum_reducer
 from .registry import arg, case, operator
-from .resizing import at_number, clamped, interpolated, taps_of
+from .resizing import at_number, interpolated, taps_of
 from .sampling import numpy_sample
 
 
@@ -146,7 +140,7 @@ def roi_align_nchw(
         places = [at(*point) for (at, _), point in zip(along, points)]
         beyond = [c for v, s in zip(places, data.shape[2:]) for c in (v < -one, v > cast(kind, s))]
         taps = [[(at(*point), weight(*point)) for at, weight in tables] for (_, tables), point in zip(along, points)]
-        image = cast("int32", rois[roi, 0])
+        image = clamped(cast("int32", rois[roi, 0]), data.shape[0])
         sample = interpolated(taps, lambda at: cast(kind, data(image, channel, *at)))
         value = if_then_else(any_(*beyond), const(0, kind), sample)
         if word == "max":
@@ -166,7 +160,7 @@ def _pooled(data: Tensor, rois: Tensor, pooled_size: Any) -> tuple[Expr, Expr]:
     require_rank(data, 4, "an image of layout 'NCHW'")
     require_rank(rois, 2, "the tensor of regions")
     size = sized(pooled_size if len(listed(pooled_size)) > 1 else listed(pooled_size) * 2, "the number of bins")
-    if may_differ(rois.shape[1], 5) or len(size) != 2:
+    if not equate(rois.shape[1], 5) or len(size) != 2:
         raise error(f"regions of shape {rois.shape} in {size} bins", "(number, 5): image, x, y, x, y; (rows, columns)")
     return size[0], size[1]
 
@@ -219,7 +213,9 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
         (top, bottom), (left, right) = bounds(roi, 0, i, rows), bounds(roi, 1, j, columns)
         y, x = reduce_axis((top, bottom), "y"), reduce_axis((left, right), "x")
         is_empty = any_(bottom <= top, right <= left)
-        greatest = maximum_reducer(data(cast("int32", rois[roi, 0]), channel, y, x), axis=[y, x])
+        greatest = maximum_reducer(
+            data(clamped(cast("int32", rois[roi, 0]), data.shape[0]), channel, y, x), axis=[y, x]
+        )
         return if_then_else(is_empty, const(0, data.dtype), greatest)
 
     return compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_pool")

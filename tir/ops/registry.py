@@ -24,6 +24,7 @@ from ..expr import Expr
 from ..names import did_you_mean
 from ..te import Tensor
 from ..te.places import error, users_errors
+from ..te.sizes import requirements
 from .cases import Argument, Case, arg, case
 from .spelling import respelled
 
@@ -273,7 +274,7 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
                 values = given.get(parameter, ()) if are_several else [given[parameter]] if parameter in given else []
                 for value in values:
                     require(parameter, value)
-            with users_errors("in its formula"):
+            with users_errors("in its formula"), requirements():
                 return function(*args, **named)  # type: ignore[arg-type]
 
     return call

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType
-from ..expr import Expr, as_expr, cast, const, max_, min_
+from ..expr import Expr, as_expr, cast, const, max_
 from ..op import call
 from ..te import Tensor, all, any, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import Case, arg, case
-from .places import chosen, constant, constant_of, require_rank, sized
+from .places import chosen, clamped, constant, constant_of, require_rank, sized
 from .variants import Definition
 
 # ---------------------------------------------------------------- places between elements
@@ -118,11 +118,6 @@ METHODS = {
     "cubic": "cubic",
     "bicubic": "cubic",
 }
-
-
-def clamped(place: Expr, extent: Any) -> Expr:
-    """The element of an axis that is nearest to ``place``."""
-    return max_(min_(place, extent - 1), 0)
 
 
 # ---------------------------------------------------------------- coordinates

@@ -14,6 +14,7 @@ from ..op import call
 from ..te import Tensor, all, compute, if_then_else, reduce_axis
 from ..te import any as any_
 from ..te.places import error
+from ..te.sizes import equate
 from ..te.tensor import data_type
 from .cases import Case
 from .nn._references import laid_out, plain
@@ -21,10 +22,10 @@ from .nn.windows import dilated, pads_of, window_count
 from .places import (
     as_index,
     chosen,
+    clamped,
     constant_of,
     integer,
     listed,
-    may_differ,
     require_integers,
     require_rank,
     require_same_dtype,
@@ -32,7 +33,7 @@ from .places import (
 )
 from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator
-from .resizing import METHODS, Taps, at_number, clamped, cubic_weights, interpolated, spatial_axes, taps_of
+from .resizing import METHODS, Taps, at_number, cubic_weights, interpolated, spatial_axes, taps_of
 from .variants import Definition
 
 # ---------------------------------------------------------------- boxes
@@ -110,7 +111,7 @@ def crop_and_resize(
     require_rank(box_indices, 1, "the tensor of images")
     require_integers(box_indices, "the tensor of images")
     kind, result, new = boxes.dtype, data_type(out_dtype or data.dtype), sized(crop_size, "the size of the parts")
-    if len(new) != 2 or may_differ(boxes.shape[1], 4) or may_differ(boxes.shape[0], box_indices.shape[0]):
+    if len(new) != 2 or not equate(boxes.shape[1], 4) or not equate(boxes.shape[0], box_indices.shape[0]):
         raise error(f"boxes {boxes.shape} of images {box_indices.shape} in size {new}", "(n, 4), (n,), (height, width)")
     outside = constant_of(0.0 if extrapolation_value is None else extrapolation_value, result)
 
@@ -129,7 +130,13 @@ def crop_and_resize(
 
         def read(chosen_: tuple[Expr, ...]) -> Expr:
             at = dict(zip(axes, chosen_))
-            return cast(kind, data(as_index(box_indices[indices[0]]), *(at.get(n, indices[n]) for n in (1, 2, 3))))
+            return cast(
+                kind,
+                data(
+                    clamped(as_index(box_indices[indices[0]]), data.shape[0]),
+                    *(at.get(n, indices[n]) for n in (1, 2, 3)),
+                ),
+            )
 
         return if_then_else(any_(*beyond), outside, cast(result, interpolated(taps, read)))
 
@@ -175,7 +182,7 @@ def affine_grid(data: Tensor, target_shape: Any, align_corners: bool = True) -> 
     size, kind = sized(target_shape, "the target shape"), data.dtype
     require_rank(data, 3, "the tensor of matrices")
     count = len(size)
-    if count not in (2, 3) or may_differ(data.shape[1], count) or may_differ(data.shape[2], count + 1):
+    if count not in (2, 3) or not equate(data.shape[1], count) or not equate(data.shape[2], count + 1):
         raise error(
             f"matrices of shape {data.shape} are not those of {count} coordinates", "(batch, 2, 3), (batch, 3, 4)"
         )
@@ -283,7 +290,7 @@ def grid_sample(
     count, how = len(layout) - 2, METHODS[chosen(method, ("bilinear", "nearest", "bicubic"), "the method")]
     for t, what in ((data, "an image"), (grid, "the grid")):
         require_rank(t, count + 2, f"{what} of layout {layout!r}")
-    if not grid.dtype.is_float or may_differ(grid.shape[1], count) or may_differ(grid.shape[0], data.shape[0]):
+    if not grid.dtype.is_float or not equate(grid.shape[1], count) or not equate(grid.shape[0], data.shape[0]):
         raise error(f"a grid of {grid.shape} {grid.dtype} for {data.shape}", f"floats, one batch, {count} coordinates")
     kind = grid.dtype
     places, weights = _grid_taps(grid, data.shape[2:], how, padding_mode, align_corners)
@@ -387,7 +394,7 @@ def _dilation2d(
     steps, apart = (_both(v, what) for v, what in ((stride, "a stride"), (dilations, "a dilation")))
     old = {name: image.shape[n] for n, name in enumerate(layout)}
     sizes = [integer(kernel.shape[order.index(n)], "the extent of a filter") for n in "HW"]
-    if may_differ(kernel.shape[order.index("C")], old["C"]):
+    if not equate(kernel.shape[order.index("C")], old["C"]):
         raise error(f"a filter of shape {kernel.shape} has not the channels of {image.shape}")
     wide = [dilated(s, d) for s, d in zip(sizes, apart)]
     pads = pads_of(padding, wide, steps, [old[n] for n in "HW"])

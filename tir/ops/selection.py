@@ -13,7 +13,8 @@ from ..expr import Expr, const
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
 from ..te.places import error
-from .places import may_differ, product, require_rank, sized
+from ..te.sizes import equate
+from .places import product, require_rank, sized
 from .registry import arg, case, operator
 from .sorting import is_less, ordered
 from .statements import loops, statements
@@ -95,7 +96,7 @@ def argwhere(output_shape: Any, condition: Tensor) -> Tensor:
     Tensor(argwhere, (5, 2), int32)
     """
     shape = sized(output_shape, "the shape of the indices")
-    if len(shape) != 2 or may_differ(shape[1], condition.ndim):
+    if len(shape) != 2 or not equate(shape[1], condition.ndim):
         raise error(f"indices of shape {shape} are not those of {condition.ndim} dimensions", "(rows, dimensions)")
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:

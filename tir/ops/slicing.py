@@ -12,6 +12,7 @@ from ..arith import simplify
 from ..expr import Expr, IntImm, as_expr, const, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import at_most, equate_shapes
 from .places import (
     MOVED_DTYPES,
     as_index,
@@ -20,7 +21,6 @@ from .places import (
     constant,
     integer,
     listed,
-    may_differ,
     replaced,
     require_integers,
     require_rank,
@@ -293,7 +293,7 @@ def strided_set(
     require_same_dtype(x, v, "what is stored")
     found = _steps(x, begin, end, strides, None)
     expected = [found[n].count if n in found else s for n, s in enumerate(x.shape)]
-    if v.ndim != x.ndim or any(may_differ(a, b) for a, b in zip(v.shape, expected)):
+    if not equate_shapes(v.shape, expected):
         raise error(f"the slice has shape {tuple(expected)}, and what is stored in it {v.shape}")
 
     def element(*indices: Any) -> Expr:
@@ -362,7 +362,7 @@ def sliding_window(x: Tensor, axis: int, window_shape: Sequence[int], strides: S
             f"{x.ndim - first} of each",
         )
     counts = [simplify((s - w) // step + 1) for s, w, step in zip(x.shape[first:], window, steps)]
-    if any((constant(c) or 0) < 0 for c in counts):
+    if any(not at_most(0, c) for c in counts):
         raise error(f"a window of {window} does not fit in {x.shape[first:]}")
 
     def element(*indices: Any) -> Expr:

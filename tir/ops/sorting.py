@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType
-from ..expr import Expr, cast, logical_and, logical_not, logical_or, min_
+from ..expr import Expr, cast, logical_and, logical_not, logical_or, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
 from ..te import Tensor, compute
 from ..te.places import error
+from ..te.sizes import equate_shapes
 from ..te.tensor import size
 from .places import (
     as_index,
     chosen,
     constant,
-    may_differ,
     positions_type,
     replaced,
     require_integers,
@@ -60,7 +60,7 @@ def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None
                 return (*row[:axis], k, *row[axis:])
 
             given = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
-            count = ib.let("count", cast("int32", min_(given, x.shape[axis])))
+            count = ib.let("count", cast("int32", max_(min_(given, x.shape[axis]), 0)))
             radix = RadixSort(ib, key_type(x.dtype), x.shape[axis], memory, at)
             positions = radix.sort(lambda k: key_of(ins[0][at(k)], is_ascending), count)
             with ib.for_range(0, count, "k") as k:
@@ -185,7 +185,7 @@ def argsort(
     if valid_count is not None:
         require_integers(valid_count, "the tensor of counts")
         expected = replaced(x.shape, at)
-        if valid_count.ndim != len(expected) or any(may_differ(a, b) for a, b in zip(valid_count.shape, expected)):
+        if not equate_shapes(valid_count.shape, expected):
             raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
     _, order = ordered(x, at, bool(is_ascend) and not descending, valid_count)
     return compute(x.shape, lambda *i: cast(kind, order(*i)), name="argsort")
@@ -286,7 +286,7 @@ def searchsorted(
     require_same_dtype(sorted_sequence, values, "what is searched for")
     goes_after = chosen(side, ("left", "right"), "the side") == "right" if side is not None else bool(right)
     outer, own = sorted_sequence.shape[:-1], values.shape[:-1]
-    if not sorted_sequence.ndim or (outer and (len(outer) != len(own) or any(map(may_differ, outer, own)))):
+    if not sorted_sequence.ndim or (outer and not equate_shapes(outer, own)):
         raise error(f"{sorted_sequence.shape} has no row for each one of {values.shape}", "a sequence of one dimension")
     extent = sorted_sequence.shape[-1]
     known = constant(extent)

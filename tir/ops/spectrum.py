@@ -21,7 +21,8 @@ from ..te import all as all_
 from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
-from .places import constant, integer, may_differ, require_rank, require_same_dtype
+from ..te.sizes import at_most, equate, equate_shapes
+from .places import constant, integer, require_rank, require_same_dtype
 from .registry import arg, case, operator
 
 STAGE = 16  # steps of a product that cost as much as another pass over the elements
@@ -257,7 +258,7 @@ def dft(re_data: Tensor, im_data: Tensor, inverse: bool = False) -> list[Tensor]
     """
     require_same_dtype(re_data, im_data, "the imaginary part")
     _require_floats(re_data)
-    if re_data.ndim != im_data.ndim or not re_data.ndim or any(map(may_differ, re_data.shape, im_data.shape)):
+    if not re_data.ndim or not equate_shapes(re_data.shape, im_data.shape):
         raise error(
             f"real parts of shape {re_data.shape} and imaginary parts of {im_data.shape}", "one shape, of 1 or more"
         )
@@ -340,10 +341,10 @@ def stft(
     require_rank(window, 1, "the window")
     require_same_dtype(data, window, "the window")
     length, hop, wide = (integer(v, "a length") for v in (n_fft, hop_length, win_length))
-    if not 0 < wide <= length or hop < 1 or may_differ(window.shape[0], wide):
+    if not 0 < wide <= length or hop < 1 or not equate(window.shape[0], wide):
         raise error(f"a window of {window.shape[0]} elements of {wide} in parts of {length}, {hop} apart")
     frames = simplify((data.shape[1] - length) // hop + 1)
-    if (constant(frames) or 0) < 0:
+    if not at_most(0, frames):
         raise error(f"{data.shape[1]} elements have no part of {length}")
     kind, before = data.dtype, (length - wide) // 2
     scale = const(1 / math.sqrt(length) if normalized else 1.0, kind)

@@ -11,6 +11,7 @@ from ..arith import simplify
 from ..expr import Expr, as_expr, const, is_const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import equate, is_multiple
 from ..te.tensor import size
 from .places import (
     MOVED_DTYPES,
@@ -20,7 +21,6 @@ from .places import (
     is_empty,
     is_one,
     listed,
-    may_differ,
     of_zeros,
     product,
     replaced,
@@ -82,7 +82,7 @@ def _whole_shape(x: Tensor, newshape: Any) -> tuple[Expr, ...]:
     count = product(x.shape)
     if open_axes:
         given[open_axes[0]] = _left_over(x.shape, [s for s in given if not is_const(s, -1)])
-    elif may_differ(count, product(given)):
+    elif not equate(count, product(given)):
         raise error(
             f"{x.shape} has {count} elements, but {tuple(given)} has {product(given)}",
             "as many elements, or one extent of -1",
@@ -100,8 +100,7 @@ def _left_over(old: Sequence[Expr], new: Sequence[Expr]) -> Expr:
         else:
             del numerator[same]
     count, parts = product(numerator), product(denominator)
-    known, others = constant(count), constant(parts)
-    if others == 0 or (known is not None and others is not None and known % others):
+    if constant(parts) == 0 or not is_multiple(count, parts):
         raise error(f"the elements of shape {tuple(old)} cannot be shared out in {tuple(new)} and an extent of -1")
     return simplify(count // parts)
 
@@ -162,7 +161,7 @@ def squeeze(x: Tensor, axis: Any = None) -> Tensor:
     ones = [n for n, s in enumerate(x.shape) if is_one(s)]
     gone = ones if axis is None else axes_of(axis, x.ndim)
     for n in gone:
-        if may_differ(x.shape[n], 1):
+        if not equate(x.shape[n], 1):
             raise error(
                 f"axis {n} of shape {x.shape} has extent {x.shape[n]}, and 1 alone is dropped", f"an axis of {ones}"
             )
@@ -239,7 +238,7 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     if lead < 0:
         raise error(f"shape {x.shape} has more dimensions than {target}")
     for old, new in zip(x.shape, target[lead:]):
-        if not is_one(old) and may_differ(old, new):
+        if not is_one(old) and not equate(old, new):
             raise error(f"shape {x.shape} does not become {target}: extent {old} is neither 1 nor {new}")
     repeated = [is_one(s) for s in x.shape]
     return compute(

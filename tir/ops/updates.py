@@ -1,6 +1,6 @@
 """Operators that store at indices which are tensors: later stores to an element come after earlier ones.
 
-Indices count from the end where they are negative; one out of range is an error of the caller's.
+Indices count from the end where they are negative; an update whose index is out of range is left out.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import numpy as np
 from ..expr import Expr, cast, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute
+from ..te import all as all_
 from ..te.places import error
+from ..te.sizes import equate_shapes
 from .creation import ones
-from .indexing import from_front, index_tensors, require_within
+from .indexing import counted, index_tensors, require_within
 from .places import (
     MOVED_DTYPES,
     chosen,
     constant_of,
     integer,
-    may_differ,
     replaced,
     require_integers,
     require_same_dtype,
@@ -48,8 +49,13 @@ _NUMPY: dict[str, Callable[..., Any]] = {
 _REDUCTIONS = tuple(_COMBINED)
 
 
-def _stored(target: BufferVar, at: Sequence[Any], value: Expr, reduction: str) -> None:
-    target[tuple(at)] = _COMBINED[reduction](target[tuple(at)], value)
+def _stored(
+    ib: IRBuilder, target: BufferVar, at: Sequence[Any], axes: Sequence[int], value: Expr, reduction: str = "update"
+) -> None:
+    """Combine ``value`` with the element ``at``, unless an index along ``axes``, from data, is out of range."""
+    inside = [c for n in axes for c in (at[n] >= 0, at[n] < target.buffer.shape[n])]
+    with ib.if_scope(all_(*inside)):
+        target[tuple(at)] = _COMBINED[reduction](target[tuple(at)], value)
 
 
 # ---------------------------------------------------------------- along one axis
@@ -114,14 +120,14 @@ def scatter_elements(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0,
         data, places, values = ins
         copy(ib, data, outs[0])
         with loops(ib, indices.shape, "u") as i:
-            target = replaced(i, at, from_front(places[i], x.shape[at]))
-            _stored(outs[0], target, values[i], reduction)
+            target = replaced(i, at, counted(places[i], x.shape[at]))
+            _stored(ib, outs[0], target, [at], values[i], reduction)
 
     return statements("scatter_elements", [x, indices, updates], [(x.shape, x.dtype)], body)[0]
 
 
 def _require_shape(updates: Tensor, expected: Sequence[Any]) -> None:
-    if updates.ndim != len(expected) or any(may_differ(a, b) for a, b in zip(updates.shape, expected)):
+    if not equate_shapes(updates.shape, expected):
         raise error(f"what is stored has shape {updates.shape}, and its places {tuple(expected)}", "one shape")
 
 
@@ -183,8 +189,8 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, mode: str = "add") -
         data, places, values = ins
         copy(ib, data, outs[0])
         with loops(ib, updates.shape, "u") as i:
-            first = [from_front(places[(n, *i[: len(outer)])], x.shape[n]) for n in range(count)]
-            _stored(outs[0], (*first, *i[len(outer) :]), values[i], mode)
+            first = [counted(places[(n, *i[: len(outer)])], x.shape[n]) for n in range(count)]
+            _stored(ib, outs[0], (*first, *i[len(outer) :]), range(count), values[i], mode)
 
     return statements("scatter_nd", [x, indices, updates], [(x.shape, x.dtype)], body)[0]
 
@@ -223,7 +229,7 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
     require_same_dtype(x, values, "what is stored")
     common = broadcast(*(t.shape for t in tensors))
     whole = (*common, *x.shape[len(tensors) :])
-    if len(values.shape) > len(whole) or any(may_differ(a, b) for a, b in zip(broadcast(values.shape, whole), whole)):
+    if not equate_shapes(broadcast(values.shape, whole), whole):
         raise error(f"{values.shape} does not broadcast to {whole}, what the indices choose")
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
@@ -231,9 +237,9 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
         copy(ib, data, outs[0])
         with loops(ib, whole, "u") as i:
             first = [p[read_index(p.buffer.shape, common, i[: len(common)])] for p in places]
-            at = [from_front(index, s) for index, s in zip(first, x.shape)]
+            at = [counted(index, s) for index, s in zip(first, x.shape)]
             value = new[read_index(values.shape, whole, i)]
-            _stored(outs[0], (*at, *i[len(common) :]), value, "add" if accumulate else "update")
+            _stored(ib, outs[0], (*at, *i[len(common) :]), range(len(at)), value, "add" if accumulate else "update")
 
     return statements("index_put", [x, values, *tensors], [(x.shape, x.dtype)], body)[0]
 
@@ -281,6 +287,7 @@ def sparse_to_dense(sparse_indices: Tensor, output_shape: Any, sparse_values: Te
             outs[0][i] = default
         with loops(ib, sparse_indices.shape[:1], "u") as i:
             at = [places[(*i, n)] for n in range(ndim)] if sparse_indices.ndim == 2 else [places[i]]
-            outs[0][tuple(from_front(p, s) for p, s in zip(at, shape))] = values[i if sparse_values.ndim else ()]
+            target = [counted(p, s) for p, s in zip(at, shape)]
+            _stored(ib, outs[0], target, range(ndim), values[i if sparse_values.ndim else ()])
 
     return statements("sparse_to_dense", [sparse_indices, sparse_values], [(shape, sparse_values.dtype)], body)[0]

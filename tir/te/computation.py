@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..buffer import Range
@@ -72,7 +72,7 @@ class ComputeOp(Operation):
         if not any(t in tensors for t in self.input_tensors):
             return self
         body = tuple(redirected(e, tensors) for e in self.body)
-        return ComputeOp(self.name, self.axes, body, tag=self.tag, attrs=self.attrs, place=self.place)
+        return replace(self, body=body)
 
 
 @with_recursion_limit

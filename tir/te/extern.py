@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..buffer import Buffer, decl_buffer
@@ -52,8 +52,7 @@ class ExternOp(Operation):
         if not any(t in tensors for t in self.inputs):
             return self
         inputs = tuple(tensors.get(t, t) for t in self.inputs)
-        kept = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
-        return ExternOp(self.name, inputs, self.in_buffers, self.out_buffers, self.body, **kept)
+        return replace(self, inputs=inputs)
 
     def variables(self) -> Iterable[Var]:
         """The scalars of the body: not those that its buffers declare."""

@@ -34,6 +34,7 @@ from ..visit import substitute, uses_var
 from .computation import ComputeOp, compute
 from .places import error
 from .reduction import sum as te_sum
+from .sizes import requirements
 from .tensor import Axis, PlaceholderOp, Tensor, TensorLoad, loads_in, operations_of, read, reduce_axis
 
 _UNARY: dict[str, Callable[[Any, Any], Any]] = {  # the derivative at x, where the value is y
@@ -100,11 +101,12 @@ def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Te
     adjoints: dict[Tensor, list[Tensor]] = {output: [head]}
     operations = operations_of([output])
     needed = _between(operations, wanted)
-    for op in reversed(operations):
-        for tensor in op.outputs:
-            if tensor in adjoints and tensor in needed and not isinstance(op, PlaceholderOp):
-                _propagate(tensor, _sum(adjoints[tensor]), before, needed, adjoints)
-    return [_sum(adjoints[t]) if t in adjoints else _zeros(head.shape[:before], t) for t in wanted]
+    with requirements(c for op in operations for c in op.requires):
+        for op in reversed(operations):
+            for tensor in op.outputs:
+                if tensor in adjoints and tensor in needed and not isinstance(op, PlaceholderOp):
+                    _propagate(tensor, _sum(adjoints[tensor]), before, needed, adjoints)
+        return [_sum(adjoints[t]) if t in adjoints else _zeros(head.shape[:before], t) for t in wanted]
 
 
 def _identity(tensor: Tensor) -> Tensor:

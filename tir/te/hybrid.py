@@ -10,7 +10,7 @@ import ast
 import builtins
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -25,7 +25,7 @@ from ..stmt import BlockRealize
 from .extern import ExternOp
 from .places import error
 from .tag import notes
-from .tensor import Operation, Tensor
+from .tensor import Tensor
 
 _OUTPUT, _SCALAR = "output_tensor", "__declare_scalar"
 _SCOPES = {"share": "shared", "shared": "shared", "local": "local", "global": "global"}
@@ -39,14 +39,6 @@ class HybridOp(ExternOp):
     """
 
     local_buffers: tuple[Buffer, ...] = field(default=())
-
-    def with_inputs(self, tensors: Mapping[Tensor, Tensor]) -> Operation:
-        if not any(t in tensors for t in self.inputs):
-            return self
-        inputs = tuple(tensors.get(t, t) for t in self.inputs)
-        kept: dict[str, Any] = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
-        parts = (self.in_buffers, self.out_buffers, self.body)
-        return HybridOp(self.name, inputs, *parts, local_buffers=self.local_buffers, **kept)
 
 
 class HybridFunction:

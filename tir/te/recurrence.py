@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arith import Analyzer, simplify
@@ -63,8 +63,7 @@ class ScanOp(Operation):
         if not any(t in tensors for t in self.input_tensors):
             return self
         init, update = (tuple(tensors.get(t, t) for t in group) for group in (self.init, self.update))
-        kept = {"tag": self.tag, "attrs": self.attrs, "place": self.place}
-        return ScanOp(self.name, self.scan_axis, init, update, self.states, self.inputs, **kept)
+        return replace(self, init=init, update=update)
 
     @functools.cached_property
     def steps(self) -> tuple[Operation, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arith import simplify
@@ -59,7 +59,7 @@ def reading_own_row(step: ComputeOp, state: Tensor, copy: Tensor) -> ComputeOp:
         return None
 
     body = tuple(rewrite(e, visit) for e in step.body)
-    return ComputeOp(step.name, step.axes, body, tag=step.tag, attrs=step.attrs, place=step.place)
+    return replace(step, body=body)
 
 
 def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
@@ -69,7 +69,7 @@ def written_through(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
     """
     axes, values = fresh_axes(op.axis, "_c")
     body = renewed(op.body, values)
-    computed = ComputeOp(name, axes, body, tag=op.tag, attrs=op.attrs, place=op.place)
+    computed = replace(op, name=name, axes=axes, body=body)
     indices = tuple(a.var for a in op.axis)
     copied = tuple(TensorLoad(computed.output(n), indices) for n in range(len(body)))
     return computed, ComputeOp(op.name, op.axes, copied, place=op.place)
@@ -141,7 +141,7 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
     for group in reduction_groups(op.body):
         reads = tuple(TensorLoad(t, tuple(indices)) for t in parts.outputs[len(combined) :][: len(group)])
         combined += [e.replace(source=reads, axis=(again,), condition=TRUE) for e in group]
-    return parts, ComputeOp(op.name, op.axes, tuple(combined), tag=op.tag, attrs=op.attrs, place=op.place)
+    return parts, replace(op, body=tuple(combined))
 
 
 def _placed(domain: Range, values: Mapping[Var, Expr]) -> Range:

@@ -20,6 +20,7 @@ from ..expr import Expr, IntImm, Var, as_expr, const
 from ..node import EMPTY, Span, node
 from ..visit import rewrite, walk
 from .places import error, user_place
+from .sizes import Conditions, noted
 
 # ---------------------------------------------------------------- axes
 
@@ -346,7 +347,8 @@ def redirected(root: Any, tensors: Mapping[Tensor, Tensor]) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Operation(ABC):
-    """What makes tensors. ``place`` is the user's line that made it; ``tag`` and ``attrs`` are the user's own notes.
+    """What makes tensors. ``place`` is the user's line that made it; ``tag`` and ``attrs`` are the user's own notes;
+    ``requires`` are conditions on symbolic sizes, which the function that computes it checks.
 
     >>> from tir import te
     >>> A = te.placeholder((8,), name="A")
@@ -359,6 +361,7 @@ class Operation(ABC):
     tag: str = field(default="", kw_only=True)
     attrs: Any = field(default_factory=lambda: EMPTY, kw_only=True)
     place: Span | None = field(default=None, kw_only=True)
+    requires: Conditions = field(default_factory=noted, kw_only=True)
 
     @property
     def num_outputs(self) -> int:

@@ -25,6 +25,7 @@ from .extern import ExternOp, own_variables
 from .hybrid import HybridOp
 from .places import error
 from .recurrence import ScanOp
+from .sizes import unified
 from .split_reductions import reduction_groups
 from .tensor import Axis, Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
 
@@ -83,12 +84,25 @@ def lower_graph(args: Any, name: str = "main", binds: Mapping[Tensor, Buffer] | 
             buffer_map[params[-1]] = buffer
         else:
             params.append(argument)
-    body = seq(statement_of(op, lowering) for op in operations if op not in lowering.inside)
+    sizes, checks = unified(operations, set(params))
+    body = seq([*checks, *(statement_of(op, lowering) for op in operations if op not in lowering.inside)])
     given = set(buffer_map.values())
     local = tuple(b for b in dict.fromkeys([*lowering.buffers.values(), *lowering.memory]) if b not in given)
     attrs = frozendict({"global_symbol": name, "tir.noalias": True})
     func = PrimFunc(tuple(params), root_block(body, local), VOID, frozendict(buffer_map), attrs)
-    return LoweredGraph(func, lowering.buffers, lowering.blocks)
+    return _with_values(LoweredGraph(func, lowering.buffers, lowering.blocks), sizes)
+
+
+def _with_values(graph: LoweredGraph, values: Mapping[Var, Expr]) -> LoweredGraph:
+    """The function with ``values`` in the place of variables, which are none of its parameters."""
+    if not values:
+        return graph
+    buffers = {b: substitute(b, values) for b in graph.buffers.values()}
+    func = graph.func.replace(
+        body=substitute(graph.func.body, values, buffers),
+        buffer_map=frozendict({p: buffers[b] for p, b in graph.func.buffer_map.items()}),
+    )
+    return LoweredGraph(func, {t: buffers[b] for t, b in graph.buffers.items()}, graph.blocks)
 
 
 def bound_buffer(tensor: Tensor, binds: Mapping[Tensor, Buffer]) -> Buffer | None:

@@ -324,7 +324,7 @@ def elu(x: Tensor, alpha: float = ...) -> Tensor:
     Tensor(elu, (3, 1, 5), float32)"""
 
 def embedding(indices: Tensor, weight: Tensor) -> Tensor:
-    """The rows of ``weight`` (entries, size) at ``indices``, which are in range.
+    """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them.
 
     >>> from tir import ops, te
     >>> ops.nn.embedding(te.placeholder((2, 7), "int64", name="words"), te.placeholder((100, 16), name="w")).shape
@@ -595,7 +595,7 @@ def nll_loss(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction
     ``predictions`` is ``(N, C, …)``, logarithms of probabilities; ``targets`` ``(N, …)``, integers from 0 to C - 1;
     ``weights`` ``(C,)``, or None for 1. ``reduction`` is ``"none"``, ``"sum"``, or ``"mean"``: the sum of the losses by that
     of their weights. A target of ``ignore_index`` counts in neither. Raises ``TensorExpressionError`` where shapes do not
-    agree, and for another ``reduction``.
+    agree, and for another ``reduction``. Any other target that is out of range counts as the nearest.
 
     >>> from tir import te, topi
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))

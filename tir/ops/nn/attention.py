@@ -14,8 +14,10 @@ import numpy as np
 from ... import te
 from ...expr import Expr, all_of, const
 from ...te.places import error
+from ...te.sizes import at_most, equate, equate_shapes
 from ...te.tensor import Tensor
-from ..places import constant, integer, may_differ
+from ..indexing import from_front
+from ..places import constant, integer
 from ..promotion import result_type
 from ..reduction import maximum_reducer
 from ..registry import complete
@@ -138,7 +140,7 @@ def _queries_of_a_key(q: Tensor, k: Tensor, v: Tensor) -> Any:
     if not q.ndim == k.ndim == v.ndim >= 3:
         raise error(f"attention of {shapes}", "(…, H, L, E), (…, G, S, E) and (…, G, S, V)")
     pairs = [*zip(q.shape[:-3], k.shape), *zip(k.shape[:-1], v.shape), (q.shape[-1], k.shape[-1])]
-    if any(may_differ(a, b) for a, b in pairs):
+    if not all(equate(a, b) for a, b in pairs):
         raise error(f"attention of {shapes}", "(…, H, L, E), (…, G, S, E) and (…, G, S, V)")
     heads, groups = (constant(x.shape[-3]) for x in (q, k))
     if heads == groups:
@@ -171,7 +173,7 @@ def _masked(products: Tensor, factor: float, softcap: float, mask: Any, past: in
 def _require_within(mask: Tensor, shape: Sequence[Any]) -> None:
     """Raise ``TensorExpressionError`` where a mask is larger than what it masks."""
     made = broadcast(mask.shape, tuple(shape))
-    if len(made) != len(shape) or any(may_differ(a, b) for a, b in zip(made, shape)):
+    if not equate_shapes(made, shape):
         raise error(
             f"the mask `{mask.name}` has shape {mask.shape}, and the products of queries and keys {tuple(shape)}"
         )
@@ -328,7 +330,7 @@ def rotary_embedding(
     require_shape(sin, cos.shape, "the table of sines")
     if cos.ndim == 3:
         require_shape(cos, (batch, rows, half), "the table of cosines")
-    elif position_ids is None and (constant(rows - cos.shape[0]) or 0) > 0:
+    elif position_ids is None and not at_most(rows, cos.shape[0]):
         raise error(
             f"the cosines `{cos.name}` of shape {cos.shape} are of fewer positions than the {rows} of `{data.name}`"
         )
@@ -338,7 +340,9 @@ def rotary_embedding(
     inner = wide(data.dtype)
 
     def table(of: Tensor, b: Any, s: Any, pair: Any) -> Expr:
-        place = (b, s) if of.ndim == 3 else (s if position_ids is None else position_ids(b, s),)
+        place = (
+            (b, s) if of.ndim == 3 else (s if position_ids is None else from_front(position_ids(b, s), of.shape[0]),)
+        )
         return of(*place, pair).astype(inner)
 
     def element(b: Any, h: Any, s: Any, d: Any) -> Expr:

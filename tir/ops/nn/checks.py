@@ -7,8 +7,9 @@ from typing import Any
 
 from ...dtype import DType
 from ...te.places import error
+from ...te.sizes import equate, equate_shapes
 from ...te.tensor import Tensor, data_type
-from ..places import integer, may_differ
+from ..places import integer
 from ..promotion import result_type
 
 
@@ -40,14 +41,14 @@ def require_vector(value: Any, extent: Any, what: str) -> Tensor:
 def require_shape(value: Any, shape: Sequence[Any], what: str) -> Tensor:
     """``value``, a tensor of ``shape``. Raises ``TensorExpressionError``."""
     made = require_tensor(value, what)
-    if made.ndim != len(shape) or any(may_differ(a, b) for a, b in zip(made.shape, shape)):
+    if not equate_shapes(made.shape, shape):
         raise error(f"{what} has shape {tuple(shape)}, but `{made.name}` has {made.shape}")
     return made
 
 
 def require_extent(extent: Any, expected: Any, what: str) -> None:
     """Raise ``TensorExpressionError`` where ``extent`` is known not to be ``expected``."""
-    if may_differ(extent, expected):
+    if not equate(extent, expected):
         raise error(f"{what} has {extent!r} elements where there are {expected!r}")
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from ... import te
 from ...expr import Expr
 from ...te.places import error
+from ...te.sizes import equate, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import constant, integer, may_differ
+from ..places import constant, integer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
@@ -122,12 +123,12 @@ def channels_of_group(image: Arranged, weight: Arranged, groups: Any) -> tuple[A
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise error(f"groups is {groups!r}", "an integer, at least 1")
     channels, outputs, inputs = image.extent("C"), weight.extent("O"), weight.extent("I")
-    if may_differ(channels, inputs * groups):
+    if not equate(channels, inputs * groups):
         raise error(
             f"data `{image.tensor.name}` {image.tensor.shape} in layout {image.layout} has {channels!r} channels, but kernel "
             f"`{weight.tensor.name}` {weight.tensor.shape} in layout {weight.layout} has {inputs!r} in each of {groups} groups"
         )
-    if constant(outputs) is not None and constant(outputs) % groups:  # type: ignore[operator]
+    if not is_multiple(outputs, groups):
         raise error(
             f"the {outputs!r} output channels of kernel `{weight.tensor.name}` {weight.tensor.shape} are not {groups} groups"
         )
@@ -143,7 +144,7 @@ def _out_layout(image: Arranged, weight: Arranged, word: str) -> Layout:
         return Layout(parts, {})
     number = "".join(c for c in word if c.isdigit())
     size = int(number) if number else weight.layout.factors.get("O", image.layout.factors.get("C"))
-    if size is None or (constant(weight.extent("O")) or 0) % size:
+    if size is None or not is_multiple(weight.extent("O"), size):
         raise error(f"the {weight.extent('O')!r} output channels are not in groups of {size}")
     return Layout(parts, {"C": size})
 

@@ -10,9 +10,10 @@ import numpy as np
 from ... import te
 from ...expr import Expr
 from ...te.places import error
+from ...te.sizes import equate_shapes, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import constant, integer, may_differ
+from ..places import integer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
@@ -69,7 +70,7 @@ def _deformable(
 
 def _channels_of_part(image: Arranged, parts: Any) -> Any:
     channels = image.extent("C")
-    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1 or (constant(channels) or 0) % parts:
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1 or not is_multiple(channels, parts):
         raise error(
             f"deformable_groups is {parts!r}, and the data have {channels!r} channels", "a divisor of the channels"
         )
@@ -77,8 +78,7 @@ def _channels_of_part(image: Arranged, parts: Any) -> Any:
 
 
 def _require_moves(given: Arranged, expected: list[Any], what: str) -> None:
-    found = [given.extent(a) for a in "NCHW"]
-    if any(may_differ(a, b) for a, b in zip(found, expected)):
+    if not equate_shapes([given.extent(a) for a in "NCHW"], expected):
         raise error(
             f"the {what} `{given.tensor.name}` has shape {given.tensor.shape} in layout {given.layout}",
             f"(N, C, H, W) of {tuple(expected)}: one for each element of the kernel, at each place of the result",

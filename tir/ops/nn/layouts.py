@@ -14,8 +14,9 @@ from typing import Any
 from ...arith import simplify
 from ...expr import Expr
 from ...te.places import error
+from ...te.sizes import equate
 from ...te.tensor import Tensor
-from ..places import integer, may_differ
+from ..places import integer
 
 _PART = re.compile(r"(\d*)([A-Za-z])")
 
@@ -101,7 +102,7 @@ def arranged(tensor: Tensor, word: str, axes: str, what: str) -> Arranged:
     factors: dict[str, int] = {}
     for (number, part), extent in zip(found, tensor.shape):
         if part.islower():
-            if number and may_differ(extent, int(number)):
+            if number and not equate(extent, int(number)):
                 raise error(
                     f"axis {part.upper()} of {what} in layout {word} is in groups of {number}, but `{tensor.name}` of "
                     f"shape {tensor.shape} has groups of {extent!r}"

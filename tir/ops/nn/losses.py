@@ -10,7 +10,7 @@ from ... import te
 from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
-from ..places import chosen
+from ..places import as_index, chosen, clamped
 from ._operator import arg, case, nn_operator
 from .checks import require_extent, require_float, require_tensor, require_vector, wide
 from .softmaxes import log_softmax
@@ -53,7 +53,7 @@ def nll_loss(
     ``predictions`` is ``(N, C, …)``, logarithms of probabilities; ``targets`` ``(N, …)``, integers from 0 to C - 1;
     ``weights`` ``(C,)``, or None for 1. ``reduction`` is ``"none"``, ``"sum"``, or ``"mean"``: the sum of the losses by that
     of their weights. A target of ``ignore_index`` counts in neither. Raises ``TensorExpressionError`` where shapes do not
-    agree, and for another ``reduction``.
+    agree, and for another ``reduction``. Any other target that is out of range counts as the nearest.
 
     >>> from tir import te, topi
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
@@ -71,11 +71,14 @@ def nll_loss(
     def counted(indices: Any, value: Expr) -> Expr:
         return te.if_then_else(t(*indices) != te.const(ignore_index, t.dtype), value, te.const(0, inner))
 
+    def target(indices: Any) -> Expr:
+        return clamped(as_index(t(*indices)), x.shape[1])
+
     def weight(indices: Any) -> Expr:
-        return te.const(1, inner) if factors is None else factors(t(*indices)).astype(inner)
+        return te.const(1, inner) if factors is None else factors(target(indices)).astype(inner)
 
     def loss(*i: Any) -> Expr:
-        value = -x(i[0], t(*i), *i[1:]).astype(inner)
+        value = -x(i[0], target(i), *i[1:]).astype(inner)
         return counted(i, value if factors is None else value * weight(i))
 
     if reduction == "none":

@@ -14,8 +14,8 @@ import numpy as np
 from ... import te
 from ...expr import Expr
 from ...te.places import error
+from ...te.sizes import is_multiple
 from ...te.tensor import Tensor
-from ..places import constant
 from ..registry import complete
 from ..shapes import axes_of, axis_of
 from ._operator import arg, case, nn_operator
@@ -350,7 +350,7 @@ def group_norm(
         isinstance(num_groups, bool)
         or not isinstance(num_groups, int)
         or num_groups < 1
-        or (constant(channels) or 0) % num_groups
+        or not is_multiple(channels, num_groups)
     ):
         raise error(
             f"num_groups is {num_groups!r}, and `{data.name}` of shape {data.shape} has {channels!r} channels",

@@ -15,8 +15,8 @@ from ... import te
 from ...dtype import DType
 from ...expr import Expr
 from ...te.places import error
+from ...te.sizes import is_multiple
 from ...te.tensor import Tensor
-from ..places import constant
 from ..registry import complete
 from ._operator import arg, case, nn_operator
 from .checks import require_float, require_shape, require_tensor, wide
@@ -122,7 +122,7 @@ class _Layer:
 
 
 def _divided(rows: Any, gates: int, weight: Tensor, name: str) -> Any:
-    if (constant(rows) or 0) % gates:
+    if not is_multiple(rows, gates):
         raise error(
             f"the input weights `{weight.name}` of {name} have {rows} rows for {gates} gates", "as many for each gate"
         )

@@ -18,9 +18,10 @@ from ... import te
 from ...arith import simplify
 from ...expr import EQ, Expr, const
 from ...te.places import error
+from ...te.sizes import equate, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import chosen, constant, integer, may_differ
+from ..places import chosen, constant, integer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
@@ -204,11 +205,11 @@ def _cut(padding: Any, spans: Any, steps: Any, more: Any) -> Any:
 def _output_channels(image: Arranged, weight: Arranged, groups: int) -> Any:
     """The channels of the result. Raises ``TensorExpressionError`` where those of the image and the kernel do not agree."""
     channels, inputs = image.extent("C"), weight.extent("I")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or (constant(inputs) or 0) % groups:
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or not is_multiple(inputs, groups):
         raise error(
             f"groups is {groups!r}, for {inputs!r} input channels of the kernel", "a divisor of the input channels"
         )
-    if may_differ(channels, inputs):
+    if not equate(channels, inputs):
         raise error(
             f"data `{image.tensor.name}` has {channels!r} channels, but kernel `{weight.tensor.name}` {weight.tensor.shape} "
             f"in layout {weight.layout} has {inputs!r} inputs"
