@@ -1,10 +1,12 @@
-"""``python -m tir.ops._stubs`` writes __init__.pyi of this package and of ``ops.nn``: the operators, for editors and type
-checkers, with their docstrings and aliases."""
+"""``python -m tir.ops._stubs`` writes __init__.pyi of this package and of ``ops.nn``: the operators and their aliases, for
+editors and type checkers, which find signatures and docstrings in the files that define them."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ def text(namespace: str) -> str:
         for line in _lines(made)
     ]
     rest = ["__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
-    return "\n".join([HEADER, *_imported(STUBS[namespace].with_suffix(".py")), "", *found, *rest])
+    return "\n".join([HEADER, *_imported(STUBS[namespace].with_suffix(".py")), "", *found, "", *rest])
 
 
 def _imported(file: Path) -> list[str]:
@@ -47,10 +49,20 @@ def _imported(file: Path) -> list[str]:
 
 
 def _lines(made: Operator) -> list[str]:
-    name = made.name.rpartition(".")[2]
-    doc = f'"""{inspect.getdoc(made.function)}"""'.splitlines()
+    """An import from the file that defines the operator, where an editor finds its docstring; else its signature."""
+    name, module = made.name.rpartition(".")[2], made.function.__module__
     aliases = [f"{alias.rpartition('.')[2]} = {name}" for alias in made.aliases]
-    return [f"def {name}{_signature(made.signature)}:", *(f"    {line}".rstrip() for line in doc), *aliases, ""]
+    if name in _defined(module):
+        return [f"from {module} import {name} as {name}", *aliases]
+    doc = f'"""{inspect.getdoc(made.function)}"""'.splitlines()
+    return [f"def {name}{_signature(made.signature)}:", *(f"    {line}".rstrip() for line in doc), *aliases]
+
+
+@cache
+def _defined(module: str) -> set[str]:
+    """The operators that a file defines by a ``def`` of their own, with the signature that type checkers see there."""
+    functions = (i for i in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(i, ast.FunctionDef))
+    return {f.name for f in functions if [ast.unparse(d).partition("(")[0] for d in f.decorator_list] == ["operator"]}
 
 
 def _signature(signature: inspect.Signature) -> str:

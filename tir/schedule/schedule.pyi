@@ -24,24 +24,19 @@ class Asker:
         is none.
         """
     @overload
-    def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer:
-        """Whether ``Schedule.add_unit_loop`` would do it here, and what speaks against it. Nothing is changed."""
+    def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer: ...
     @overload
     def add_unit_loop(self) -> Answer: ...
     @overload
-    def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer:
-        """Whether ``Schedule.annotate`` would do it here, and what speaks against it. Nothing is changed."""
+    def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer: ...
     @overload
     def annotate(self, *, ann_key: str, ann_val: Any) -> Answer: ...
     def annotate_buffer_access(
         self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
-    ) -> Answer:
-        """Whether ``Schedule.annotate_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
-    def auto_inline(self) -> Answer:
-        """Whether ``Schedule.auto_inline`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
+    def auto_inline(self) -> Answer: ...
     @overload
-    def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.bind`` would do it here, and what speaks against it. Nothing is changed."""
+    def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def bind(self, *, thread_axis: str, unsafe: bool = False) -> Answer: ...
     @overload
@@ -51,16 +46,13 @@ class Asker:
         preserve_unit_iters: bool = True,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.blockize`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def blockize(self, *, preserve_unit_iters: bool = True, unsafe: bool = False) -> Answer: ...
-    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer:
-        """Whether ``Schedule.cache_index`` would do it here, and what speaks against it. Nothing is changed."""
+    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer: ...
     def cache_inplace(
         self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
-    ) -> Answer:
-        """Whether ``Schedule.cache_inplace`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     def cache_read(
         self,
         block: BlockRV | str,
@@ -69,8 +61,7 @@ class Asker:
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.cache_read`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     def cache_write(
         self,
         block: BlockRV | str,
@@ -79,8 +70,7 @@ class Asker:
         consumer_blocks: list[BlockRV | str] | None = None,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.cache_write`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def compute_at(
         self,
@@ -90,67 +80,51 @@ class Asker:
         index: int = -1,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.compute_at`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def compute_at(
         self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False
     ) -> Answer: ...
-    def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
-    def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.compute_root`` would do it here, and what speaks against it. Nothing is changed."""
+    def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
+    def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.decompose_padding`` would do it here, and what speaks against it. Nothing is changed."""
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def decompose_padding(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.decompose_reduction`` would do it here, and what speaks against it. Nothing is changed."""
+    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def decompose_reduction(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
-    def enter_postproc(self) -> Answer:
-        """Whether ``Schedule.enter_postproc`` would do it here, and what speaks against it. Nothing is changed."""
+    def enter_postproc(self) -> Answer: ...
     @overload
-    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.fission`` would do it here, and what speaks against it. Nothing is changed."""
+    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer: ...
     @overload
     def fission(self, *, at: int | Sequence[int] | None = None, unsafe: bool = False) -> Answer: ...
-    def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer:
-        """Whether ``Schedule.fuse`` would do it here, and what speaks against it. Nothing is changed."""
+    def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer: ...
     def fuse_reduction_epilogue(
         self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
-    ) -> Answer:
-        """Whether ``Schedule.fuse_reduction_epilogue`` would do it here, and what speaks against it. Nothing is changed."""
-    def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer:
-        """Whether ``Schedule.hoist`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
+    def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer: ...
     @overload
     def loop_partition(
         self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
-    ) -> Answer:
-        """Whether ``Schedule.loop_partition`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def loop_partition(self, *, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> Answer: ...
-    def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.merge`` would do it here, and what speaks against it. Nothing is changed."""
-    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> Answer:
-        """Whether ``Schedule.pad_einsum`` would do it here, and what speaks against it. Nothing is changed."""
+    def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer: ...
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> Answer: ...
     @overload
-    def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.parallel`` would do it here, and what speaks against it. Nothing is changed."""
+    def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def parallel(self, *, unsafe: bool = False) -> Answer: ...
     @overload
     def prefetch(
         self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1
-    ) -> Answer:
-        """Whether ``Schedule.prefetch`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def prefetch(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
     @overload
-    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.privatize`` would do it here, and what speaks against it. Nothing is changed."""
+    def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer: ...
     @overload
     def privatize(self, *, buffer: str | Buffer, unsafe: bool = False) -> Answer: ...
     @overload
@@ -162,14 +136,12 @@ class Asker:
         storage_scope: str,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.read_at`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def read_at(
         self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False
     ) -> Answer: ...
-    def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.reindex`` would do it here, and what speaks against it. Nothing is changed."""
+    def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer: ...
     def reindex_cache_read(
         self,
         block: BlockRV | str,
@@ -178,8 +150,7 @@ class Asker:
         index_map: Any,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.reindex_cache_read`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     def reindex_cache_write(
         self,
         block: BlockRV | str,
@@ -188,12 +159,9 @@ class Asker:
         index_map: Any,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.reindex_cache_write`` would do it here, and what speaks against it. Nothing is changed."""
-    def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.reorder`` would do it here, and what speaks against it. Nothing is changed."""
-    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer:
-        """Whether ``Schedule.reorder_block_iter_var`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
+    def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer: ...
+    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer: ...
     @overload
     def reverse_compute_at(
         self,
@@ -203,29 +171,23 @@ class Asker:
         index: int = -1,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.reverse_compute_at`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def reverse_compute_at(
         self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False
     ) -> Answer: ...
-    def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.reverse_compute_inline`` would do it here, and what speaks against it. Nothing is changed."""
+    def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer:
-        """Whether ``Schedule.rfactor`` would do it here, and what speaks against it. Nothing is changed."""
+    def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer: ...
     @overload
     def rfactor(self, *, factor_axis: int) -> Answer: ...
     def rolling_buffer(
         self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
-    ) -> Answer:
-        """Whether ``Schedule.rolling_buffer`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
-    ) -> Answer:
-        """Whether ``Schedule.sample_categorical`` would do it here, and what speaks against it. Nothing is changed."""
-    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer:
-        """Whether ``Schedule.sample_compute_location`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer: ...
     @overload
     def sample_partitioned_tile(
         self,
@@ -234,8 +196,7 @@ class Asker:
         partition_pos: int = 0,
         innerpart_factor: int = 1,
         decision: Sequence[int] | None = None,
-    ) -> Answer:
-        """Whether ``Schedule.sample_partitioned_tile`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def sample_partitioned_tile(
         self, *, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None
@@ -243,18 +204,14 @@ class Asker:
     @overload
     def sample_perfect_tile(
         self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
-    ) -> Answer:
-        """Whether ``Schedule.sample_perfect_tile`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def sample_perfect_tile(
         self, *, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
     ) -> Answer: ...
-    def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer:
-        """Whether ``Schedule.set_axis_separator`` would do it here, and what speaks against it. Nothing is changed."""
-    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer:
-        """Whether ``Schedule.set_scope`` would do it here, and what speaks against it. Nothing is changed."""
-    def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer:
-        """Whether ``Schedule.skew`` would do it here, and what speaks against it. Nothing is changed."""
+    def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer: ...
+    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer: ...
+    def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer: ...
     @overload
     def split(
         self,
@@ -267,8 +224,7 @@ class Asker:
         nparts: int | Expr | None = None,
         names: Sequence[str] | None = None,
         tail: str = "guard",
-    ) -> Answer:
-        """Whether ``Schedule.split`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def split(
         self,
@@ -290,21 +246,17 @@ class Asker:
         storage_scope: str = "local",
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.stage`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def stage(
         self, block: BlockRV | str, buffer: int | str | Buffer, *, storage_scope: str = "local", unsafe: bool = False
     ) -> Answer: ...
-    def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer:
-        """Whether ``Schedule.storage_align`` would do it here, and what speaks against it. Nothing is changed."""
-    def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> Answer:
-        """Whether ``Schedule.storage_swizzle`` would do it here, and what speaks against it. Nothing is changed."""
+    def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer: ...
+    def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> Answer: ...
     @overload
     def tensorize(
         self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
-    ) -> Answer:
-        """Whether ``Schedule.tensorize`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def tensorize(self, *, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer: ...
     @overload
@@ -315,8 +267,7 @@ class Asker:
         *,
         tail: str = "guard",
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.tile`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def tile(
         self,
@@ -325,8 +276,7 @@ class Asker:
         tail: str = "guard",
         unsafe: bool = False,
     ) -> Answer: ...
-    def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.transform_block_layout`` would do it here, and what speaks against it. Nothing is changed."""
+    def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer: ...
     def transform_layout(
         self,
         block: BlockRV | str,
@@ -335,34 +285,28 @@ class Asker:
         pad_value: Any = None,
         *,
         assume_injective_transform: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.transform_layout`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
-    def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer:
-        """Whether ``Schedule.unannotate`` would do it here, and what speaks against it. Nothing is changed."""
+    def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer: ...
     @overload
     def unannotate(self, *, ann_key: str) -> Answer: ...
     @overload
-    def unroll(self, loop: LoopRV | str) -> Answer:
-        """Whether ``Schedule.unroll`` would do it here, and what speaks against it. Nothing is changed."""
+    def unroll(self, loop: LoopRV | str) -> Answer: ...
     @overload
     def unroll(self) -> Answer: ...
-    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> Answer:
-        """Whether ``Schedule.unsafe_hide_buffer_access`` would do it here, and what speaks against it. Nothing is changed."""
-    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> Answer:
-        """Whether ``Schedule.unsafe_set_dtype`` would do it here, and what speaks against it. Nothing is changed."""
+    def unsafe_hide_buffer_access(
+        self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]
+    ) -> Answer: ...
+    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> Answer: ...
     @overload
-    def unswitch(self, loop: LoopRV | str) -> Answer:
-        """Whether ``Schedule.unswitch`` would do it here, and what speaks against it. Nothing is changed."""
+    def unswitch(self, loop: LoopRV | str) -> Answer: ...
     @overload
     def unswitch(self) -> Answer: ...
     @overload
-    def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer:
-        """Whether ``Schedule.vectorize`` would do it here, and what speaks against it. Nothing is changed."""
+    def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def vectorize(self, *, unsafe: bool = False) -> Answer: ...
-    def work_on(self, func_name: str) -> Answer:
-        """Whether ``Schedule.work_on`` would do it here, and what speaks against it. Nothing is changed."""
+    def work_on(self, func_name: str) -> Answer: ...
     @overload
     def write_at(
         self,
@@ -372,8 +316,7 @@ class Asker:
         storage_scope: str,
         *,
         unsafe: bool = False,
-    ) -> Answer:
-        """Whether ``Schedule.write_at`` would do it here, and what speaks against it. Nothing is changed."""
+    ) -> Answer: ...
     @overload
     def write_at(
         self, *, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False

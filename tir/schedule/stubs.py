@@ -87,10 +87,9 @@ def is_ours(p: Primitive) -> bool:
 
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:
-    doc = p.doc
-    if result is not None:
-        doc = f"Whether ``Schedule.{p.name}`` would do it here, and what speaks against it. Nothing is changed."
-    return [f"    def {signature_text(p, result, 'self')}:", *_docstring(doc)]
+    """With the docstring, which no editor finds in the source; a query has none: it is what the method of the name does."""
+    head = f"    def {signature_text(p, result, 'self')}:"
+    return [head, *_docstring(p.doc)] if result is None else [f"{head} ..."]
 
 
 def _docstring(doc: str) -> list[str]:

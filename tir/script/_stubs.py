@@ -202,10 +202,9 @@ def _operator(name: str) -> list[str]:
 
 
 def _function(name: str, value: Any) -> list[str]:
+    """Without a docstring: editors find the one of the function in the source."""
     signature = inspect.signature(value)
-    head = f"def {name}{_signature(signature, SEEN_AS[signature.return_annotation])}:"
-    doc = inspect.getdoc(value)
-    return [f"{head} ..."] if not doc else [head, *_quoted(doc)]
+    return [f"def {name}{_signature(signature, SEEN_AS[signature.return_annotation])}: ..."]
 
 
 def _quoted(doc: str) -> list[str]:

@@ -367,271 +367,41 @@ uint8x16 = Value
 uint8x32 = Value
 uint8x64 = Value
 uint8x128 = Value
-def Add(a: Any, b: Any) -> Value:
-    """The node ``Add`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Add(7, 2)
-    T.Add(7, 2)"""
-def And(a: Any, b: Any) -> Value:
-    """The node of a conjunction: both sides as truth values, nothing folded.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.And(i > 0, i < 8)
-    i > 0 and i < 8"""
-def Assert(condition: Any, message: Any) -> AbstractContextManager[None]:
-    """A check over the body of ``with``, or before what follows: where it fails, the call raises ``RunError`` with
-    ``message``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
-    ...     with T.Assert(n > 0, "n is positive"):
-    ...         A[0] = n
-    >>> f.body
-    assert n > 0, "n is positive"
-    A[0] = n"""
-def Broadcast(value: Any, lanes: Any) -> Value:
-    """The vector that has ``value`` in each of ``lanes`` lanes.
-
-    >>> from tir.script import tir as T
-    >>> T.Broadcast(T.float32(1), 4).dtype
-    'float32x4'"""
-def BufferLoad(buffer: Any, indices: Sequence[Any]) -> Value:
-    """The element of a buffer at ``indices``, as ``buffer[indices]``.
-
-    >>> from tir.script import tir as T
-    >>> import tir
-    >>> A = tir.decl_buffer((8,), "float32", "A")
-    >>> T.BufferLoad(A, [0])
-    A[0]"""
-def Call(dtype: Any, op: str, args: Sequence[Any]) -> Value:
-    """A call of any operator of the table with an explicit result type. Raises ``ValueError`` for an unknown operator.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.Call("float32", "exp", [x])
-    T.exp(x)"""
-def Cast(dtype: Any, value: Any) -> Value:
-    """The conversion of ``value`` to ``dtype`` as a node, not folded.
-
-    >>> from tir.script import tir as T
-    >>> T.Cast("float32", 1)
-    T.Cast("float32", 1)"""
-def Div(a: Any, b: Any) -> Value:
-    """The node ``Div`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Div(7, 2)
-    T.Div(7, 2)"""
-def EQ(a: Any, b: Any) -> Value:
-    """The node ``EQ`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.EQ(7, 2)
-    T.EQ(7, 2)"""
-def FloatImm(dtype: str, value: builtins.float) -> Value:
-    """The constant ``value`` of a float type.
-
-    >>> from tir.script import tir as T
-    >>> T.FloatImm("float16", 0.5)
-    T.float16(0.5)"""
-def FloorDiv(a: Any, b: Any) -> Value:
-    """The node ``FloorDiv`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.FloorDiv(7, 2)
-    T.FloorDiv(7, 2)"""
-def FloorMod(a: Any, b: Any) -> Value:
-    """The node ``FloorMod`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.FloorMod(7, 2)
-    T.FloorMod(7, 2)"""
-def GE(a: Any, b: Any) -> Value:
-    """The node ``GE`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.GE(7, 2)
-    T.GE(7, 2)"""
-def GT(a: Any, b: Any) -> Value:
-    """The node ``GT`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.GT(7, 2)
-    T.GT(7, 2)"""
-def IntImm(dtype: str, value: builtins.int) -> Value:
-    """The constant ``value`` of an integer type.
-
-    >>> from tir.script import tir as T
-    >>> T.IntImm("int64", 3)
-    T.int64(3)"""
-def LE(a: Any, b: Any) -> Value:
-    """The node ``LE`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.LE(7, 2)
-    T.LE(7, 2)"""
-def LT(a: Any, b: Any) -> Value:
-    """The node ``LT`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.LT(7, 2)
-    T.LT(7, 2)"""
-def Let(expr: Any, where: Any) -> Value:
-    """``expr`` with the variables of ``where`` bound to values. Values of a variable are converted to its type.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.Let(i * i, {i: 3})
-    T.Let(i * i, where={i: 3})"""
-def LetStmt(value: Any, type_annotation: Any = ..., *, var: Any = ...) -> Scoped:
-    """A variable with a value over the body of ``with``, or over what follows: ``x = T.bind(v)``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
-    ...     with T.LetStmt(n + 1) as m:
-    ...         A[0] = m * m
-    >>> f.body
-    m: T.int32 = n + 1
-    A[0] = m * m"""
-def Max(a: Any, b: Any) -> Value:
-    """The node ``Max`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Max(7, 2)
-    T.Max(7, 2)"""
-def Min(a: Any, b: Any) -> Value:
-    """The node ``Min`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Min(7, 2)
-    T.Min(7, 2)"""
-def Mod(a: Any, b: Any) -> Value:
-    """The node ``Mod`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Mod(7, 2)
-    T.Mod(7, 2)"""
-def Mul(a: Any, b: Any) -> Value:
-    """The node ``Mul`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Mul(7, 2)
-    T.Mul(7, 2)"""
-def NE(a: Any, b: Any) -> Value:
-    """The node ``NE`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.NE(7, 2)
-    T.NE(7, 2)"""
-def Not(a: Any) -> Value:
-    """The node of a negation of a truth value, not folded.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.Not(i < 8)
-    not i < 8"""
-def Or(a: Any, b: Any) -> Value:
-    """The node of a disjunction: both sides as truth values, nothing folded.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.Or(i < 0, i > 8)
-    i < 0 or i > 8"""
-def Ramp(base: Any, stride: Any, lanes: Any) -> Value:
-    """The vector of ``lanes`` integers ``base``, ``base + stride``, ``base + 2 * stride`` … in the type of ``base``.
-
-    >>> from tir.script import tir as T
-    >>> T.Ramp(0, 2, 4)
-    T.Ramp(0, 2, 4)
-    >>> T.Ramp(0, 2, 4).dtype
-    'int32x4'"""
-def Range(begin: Any, end: Any = ...) -> _Range:
-    """The integers from ``begin`` up to ``end``; one argument is the end.
-
-    >>> from tir.script import tir as T
-    >>> T.Range(0, 16)
-    T.Range(0, 16)"""
-def Reduce(combiner: Any, source: Sequence[Any], init: Sequence[Any], axis: Any, condition: Any = ..., value_index: Any = ...) -> Value:
-    """A reduction as an expression, as tensor expressions have it: ``combiner`` over ``source`` along ``axis`` where
-    ``condition`` holds; of several results that at ``value_index``. Kernels write loops and ``T.init`` instead.
-
-    >>> from tir.script import tir as T
-    >>> total = T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
-    >>> k = T.iter_var("k", (0, 8), "CommReduce")
-    >>> T.Reduce(total, [T.Cast("float32", k.var)], [], [k]).dtype
-    'float32'"""
-def Select(condition: Any, true_value: Any, false_value: Any) -> Value:
-    """``condition ? true_value : false_value``; both sides are evaluated. See ``T.if_then_else``, where one is.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.Select(i < 4, 1.0, 0.0)
-    T.Select(i < 4, T.float32(1), T.float32(0))"""
-def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Value:
-    """The vector, or for one index the scalar, of the lanes of ``vectors``, one after the other, at ``indices``.
-
-    >>> from tir.script import tir as T
-    >>> T.Shuffle([T.Ramp(0, 1, 4)], [3, 0]).dtype
-    'int32x2'"""
-def SizeVar(name: str, dtype: Any = ...) -> Value:
-    """A new variable of a data type. ``T.SizeVar`` is the same, for sizes.
-
-    >>> from tir.script import tir as T
-    >>> T.Var("n", "int64").dtype
-    'int64'"""
-def Sub(a: Any, b: Any) -> Value:
-    """The node ``Sub`` of two operands, which are converted to one type; nothing is folded.
-
-    Raises ``TypeError`` for operands without a common type.
-
-    >>> from tir.script import tir as T
-    >>> T.Sub(7, 2)
-    T.Sub(7, 2)"""
-def Var(name: str, dtype: Any = ...) -> Value:
-    """A new variable of a data type. ``T.SizeVar`` is the same, for sizes.
-
-    >>> from tir.script import tir as T
-    >>> T.Var("n", "int64").dtype
-    'int64'"""
-def abs(x: Any) -> Value:
-    """The absolute value of a float or a signed integer, in its type.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.abs(i)
-    T.abs(i)"""
+def Add(a: Any, b: Any) -> Value: ...
+def And(a: Any, b: Any) -> Value: ...
+def Assert(condition: Any, message: Any) -> AbstractContextManager[None]: ...
+def Broadcast(value: Any, lanes: Any) -> Value: ...
+def BufferLoad(buffer: Any, indices: Sequence[Any]) -> Value: ...
+def Call(dtype: Any, op: str, args: Sequence[Any]) -> Value: ...
+def Cast(dtype: Any, value: Any) -> Value: ...
+def Div(a: Any, b: Any) -> Value: ...
+def EQ(a: Any, b: Any) -> Value: ...
+def FloatImm(dtype: str, value: builtins.float) -> Value: ...
+def FloorDiv(a: Any, b: Any) -> Value: ...
+def FloorMod(a: Any, b: Any) -> Value: ...
+def GE(a: Any, b: Any) -> Value: ...
+def GT(a: Any, b: Any) -> Value: ...
+def IntImm(dtype: str, value: builtins.int) -> Value: ...
+def LE(a: Any, b: Any) -> Value: ...
+def LT(a: Any, b: Any) -> Value: ...
+def Let(expr: Any, where: Any) -> Value: ...
+def LetStmt(value: Any, type_annotation: Any = ..., *, var: Any = ...) -> Scoped: ...
+def Max(a: Any, b: Any) -> Value: ...
+def Min(a: Any, b: Any) -> Value: ...
+def Mod(a: Any, b: Any) -> Value: ...
+def Mul(a: Any, b: Any) -> Value: ...
+def NE(a: Any, b: Any) -> Value: ...
+def Not(a: Any) -> Value: ...
+def Or(a: Any, b: Any) -> Value: ...
+def Ramp(base: Any, stride: Any, lanes: Any) -> Value: ...
+def Range(begin: Any, end: Any = ...) -> _Range: ...
+def Reduce(combiner: Any, source: Sequence[Any], init: Sequence[Any], axis: Any, condition: Any = ..., value_index: Any = ...) -> Value: ...
+def Select(condition: Any, true_value: Any, false_value: Any) -> Value: ...
+def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Value: ...
+def SizeVar(name: str, dtype: Any = ...) -> Value: ...
+def Sub(a: Any, b: Any) -> Value: ...
+def Var(name: str, dtype: Any = ...) -> Value: ...
+def abs(x: Any) -> Value: ...
 def acos(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The angle in radians, from 0 to pi, whose cosine is ``x``; nan outside of -1 to 1.
 
@@ -652,101 +422,13 @@ def acosh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.acosh(2.0))
     T.float32(1.316957950592041)"""
-def address_of(place: Any, dtype: Any = ...) -> Value:
-    """The address of a buffer element, a handle. Raises ``TypeError`` for a value, which has no address.
-
-    >>> from tir.script import tir as T
-    >>> import tir
-    >>> A = tir.decl_buffer((8,), "float32", "A")
-    >>> T.address_of(A[3])
-    T.address_of(A[3])"""
-def all(*conditions: Any) -> Value:
-    """The conjunction of conditions; true where there is none.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.all(i > 0, i < 8)
-    i > 0 and i < 8"""
-def alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer:
-    """A buffer that lives in the enclosing block (at the top of a function: in its root block).
-
-    Without a ``scope`` its memory is global, or, with ``data``, where that is.
-    Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``. For the other
-    parameters and errors see ``T.Buffer``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_buffer((8,), "float32")
-    ...     for i in range(8):
-    ...         C[i] = A[i]
-    ...         B[i] = C[i]
-    >>> copy.body
-    with T.block("root"):
-        T.reads()
-        T.writes()
-        C = T.alloc_buffer((8,), "float32")
-        for i in range(8):
-            C[i] = A[i]
-            B[i] = C[i]"""
-def alloc_local(shape: Any, dtype: Any = ..., **options: Any) -> Buffer:
-    """``T.alloc_buffer`` in each thread's own memory.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_local((8,), "float32")
-    ...     for i in range(8):
-    ...         C[i] = A[i]
-    ...         B[i] = C[i]
-    >>> copy.body
-    with T.block("root"):
-        T.reads()
-        T.writes()
-        C = T.alloc_buffer((8,), "float32", scope="local")
-        for i in range(8):
-            C[i] = A[i]
-            B[i] = C[i]"""
-def alloc_shared(shape: Any, dtype: Any = ..., **options: Any) -> Buffer:
-    """``T.alloc_buffer`` in the memory that the threads of a block share.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_shared((8,), "float32")
-    ...     for i in range(8):
-    ...         C[i] = A[i]
-    ...         B[i] = C[i]
-    >>> copy.body
-    with T.block("root"):
-        T.reads()
-        T.writes()
-        C = T.alloc_buffer((8,), "float32", scope="shared")
-        for i in range(8):
-            C[i] = A[i]
-            B[i] = C[i]"""
-def allocate(extents: Any, dtype: Any, scope: str = ..., condition: Any = ..., annotations: Any = ...) -> Scoped:
-    """Memory of ``extents`` elements for what follows, or for the body of ``with``; its value is the pointer.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f():
-    ...     p = T.allocate([8], "float32", "global")
-    ...     T.evaluate(T.call_extern("int32", "fill", p))
-    >>> f.body
-    p = T.allocate([8], "float32", "global")
-    T.call_extern("int32", "fill", p)"""
-def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = ...) -> Scoped:
-    """Constant memory holding ``data`` (row-major, ``extents`` elements) for what follows; its value is the pointer.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f():
-    ...     p = T.allocate_const([1, 2, 3, 4], "int32", [4])
-    ...     T.evaluate(T.call_extern("int32", "use", p))
-    >>> f.body
-    p = T.allocate_const([1, 2, 3, 4], "int32", [4])
-    T.call_extern("int32", "use", p)"""
+def address_of(place: Any, dtype: Any = ...) -> Value: ...
+def all(*conditions: Any) -> Value: ...
+def alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer: ...
+def alloc_local(shape: Any, dtype: Any = ..., **options: Any) -> Buffer: ...
+def alloc_shared(shape: Any, dtype: Any = ..., **options: Any) -> Buffer: ...
+def allocate(extents: Any, dtype: Any, scope: str = ..., condition: Any = ..., annotations: Any = ...) -> Scoped: ...
+def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = ...) -> Scoped: ...
 def amx_tile_dot(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Add the product of two tiles of ``"bf16"``, or of bytes whose signs are ``"ss"``, ``"su"``, ``"us"`` or
     ``"uu"``, to a tile of ``float32`` or ``int32``. Rows of the right tile hold groups of elements that follow
@@ -800,13 +482,7 @@ def amx_tile_zero(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value
     >>> A = T.Var("A", "handle")
     >>> T.amx_tile_zero(A, 0)
     T.amx_tile_zero(A, 0)"""
-def any(*conditions: Any) -> Value:
-    """The disjunction of conditions; false where there is none.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.any(i < 0, i > 8)
-    i < 0 or i > 8"""
+def any(*conditions: Any) -> Value: ...
 def anylist_getitem(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """An element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept,
     and refused by ``tir.build``.
@@ -867,15 +543,7 @@ def asinh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.asinh(1.0))
     T.float32(0.8813735842704773)"""
-def assume(condition: Any) -> Value:
-    """What the caller promises to hold, as a statement; code generators may rely on it, the executor checks it.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((8,), "int32")):
-    ...     T.assume(A[0] > 0)
-    >>> f.body
-    T.assume(A[0] > 0)"""
+def assume(condition: Any) -> Value: ...
 def atan(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The angle in radians, from -pi/2 to pi/2, whose tangent is ``x``.
 
@@ -916,29 +584,8 @@ def atomic_add(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> A = T.Var("A", "handle")
     >>> T.atomic_add(A, 1, dtype="int32")
     T.atomic_add(A, 1, dtype="int32")"""
-def attr(node: Any, attr_key: str | None = ..., value: Any = ...) -> AbstractContextManager[None]:
-    """A fact about ``node`` over the body of ``with``, or over what follows; ``T.attr({key: value})`` is about nothing.
-    Raises ``TypeError`` for a key that is no string.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((8,), "float32")):
-    ...     with T.attr(A.data, "kept", 1):
-    ...         A[0] = 0.0
-    >>> f.body
-    T.attr(A, "kept", 1)
-    A[0] = T.float32(0)"""
-def bind(value: Any, type_annotation: Any = ..., *, var: Any = ...) -> Scoped:
-    """A variable with a value over the body of ``with``, or over what follows: ``x = T.bind(v)``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(n: T.int32, A: T.Buffer((8,), "int32")):
-    ...     with T.LetStmt(n + 1) as m:
-    ...         A[0] = m * m
-    >>> f.body
-    m: T.int32 = n + 1
-    A[0] = m * m"""
+def attr(node: Any, attr_key: str | None = ..., value: Any = ...) -> AbstractContextManager[None]: ...
+def bind(value: Any, type_annotation: Any = ..., *, var: Any = ...) -> Scoped: ...
 def bitwise_and(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The bits that are 1 in both, ``x & y``; operands of two types become the wider one.
 
@@ -979,37 +626,8 @@ def bitwise_xor(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: A
     >>> i = T.Var("i", "int32")
     >>> T.bitwise_xor(i, 7)
     i ^ 7"""
-def block(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]:
-    """A unit of computation that schedules move as a whole: ``with T.block("C"):``. Its iterators are made by ``T.axis``;
-    what it reads and writes is inferred where ``T.reads`` and ``T.writes`` do not say it. Raises ``TypeError`` for a name
-    that is no string.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
-    ...     for i, k in T.grid(4, 8):
-    ...         with T.block("B"):
-    ...             vi, vk = T.axis.remap("SR", [i, k])
-    ...             with T.init():
-    ...                 B[vi] = 0.0
-    ...             B[vi] += A[vi, vk]
-    >>> import tir
-    >>> tir.Schedule(total)["B"]
-    BlockRV(B)"""
-def block_attr(attrs: dict[str, Any]) -> None:
-    """Annotations of the block: a dict of what passes and users read. Raises ``TypeError`` for anything else.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     for i in range(8):
-    ...         with T.block("B"):
-    ...             vi = T.axis.spatial(8, i)
-    ...             T.block_attr({"kept": 1})
-    ...             B[vi] = A[vi] * 2.0
-    >>> import tir
-    >>> tir.Schedule(double).get("B").annotations
-    {'kept': 1}"""
+def block(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]: ...
+def block_attr(attrs: dict[str, Any]) -> None: ...
 def break_loop(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Leave the innermost loop. CUDA kernels have it.
 
@@ -1019,88 +637,17 @@ def break_loop(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> T.break_loop()
     T.break_loop()"""
-def broadcast(value: Any, lanes: Any) -> Value:
-    """The vector that has ``value`` in each of ``lanes`` lanes.
-
-    >>> from tir.script import tir as T
-    >>> T.Broadcast(T.float32(1), 4).dtype
-    'float32x4'"""
-def buffer_decl(shape: Any, dtype: Any = ..., **options: Any) -> Buffer:
-    """Another name of ``T.Buffer``, in older scripts.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def clear(A: T.buffer_decl((8,), "float32")):
-    ...     A[0] = 0.0
-    >>> clear.body
-    A[0] = T.float32(0)"""
-def buffer_store(buffer: Any, value: Any, indices: Any) -> None:
-    """Store ``value`` in a buffer at ``indices``, as ``buffer[indices] = value``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def clear(A: T.Buffer((8,), "float32")):
-    ...     T.buffer_store(A, T.float32(0), [3])
-    >>> clear.body
-    A[3] = T.float32(0)"""
-def call_cpacked(*args: Any, dtype: Any = ...) -> Value:
-    """As ``T.call_packed``, of programs that call by symbol; buffers are passed as pointers.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.call_cpacked("log", i)
-    T.call_cpacked("log", i)"""
-def call_extern(*args: Any, dtype: Any = ...) -> Value:
-    """Call a C function by name; its result type comes first, or as ``dtype=``. CUDA code calls CUDA's function.
-    Raises ``TypeError`` where the type is missing.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.call_extern("float32", "sinf", x)
-    T.call_extern("float32", "sinf", x)"""
-def call_global(name: str, *args: Any, dtype: Any = ...) -> Value:
-    """Call another function of the module (``Module.name(...)`` inside an ``@I.ir_module`` class means this).
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.call_global("helper", i, dtype="int32")
-    T.call_global("helper", i, dtype="int32")"""
-def call_intrin(dtype: Any, name: str, *args: Any) -> Value:
-    """Call an operator of the table by name (``"tir.exp"`` and ``"exp"`` are the same). Raises ``ValueError`` for an
-    unknown one.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.call_intrin("float32", "exp", x)
-    T.exp(x)"""
-def call_llvm_intrin(*args: Any, dtype: Any = ...) -> Value:
-    """Call an LLVM intrinsic by its full name, result type first. Code for CPUs has it.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)
-    T.call_llvm_intrin("float32", "llvm.fma.f32", x, x, x)"""
-def call_llvm_pure_intrin(*args: Any, dtype: Any = ...) -> Value:
-    """As ``T.call_llvm_intrin``, of an intrinsic without effects.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)
-    T.call_llvm_pure_intrin("float32", "llvm.sqrt.f32", x)"""
-def call_packed(*args: Any, dtype: Any = ...) -> Value:
-    """Call a function that ``tir.register_func`` registered; a buffer among its arguments is passed as an array.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.call_packed("log", i)
-    T.call_packed("log", i)"""
-def call_pure_extern(*args: Any, dtype: Any = ...) -> Value:
-    """As ``T.call_extern``, of a function without effects: a call may be moved, or made once for several.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.call_pure_extern("float32", "sinf", x)
-    T.call_pure_extern("float32", "sinf", x)"""
+def broadcast(value: Any, lanes: Any) -> Value: ...
+def buffer_decl(shape: Any, dtype: Any = ..., **options: Any) -> Buffer: ...
+def buffer_store(buffer: Any, value: Any, indices: Any) -> None: ...
+def call_cpacked(*args: Any, dtype: Any = ...) -> Value: ...
+def call_extern(*args: Any, dtype: Any = ...) -> Value: ...
+def call_global(name: str, *args: Any, dtype: Any = ...) -> Value: ...
+def call_intrin(dtype: Any, name: str, *args: Any) -> Value: ...
+def call_llvm_intrin(*args: Any, dtype: Any = ...) -> Value: ...
+def call_llvm_pure_intrin(*args: Any, dtype: Any = ...) -> Value: ...
+def call_packed(*args: Any, dtype: Any = ...) -> Value: ...
+def call_pure_extern(*args: Any, dtype: Any = ...) -> Value: ...
 def call_spirv_pure_glsl450(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """An instruction of SPIR-V's ``GLSL.std.450`` by its number. It belongs to programs for other systems: parsed,
     printed and kept, and refused by ``tir.build``.
@@ -1111,13 +658,7 @@ def call_spirv_pure_glsl450(*args: Any, dtype: Any = ..., annotations: Any = ...
     >>> x = T.Var("x", "float32")
     >>> T.call_spirv_pure_glsl450(31, x, dtype="float32")
     T.call_spirv_pure_glsl450(31, x, dtype="float32")"""
-def cast(value: Any, dtype: Any = ...) -> Value:
-    """``value`` as ``dtype``, in either order of the two; constants are converted now.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.cast(i, "float32"), T.cast(3, "float32")
-    (T.Cast("float32", i), T.float32(3))"""
+def cast(value: Any, dtype: Any = ...) -> Value: ...
 def ceil(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The least whole number that is not below ``x``, as a float.
 
@@ -1128,19 +669,8 @@ def ceil(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.ceil(-2.5))
     T.float32(-2)"""
-def ceildiv(a: Any, b: Any) -> Value:
-    """``(a + b - 1) // b``: the quotient rounded up, for a positive ``b``.
-
-    >>> from tir.script import tir as T
-    >>> T.ceildiv(100, 32)
-    4"""
-def clip(x: Any, low: Any, high: Any) -> Value:
-    """``x``, or the nearer bound where it is outside ``low`` to ``high``.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.clip(i, 0, 7)
-    T.max(T.min(i, 7), 0)"""
+def ceildiv(a: Any, b: Any) -> Value: ...
+def clip(x: Any, low: Any, high: Any) -> Value: ...
 def clz(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The number of zeros before the first 1 in the bits of ``x``: 29 for 7 as ``int32``, 32 for 0.
 
@@ -1151,13 +681,7 @@ def clz(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> i = T.Var("i", "int32")
     >>> T.clz(i)
     T.clz(i)"""
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> CommReducer:
-    """A commutative reducer of left and right values. Raises ``ValueError`` where the combiner does not take two values for
-    each identity element.
-
-    >>> from tir.script import tir as T
-    >>> T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
-    T.comm_reducer(lambda a, b: a + b, [T.float32(0)])"""
+def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> CommReducer: ...
 def continue_loop(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Go on with the next iteration of the innermost loop. CUDA kernels have it.
 
@@ -1207,26 +731,8 @@ def create_barriers(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Val
     >>> from tir.script import tir as T
     >>> T.create_barriers(2)
     T.create_barriers(2)"""
-def decl_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ...) -> Buffer:
-    """A view of the memory behind ``data`` over what follows; without ``data`` the memory is allocated too.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def clear(A: T.Buffer((4, 4), "float32")):
-    ...     flat = T.decl_buffer((16,), "float32", data=A.data)
-    ...     for i in range(16):
-    ...         flat[i] = 0.0
-    >>> clear.body
-    A = T.handle("float32")
-    flat = T.decl_buffer((16,), "float32", data=A)
-    for i in range(16):
-        flat[i] = T.float32(0)"""
-def div(a: Any, b: Any, *_span: Any) -> Value:
-    """``a / b`` as in C: of two integers rounded toward zero, as ``truncdiv``.
-
-    >>> import tir
-    >>> tir.div(tir.Var("x", "float32"), 2.0), tir.div(-7, 2)
-    (x / 2.0, -3)"""
+def decl_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ...) -> Buffer: ...
+def div(a: Any, b: Any, *_span: Any) -> Value: ...
 def dma_copy(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Begin a copy by the DMA engine of a Hexagon. It belongs to programs for other systems: parsed, printed and
     kept, and refused by ``tir.build``.
@@ -1282,18 +788,7 @@ def end_profile_intrinsic(*args: Any, dtype: Any = ..., annotations: Any = ...) 
     >>> from tir.script import tir as T
     >>> T.end_profile_intrinsic(1)
     T.end_profile_intrinsic(1)"""
-def env_thread(thread_tag: str, dtype: Any = ...) -> Value:
-    """The index along a thread axis, to be launched with ``T.launch_thread``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def clear(A: T.Buffer((128,), "float32")):
-    ...     tx = T.env_thread("threadIdx.x")
-    ...     with T.launch_thread(tx, 128):
-    ...         A[tx] = 0.0
-    >>> clear.body
-    tx = T.launch_thread("threadIdx.x", 128)
-    A[tx] = T.float32(0)"""
+def env_thread(thread_tag: str, dtype: Any = ...) -> Value: ...
 def erf(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``x``.
 
@@ -1314,15 +809,7 @@ def erfc(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.erfc(4.0))
     T.float32(1.5417258580896487e-08)"""
-def evaluate(value: Any) -> None:
-    """An expression as a statement, for its effect.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(n: T.int32):
-    ...     T.evaluate(T.call_extern("int32", "note", n))
-    >>> f.body
-    T.call_extern("int32", "note", n)"""
+def evaluate(value: Any) -> None: ...
 def exp(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """``e`` to the power of ``x``.
 
@@ -1383,18 +870,8 @@ def floor(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.floor(-2.5))
     T.float32(-3)"""
-def floordiv(a: Any, b: Any, *_span: Any) -> Value:
-    """``a // b``: rounded down, as in Python.
-
-    >>> import tir
-    >>> tir.floordiv(-7, 2)
-    -4"""
-def floormod(a: Any, b: Any, *_span: Any) -> Value:
-    """``a % b``: with the sign of ``b``, as in Python.
-
-    >>> import tir
-    >>> tir.floormod(-7, 2)
-    1"""
+def floordiv(a: Any, b: Any, *_span: Any) -> Value: ...
+def floormod(a: Any, b: Any, *_span: Any) -> Value: ...
 def fma(a: _Operand, b: _Operand, c: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``a * b + c``, rounded once.
 
@@ -1415,26 +892,8 @@ def fmod(x: _Operand, y: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.fmod(-7.5, 2.0))
     T.float32(-1.5)"""
-def func_attr(attrs: dict[str, Any]) -> None:
-    """Attributes of the function: ``T.func_attr({"global_symbol": "main"})``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((8,), "float32")):
-    ...     T.func_attr({"global_symbol": "main"})
-    ...     A[0] = 0.0
-    >>> f.name
-    'main'"""
-def func_name(name: str) -> None:
-    """The name of the function in the module: its attribute ``global_symbol``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((8,), "float32")):
-    ...     T.func_name("main")
-    ...     A[0] = 0.0
-    >>> f.name
-    'main'"""
+def func_attr(attrs: dict[str, Any]) -> None: ...
+def func_name(name: str) -> None: ...
 def get_active_lane_mask(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Whether ``base``, ``base + 1``, … are below ``limit``, a lane for each. The executor has it, no code is
     generated for it.
@@ -1456,53 +915,12 @@ def hypot(x: _Operand, y: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.hypot(3.0, 4.0))
     T.float32(5)"""
-def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any, dtype: Any = ...) -> Value:
-    """``condition ? true_value : false_value``; only the side taken is evaluated. The two sides are converted to one type.
-    Raises ``TypeError`` where ``dtype`` is not that type.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.if_then_else(i < 4, 1.0, 0.0)
-    T.if_then_else(i < 4, T.float32(1), T.float32(0))"""
-def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = ...) -> Any:
-    """A layout map of indices, for annotations; ``inverse_index_map`` is its inverse where that cannot be found.
-
-    >>> from tir.script import tir as T
-    >>> T.index_map(lambda i: (i // 4, i % 4))
-    IndexMap(initial_indices=[i], final_indices=[i // 4, i % 4], axis_separators=[])"""
-def indexdiv(a: Any, b: Any, *_span: Any) -> Value:
-    """``a // b``: rounded down, as in Python.
-
-    >>> import tir
-    >>> tir.floordiv(-7, 2)
-    -4"""
-def indexmod(a: Any, b: Any, *_span: Any) -> Value:
-    """``a % b``: with the sign of ``b``, as in Python.
-
-    >>> import tir
-    >>> tir.floormod(-7, 2)
-    1"""
-def infinity(dtype: Any) -> Value:
-    """Infinity, as a constant of a float type.
-
-    >>> from tir.script import tir as T
-    >>> T.infinity("float32")
-    T.float32("inf")"""
-def init() -> AbstractContextManager[None]:
-    """What runs at the first step of the block's reduction: ``with T.init():``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
-    ...     for i, k in T.grid(4, 8):
-    ...         with T.block("B"):
-    ...             vi, vk = T.axis.remap("SR", [i, k])
-    ...             with T.init():
-    ...                 B[vi] = 0.0
-    ...             B[vi] += A[vi, vk]
-    >>> import tir
-    >>> tir.Schedule(total).get("B").init
-    B[vi] = T.float32(0)"""
+def if_then_else(condition: Any, true_value: Any, false_value: Any, *_span: Any, dtype: Any = ...) -> Value: ...
+def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = ...) -> Any: ...
+def indexdiv(a: Any, b: Any, *_span: Any) -> Value: ...
+def indexmod(a: Any, b: Any, *_span: Any) -> Value: ...
+def infinity(dtype: Any) -> Value: ...
+def init() -> AbstractContextManager[None]: ...
 def isfinite(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Whether a float is neither infinite nor nan; true of integers.
 
@@ -1530,18 +948,8 @@ def isnan(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> x = T.Var("x", "float32")
     >>> T.isnan(x)
     T.isnan(x)"""
-def isnullptr(pointer: Any) -> Value:
-    """Whether a pointer is null, as ``bool``.
-
-    >>> from tir.script import tir as T
-    >>> T.isnullptr(T.Var("p", "handle"))
-    T.isnullptr(p)"""
-def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = ...) -> IterVar:
-    """An iterator with all its parts: variable, domain (a range, ``(begin, end)`` or None), kind, thread axis.
-
-    >>> from tir.script import tir as T
-    >>> T.iter_var("k", (0, 8), "CommReduce").dom
-    T.Range(0, 8)"""
+def isnullptr(pointer: Any) -> Value: ...
+def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = ...) -> IterVar: ...
 def large_uint_imm(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The constant ``high * 2 ** 32 + low``, of a type that holds it.
 
@@ -1551,17 +959,7 @@ def large_uint_imm(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Valu
     >>> from tir.script import tir as T
     >>> T.large_uint_imm(1, 2, dtype="uint64")
     T.large_uint_imm(1, 2, dtype="uint64")"""
-def launch_thread(thread: Any, extent: Any) -> Scoped:
-    """Threads of an axis (by name, or from ``T.env_thread``): ``with T.launch_thread("threadIdx.x", 128) as tx:``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def clear(A: T.Buffer((128,), "float32")):
-    ...     with T.launch_thread("threadIdx.x", 128) as tx:
-    ...         A[tx] = 0.0
-    >>> clear.body
-    tx = T.launch_thread("threadIdx.x", 128)
-    A[tx] = T.float32(0)"""
+def launch_thread(thread: Any, extent: Any) -> Scoped: ...
 def ldexp(x: _Operand, n: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer.
 
@@ -1571,20 +969,8 @@ def ldexp(x: _Operand, n: _Operand, /, *, dtype: Any = ..., annotations: Any = .
     >>> from tir.script import tir as T
     >>> T.ldexp(1.5, 3)
     T.ldexp(T.float32(1.5), 3)"""
-def likely(condition: Any, *, dtype: Any = ...) -> Value:
-    """``condition``, which the program says mostly holds: a hint for branches.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.likely(i < 8)
-    T.likely(i < 8)"""
-def llvm_lookup_intrinsic_id(name: str) -> str:
-    """The intrinsic itself: intrinsics are known by name here. For programs written for systems that number them; the
-    ``T.uint32(n)`` that follows there, the number of arguments that choose an overload, is not needed.
-
-    >>> from tir.script import tir as T
-    >>> T.llvm_lookup_intrinsic_id("llvm.sqrt.f32")
-    'llvm.sqrt.f32'"""
+def likely(condition: Any, *, dtype: Any = ...) -> Value: ...
+def llvm_lookup_intrinsic_id(name: str) -> str: ...
 def log(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The natural logarithm; nan below 0.
 
@@ -1644,44 +1030,11 @@ def make_filled_simdgroup_matrix(*args: Any, dtype: Any = ..., annotations: Any 
     >>> A = T.Var("A", "handle")
     >>> T.make_filled_simdgroup_matrix(A, 0, T.float32(0), 8, 8)
     T.make_filled_simdgroup_matrix(A, 0, T.float32(0), 8, 8)"""
-def match_buffer(param: Any, shape: Any = ..., dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ...) -> Buffer:
-    """A name for a handle parameter's memory or, in a block, for a region: ``T.match_buffer(A[0:16, j], (16,))``.
-
-    The sizes of a parameter may be variables, solved from the array of each call. For the rest see ``T.Buffer``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(a: T.handle, n: T.int32):
-    ...     A = T.match_buffer(a, (n,), "float32")
-    ...     for i in range(n):
-    ...         A[i] = A[i] * 2.0
-    >>> double.body
-    for i in range(n):
-        A[i] = A[i] * 2.0"""
-def max(a: Any, b: Any, *_span: Any) -> Value:
-    """The larger of two values.
-
-    >>> import tir
-    >>> tir.max(3, 5)
-    5"""
-def max_value(dtype: Any) -> Value:
-    """The greatest finite value of a data type, as a constant.
-
-    >>> from tir.script import tir as T
-    >>> T.max_value("int8")
-    T.int8(127)"""
-def min(a: Any, b: Any, *_span: Any) -> Value:
-    """The smaller of two values.
-
-    >>> import tir
-    >>> tir.min(3, 5)
-    3"""
-def min_value(dtype: Any) -> Value:
-    """The least finite value of a data type, as a constant.
-
-    >>> from tir.script import tir as T
-    >>> T.min_value("int8")
-    T.int8(-128)"""
+def match_buffer(param: Any, shape: Any = ..., dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ...) -> Buffer: ...
+def max(a: Any, b: Any, *_span: Any) -> Value: ...
+def max_value(dtype: Any) -> Value: ...
+def min(a: Any, b: Any, *_span: Any) -> Value: ...
+def min_value(dtype: Any) -> Value: ...
 def mma_fill(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Set the ``count`` elements that a thread holds of an accumulator to zero. Kernels have it: CUDA, and the
     simulator.
@@ -1752,18 +1105,7 @@ def nextafter(x: _Operand, y: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.nextafter(1.0, 2.0))
     T.float32(1.0000001192092896)"""
-def parallel(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop whose iterations may run at once, by the threads of a CPU.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.parallel(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.parallel(8):
-        B[i] = A[i] * 2.0"""
+def parallel(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def popcount(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The number of bits of ``x`` that are 1: 3 for 7.
 
@@ -1774,20 +1116,8 @@ def popcount(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Val
     >>> i = T.Var("i", "int32")
     >>> T.popcount(i)
     T.popcount(i)"""
-def pow(x: Any, y: Any) -> Value:
-    """``x`` to the power of ``y`` in floating point, in the type of ``x`` (``float32`` for integers).
-
-    >>> from tir.script import tir as T
-    >>> from tir import simplify
-    >>> simplify(T.pow(2.0, 3.0))
-    T.float32(8)"""
-def power(x: Any, y: Any) -> Value:
-    """``x`` to the power of ``y`` in floating point, in the type of ``x`` (``float32`` for integers).
-
-    >>> from tir.script import tir as T
-    >>> from tir import simplify
-    >>> simplify(T.pow(2.0, 3.0))
-    T.float32(8)"""
+def pow(x: Any, y: Any) -> Value: ...
+def power(x: Any, y: Any) -> Value: ...
 def prefetch(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """A hint that the memory at an address is used soon. ``hints``: 0 to read or 1 to write, how long to keep it (0
     to 3), 0 for instructions or 1 for data.
@@ -1808,12 +1138,7 @@ def print(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> i = T.Var("i", "int32")
     >>> T.print("found", i)
     T.Call("void", "print", ["found", i])"""
-def ptr(dtype: Any, storage_scope: str = ...) -> Value:
-    """A pointer to elements of ``dtype`` in a storage scope, as a variable.
-
-    >>> from tir.script import tir as T
-    >>> T.ptr("float32", "shared").dtype
-    'handle'"""
+def ptr(dtype: Any, storage_scope: str = ...) -> Value: ...
 def ptx_arrive_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Say that this thread has arrived at a barrier. CUDA kernels have it.
 
@@ -1957,74 +1282,13 @@ def q_multiply_shift_per_axis(x: _Operand, y: _Operand, left: _Operand, right: _
     >>> i = T.Var("i", "int32")
     >>> T.q_multiply_shift_per_axis(i, 3, 0, 1, 31, False, True)
     T.q_multiply_shift_per_axis(i, 3, 0, 1, 31, False, True)"""
-def ramp(base: Any, stride: Any, lanes: Any) -> Value:
-    """The vector of ``lanes`` integers ``base``, ``base + stride``, ``base + 2 * stride`` … in the type of ``base``.
-
-    >>> from tir.script import tir as T
-    >>> T.Ramp(0, 2, 4)
-    T.Ramp(0, 2, 4)
-    >>> T.Ramp(0, 2, 4).dtype
-    'int32x4'"""
-def range(start: Any, stop: Any = ..., step: Any = ..., *, annotations: Any = ...) -> Iterable[Any]:
-    """``range`` of Python in a kernel: a serial loop, from 0 or ``start`` up to ``stop``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.range(0, 8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in range(8):
-        B[i] = A[i] * 2.0"""
-def reads(*regions: Any) -> None:
-    """The regions the block reads: ``T.reads(A[vi, 0:16], B[vj])``; none: ``T.reads()``. They may be larger than
-    what is read.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     for i in range(8):
-    ...         with T.block("B"):
-    ...             vi = T.axis.spatial(8, i)
-    ...             T.reads(A[vi])
-    ...             B[vi] = A[vi] * 2.0
-    >>> import tir
-    >>> tir.Schedule(double).get("B").reads
-    (A[vi],)"""
-def realize(region: Any, scope: str = ..., condition: Any = ...) -> AbstractContextManager[None]:
-    """A box of a buffer in memory over the body, as older lowered programs have it.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def f(A: T.Buffer((16,), "float32")):
-    ...     with T.realize(A[0:8], "global"):
-    ...         A[0] = 0.0
-    >>> f.body
-    T.realize(A[0:8], "global")
-    A[0] = T.float32(0)"""
-def reduce(combiner: Any, source: Sequence[Any], init: Sequence[Any], axis: Any, condition: Any = ..., value_index: Any = ...) -> Value:
-    """A reduction as an expression, as tensor expressions have it: ``combiner`` over ``source`` along ``axis`` where
-    ``condition`` holds; of several results that at ``value_index``. Kernels write loops and ``T.init`` instead.
-
-    >>> from tir.script import tir as T
-    >>> total = T.comm_reducer(lambda a, b: a + b, [T.float32(0)])
-    >>> k = T.iter_var("k", (0, 8), "CommReduce")
-    >>> T.Reduce(total, [T.Cast("float32", k.var)], [], [k]).dtype
-    'float32'"""
-def reduce_all(*conditions: Any) -> Value:
-    """The conjunction of conditions; true where there is none.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.all(i > 0, i < 8)
-    i > 0 and i < 8"""
-def reinterpret(*args: Any, dtype: Any = ...) -> Value:
-    """The bits of a value as another type of the same size: ``T.reinterpret("float32", x)``.
-
-    >>> from tir.script import tir as T
-    >>> x = T.Var("x", "float32")
-    >>> T.reinterpret("int32", x)
-    T.reinterpret("int32", x)"""
+def ramp(base: Any, stride: Any, lanes: Any) -> Value: ...
+def range(start: Any, stop: Any = ..., step: Any = ..., *, annotations: Any = ...) -> Iterable[Any]: ...
+def reads(*regions: Any) -> None: ...
+def realize(region: Any, scope: str = ..., condition: Any = ...) -> AbstractContextManager[None]: ...
+def reduce(combiner: Any, source: Sequence[Any], init: Sequence[Any], axis: Any, condition: Any = ..., value_index: Any = ...) -> Value: ...
+def reduce_all(*conditions: Any) -> Value: ...
+def reinterpret(*args: Any, dtype: Any = ...) -> Value: ...
 def round(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The nearest whole number, halves away from zero, as a float.
 
@@ -2045,73 +1309,10 @@ def rsqrt(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.rsqrt(4.0))
     T.float32(0.5)"""
-def sblock(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]:
-    """A unit of computation that schedules move as a whole: ``with T.block("C"):``. Its iterators are made by ``T.axis``;
-    what it reads and writes is inferred where ``T.reads`` and ``T.writes`` do not say it. Raises ``TypeError`` for a name
-    that is no string.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def total(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
-    ...     for i, k in T.grid(4, 8):
-    ...         with T.block("B"):
-    ...             vi, vk = T.axis.remap("SR", [i, k])
-    ...             with T.init():
-    ...                 B[vi] = 0.0
-    ...             B[vi] += A[vi, vk]
-    >>> import tir
-    >>> tir.Schedule(total)["B"]
-    BlockRV(B)"""
-def sblock_alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer:
-    """A buffer that lives in the enclosing block (at the top of a function: in its root block).
-
-    Without a ``scope`` its memory is global, or, with ``data``, where that is.
-    Of ``annotations``, which newer scripts have, the alignment is kept: ``{"buffer_data_alignment": 64}``. For the other
-    parameters and errors see ``T.Buffer``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_buffer((8,), "float32")
-    ...     for i in range(8):
-    ...         C[i] = A[i]
-    ...         B[i] = C[i]
-    >>> copy.body
-    with T.block("root"):
-        T.reads()
-        T.writes()
-        C = T.alloc_buffer((8,), "float32")
-        for i in range(8):
-            C[i] = A[i]
-            B[i] = C[i]"""
-def sblock_attr(attrs: dict[str, Any]) -> None:
-    """Annotations of the block: a dict of what passes and users read. Raises ``TypeError`` for anything else.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     for i in range(8):
-    ...         with T.block("B"):
-    ...             vi = T.axis.spatial(8, i)
-    ...             T.block_attr({"kept": 1})
-    ...             B[vi] = A[vi] * 2.0
-    >>> import tir
-    >>> tir.Schedule(double).get("B").annotations
-    {'kept': 1}"""
-def serial(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop whose iterations run one after the other: over an extent, or from ``start`` up to ``stop``.
-
-    ``annotations`` is a dict of notes that the loop keeps; ``private`` lists buffers of which each iteration has a copy of
-    its own. Raises ``TypeError`` for another number of bounds, and for what is no buffer.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.serial(8, annotations={"kept": 1}):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.serial(8, annotations={"kept": 1}):
-        B[i] = A[i] * 2.0"""
+def sblock(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]: ...
+def sblock_alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer: ...
+def sblock_attr(attrs: dict[str, Any]) -> None: ...
+def serial(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def shift_left(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``x << y``, with zeros from the right; ``y`` is less than the bits of ``x``.
 
@@ -2240,12 +1441,7 @@ def tanh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.tanh(1.0))
     T.float32(0.7615941762924194)"""
-def target(spec: Any, host: Any = ...) -> Any:
-    """A target, for ``T.func_attr({"target": T.target("cuda", host="llvm")})``.
-
-    >>> from tir.script import tir as T
-    >>> T.target("cuda")
-    Target('cuda')"""
+def target(spec: Any, host: Any = ...) -> Any: ...
 def texture2d_load(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Load from a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused
     by ``tir.build``.
@@ -2266,18 +1462,7 @@ def texture2d_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Val
     >>> i, v, A = T.Var("i", "int32"), T.Var("v", "float32x4"), T.Var("A", "handle")
     >>> T.texture2d_store(A, i, 0, v)
     T.texture2d_store(A, i, 0, v)"""
-def thread_binding(start: Any, stop: Any = ..., thread: str = ..., *, annotations: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop run by the threads or blocks of a GPU's axis: ``"threadIdx.x"``, ``"blockIdx.y"`` … Raises ``TypeError`` without
-    an axis, and for one that there is not.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.thread_binding(8, thread="threadIdx.x"):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.thread_binding(8, thread="threadIdx.x"):
-        B[i] = A[i] * 2.0"""
+def thread_binding(start: Any, stop: Any = ..., thread: str = ..., *, annotations: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def thread_return(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Leave the kernel in this thread, or the function on a CPU.
 
@@ -2297,26 +1482,9 @@ def trunc(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> simplify(T.trunc(-2.5))
     T.float32(-2)"""
-def truncdiv(a: Any, b: Any, *_span: Any) -> Value:
-    """``a / b`` rounded toward zero, as in C.
-
-    >>> import tir
-    >>> tir.truncdiv(-7, 2)
-    -3"""
-def truncmod(a: Any, b: Any, *_span: Any) -> Value:
-    """What ``truncdiv`` leaves, with the sign of ``a``.
-
-    >>> import tir
-    >>> tir.truncmod(-7, 2)
-    -1"""
-def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = ...) -> Value:
-    """A pointer to ``extent`` elements from ``offset``, accessed as ``rw_mask`` says (1 read, 2 write, 3 both).
-
-    >>> from tir.script import tir as T
-    >>> import tir
-    >>> A = tir.decl_buffer((8,), "float32", "A")
-    >>> T.tvm_access_ptr("float32", A.data, 0, 8, 1)
-    T.tvm_access_ptr(T.type_annotation("float32"), A, 0, 8, 1)"""
+def truncdiv(a: Any, b: Any, *_span: Any) -> Value: ...
+def truncmod(a: Any, b: Any, *_span: Any) -> Value: ...
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = ...) -> Value: ...
 def tvm_bmma_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """As ``T.tvm_mma_sync``, of fragments of single bits. It belongs to programs for other systems: parsed, printed
     and kept, and refused by ``tir.build``.
@@ -2530,13 +1698,7 @@ def tvm_throw_last_error(*args: Any, dtype: Any = ..., annotations: Any = ...) -
     >>> from tir.script import tir as T
     >>> T.tvm_throw_last_error()
     T.tvm_throw_last_error()"""
-def tvm_tuple(*items: Any) -> Value:
-    """Several values as one argument, for ``T.attr`` of programs for other systems.
-
-    >>> from tir.script import tir as T
-    >>> i = T.Var("i", "int32")
-    >>> T.tvm_tuple(i, 3)
-    T.tvm_tuple(i, 3)"""
+def tvm_tuple(*items: Any) -> Value: ...
 def tvm_warp_activemask(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The threads of the warp that run here, a bit for each, as ``uint32``. Kernels have it: CUDA, and the
     simulator.
@@ -2583,12 +1745,7 @@ def tvm_warp_shuffle_xor(*args: Any, dtype: Any = ..., annotations: Any = ...) -
     >>> x = T.Var("x", "float32")
     >>> T.tvm_warp_shuffle_xor(T.tvm_warp_activemask(), x, 8, 32, 32)
     T.tvm_warp_shuffle_xor(T.tvm_warp_activemask(dtype="uint32"), x, 8, 32, 32, dtype="float32")"""
-def type_annotation(dtype: Any) -> Value:
-    """A data type as an expression, for operators that take one.
-
-    >>> from tir.script import tir as T
-    >>> T.type_annotation("float32")
-    T.type_annotation("float32")"""
+def type_annotation(dtype: Any) -> Value: ...
 def undef(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Any value at all, for what is never read.
 
@@ -2598,36 +1755,9 @@ def undef(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> from tir.script import tir as T
     >>> T.undef(dtype="float32")
     T.undef(dtype="float32")"""
-def unroll(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop that is written out when the program is lowered.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.unroll(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.unroll(8):
-        B[i] = A[i] * 2.0"""
-def unrolled(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop that is written out when the program is lowered.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.unroll(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.unroll(8):
-        B[i] = A[i] * 2.0"""
-def var(dtype: Any, name: str = ...) -> Value:
-    """A new variable of a data type; it takes the name of what it is assigned to.
-
-    >>> from tir.script import tir as T
-    >>> T.var("int32", "n") + 1
-    n + 1"""
+def unroll(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
+def unrolled(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
+def var(dtype: Any, name: str = ...) -> Value: ...
 def vectorcombine(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The lanes of both vectors, one after the other.
 
@@ -2648,18 +1778,7 @@ def vectorhigh(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> v = T.Var("v", "float32x4")
     >>> T.vectorhigh(v, dtype="float32x2")
     T.vectorhigh(v, dtype="float32x2")"""
-def vectorized(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]:
-    """A loop whose iterations become the lanes of vectors; its extent is a constant.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.vectorized(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.vectorized(8):
-        B[i] = A[i] * 2.0"""
+def vectorized(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def vectorload(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Load a vector of a scalable type. It belongs to programs for other systems: parsed, printed and kept, and
     refused by ``tir.build``.
@@ -2690,36 +1809,5 @@ def vectorstore(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> v, A = T.Var("v", "float32x4"), T.Var("A", "handle")
     >>> T.vectorstore(A, 0, v)
     T.vectorstore(A, 0, v)"""
-def where(predicate: Any) -> None:
-    """The block runs only where this holds: its predicate.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     for i in range(8):
-    ...         with T.block("B"):
-    ...             vi = T.axis.spatial(8, i)
-    ...             T.where(i < 6)
-    ...             B[vi] = A[vi] * 2.0
-    >>> double.body.block.body
-    for i in range(8):
-        with T.block("B"):
-            vi = T.axis.spatial(8, i)
-            T.where(i < 6)
-            T.reads(A[vi])
-            T.writes(B[vi])
-            B[vi] = A[vi] * 2.0"""
-def writes(*regions: Any) -> None:
-    """The regions the block writes, as for ``T.reads``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     for i in range(8):
-    ...         with T.block("B"):
-    ...             vi = T.axis.spatial(8, i)
-    ...             T.writes(B[vi])
-    ...             B[vi] = A[vi] * 2.0
-    >>> import tir
-    >>> tir.Schedule(double).get("B").writes
-    (B[vi],)"""
+def where(predicate: Any) -> None: ...
+def writes(*regions: Any) -> None: ...

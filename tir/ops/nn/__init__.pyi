@@ -22,21 +22,18 @@ def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = 
     >>> ops.nn.adaptive_pool(te.placeholder((1, 2, 7, 5)), (3, 2), 'avg').shape
     (1, 2, 3, 2)"""
 adaptive_pool2d = adaptive_pool
-
 def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: str, layout: str = ...) -> Tensor:
     """As :func:`adaptive_pool`, of one dimension.
 
     >>> from tir import ops, te
     >>> ops.nn.adaptive_pool1d(te.placeholder((2, 3, 7)), 3, 'avg').shape
     (2, 3, 3)"""
-
 def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: str, layout: str = ...) -> Tensor:
     """As :func:`adaptive_pool`, of three dimensions.
 
     >>> from tir import ops, te
     >>> ops.nn.adaptive_pool3d(te.placeholder((1, 2, 3, 4, 5)), (2, 2, 3), 'avg').shape
     (1, 2, 2, 2, 3)"""
-
 def batch_matmul(tensor_a: Tensor, tensor_b: Tensor, oshape: Any = ..., out_dtype: Any = ..., transpose_a: bool = ..., transpose_b: bool = ...) -> Tensor:
     """The products of two batches of matrices, ``(B, M, K)`` by ``(B, N, K)`` (the second one is transposed by default).
 
@@ -47,7 +44,6 @@ def batch_matmul(tensor_a: Tensor, tensor_b: Tensor, oshape: Any = ..., out_dtyp
     >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((2, 4, 8), name="y")
     >>> topi.nn.batch_matmul(x, y)
     Tensor(matmul, (2, 3, 4), float32)"""
-
 def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, moving_var: Tensor, axis: int = ..., epsilon: float = ..., center: bool = ..., scale: bool = ..., training: bool = ..., momentum: float = ...) -> tuple[Tensor, Tensor, Tensor]:
     """``gamma * (data - mean) / sqrt(var + epsilon) + beta`` of each channel, which ``axis`` counts; and the moving moments.
 
@@ -60,14 +56,7 @@ def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, m
     >>> x, *p = te.placeholder((1, 8, 4, 4), name="x"), *(te.placeholder((8,), name=n) for n in ("g", "b", "m", "v"))
     >>> topi.nn.batch_norm(x, *p)[0]
     Tensor(batch_norm, (1, 8, 4, 4), float32)"""
-
-def batch_to_space_nd(x: Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]) -> Tensor:
-    """The inverse of :func:`space_to_batch_nd`: parts of the batch as blocks, and then cropped.
-
-    >>> from tir import ops, te
-    >>> ops.nn.batch_to_space_nd(te.placeholder((4, 2, 3), name="x"), (2, 2), (1, 0), (0, 1)).shape
-    (1, 3, 5)"""
-
+from tir.ops.layout import batch_to_space_nd as batch_to_space_nd
 def bias_add(data: Tensor, bias: Tensor, axis: int = ...) -> Tensor:
     """``data`` plus ``bias``, which has one element for each index of ``axis``.
 
@@ -76,21 +65,13 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = ...) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.bias_add(te.placeholder((2, 3, 4), name="x"), te.placeholder((3,), name="b"))
     Tensor(bias_add, (2, 3, 4), float32)"""
-
 def celu(x: Tensor, alpha: float = ...) -> Tensor:
     """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``.
 
     >>> from tir import te, topi
     >>> topi.nn.celu(te.placeholder((3, 1, 5)))
     Tensor(celu, (3, 1, 5), float32)"""
-
-def circular_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
-    """``data`` with the elements of its other end around it: :func:`pad` of mode ``"wrap"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.circular_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)"""
-
+from tir.ops.padding import circular_pad as circular_pad
 def conv1d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``.
 
@@ -99,21 +80,18 @@ def conv1d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ...,
     >>> from tir import ops, te
     >>> ops.nn.conv1d(te.placeholder((2, 3, 7)), te.placeholder((4, 3, 3))).shape
     (2, 4, 5)"""
-
 def conv1d_ncw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv1d` of ``(N, C, W)`` by ``(O, C, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv1d_ncw(te.placeholder((2, 3, 7)), te.placeholder((4, 3, 3)), 2, 1).shape
     (2, 4, 4)"""
-
 def conv1d_nwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv1d` of ``(N, W, C)`` by ``(W, C, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv1d_nwc(te.placeholder((2, 7, 3)), te.placeholder((3, 3, 4)), 2, 1).shape
     (2, 4, 4)"""
-
 def conv1d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """As :func:`conv2d_transpose`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(C, O / groups, W)``.
 
@@ -122,7 +100,6 @@ def conv1d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
     (2, 2, 10)"""
 conv1d_transpose_ncw = conv1d_transpose
 group_conv1d_transpose_ncw = conv1d_transpose
-
 def conv2d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """The sums of products of a kernel with windows of an image: the convolution of neural networks.
 
@@ -139,7 +116,6 @@ def conv2d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ...,
     >>> from tir import ops, te
     >>> ops.nn.conv2d(te.placeholder((1, 3, 8, 8)), te.placeholder((4, 3, 3, 3)), 1, 1, 1).shape
     (1, 4, 8, 8)"""
-
 def conv2d_NCHWc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., layout: str = ..., out_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """:func:`conv2d` of channels in groups, ``(N, C // c, H, W, c)``, by ``(O // o, C // i, H, W, i, o)``.
 
@@ -149,28 +125,24 @@ def conv2d_NCHWc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any 
     >>> x, w = te.placeholder((1, 2, 8, 8, 4), name="x"), te.placeholder((1, 2, 3, 3, 4, 8), name="w")
     >>> topi.nn.conv2d_NCHWc(x, w, padding=1)
     Tensor(conv2d, (1, 1, 8, 8, 8), float32)"""
-
 def conv2d_hwcn(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(H, W, C, N)`` by ``(H, W, C, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv2d_hwcn(te.placeholder((5, 6, 2, 1)), te.placeholder((3, 3, 2, 3)), 1, 1, 1).shape
     (5, 6, 3, 1)"""
-
 def conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C, H, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv2d_nchw(te.placeholder((1, 2, 5, 6)), te.placeholder((3, 2, 3, 3)), 1, 1, 1).shape
     (1, 3, 5, 6)"""
-
 def conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv2d_nhwc(te.placeholder((1, 5, 6, 2)), te.placeholder((3, 3, 2, 3)), 1, 1, 1).shape
     (1, 5, 6, 3)"""
-
 def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """The transposed convolution: the gradient of :func:`conv2d` by its data.
 
@@ -186,28 +158,24 @@ def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
     (1, 2, 8, 6)"""
 conv2d_transpose_nchw = conv2d_transpose
 group_conv2d_transpose_nchw = conv2d_transpose
-
 def conv3d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of three dimensions: ``data`` is ``(N, C, D, H, W)``, the kernel ``(O, C / groups, D, H, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv3d(te.placeholder((1, 2, 4, 3, 5)), te.placeholder((3, 2, 3, 2, 3)), 1, 1).shape
     (1, 3, 4, 4, 5)"""
-
 def conv3d_ncdhw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv3d` of ``(N, C, D, H, W)`` by ``(O, C / groups, D, H, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv3d_ncdhw(te.placeholder((1, 2, 3, 4, 4)), te.placeholder((3, 2, 2, 3, 2)), 1, 1, 1).shape
     (1, 3, 4, 4, 5)"""
-
 def conv3d_ndhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv3d` of ``(N, D, H, W, C)`` by ``(D, H, W, C / groups, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.conv3d_ndhwc(te.placeholder((1, 3, 4, 4, 2)), te.placeholder((2, 3, 2, 2, 3)), 1, 1, 1).shape
     (1, 4, 4, 5, 3)"""
-
 def conv3d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """As :func:`conv2d_transpose`, of three dimensions: ``data`` is ``(N, C, D, H, W)``.
 
@@ -216,7 +184,6 @@ def conv3d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
     (1, 2, 1, 6, 2)"""
 conv3d_transpose_ncdhw = conv3d_transpose
 group_conv3d_transpose_ncdhw = conv3d_transpose
-
 def correlation_nchw(data1: Tensor, data2: Tensor, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Any, is_multiply: bool) -> Tensor:
     """How windows of one image (NCHW) resemble those of another that are displaced: channel ``i * count + j`` of the result
     is of windows ``i - count // 2`` and ``j - count // 2`` strides further down and to the right.
@@ -230,7 +197,6 @@ def correlation_nchw(data1: Tensor, data2: Tensor, kernel_size: int, max_displac
     >>> a, b = (te.placeholder((1, 3, 8, 9), name=n) for n in "ab")
     >>> ops.nn.correlation_nchw(a, b, 1, 2, 1, 1, 2, True).shape
     (1, 25, 8, 9)"""
-
 def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction: str = ..., ignore_index: int = ...) -> Tensor:
     """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet.
 
@@ -238,7 +204,6 @@ def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., redu
     >>> topi.nn.cross_entropy(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)"""
 softmax_cross_entropy_loss = cross_entropy
-
 def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
     """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
 
@@ -250,14 +215,12 @@ def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides
     >>> from tir import ops, te
     >>> ops.nn.deformable_conv2d_nchw(te.placeholder((1, 2, 4, 5)), te.placeholder((1, 18, 4, 5)), te.placeholder((2, 2, 3, 3)), 1, 1).shape
     (1, 2, 4, 5)"""
-
 def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
     """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
 
     >>> from tir import ops, te
     >>> ops.nn.deformable_conv2d_nhwc(te.placeholder((1, 4, 3, 2)), te.placeholder((1, 3, 2, 8)), te.placeholder((2, 2, 2, 3))).shape
     (1, 3, 2, 3)"""
-
 def dense(data: Tensor, weight: Tensor, bias: Tensor | None = ..., out_dtype: Any = ...) -> Tensor:
     """``data @ weight.T + bias``: ``data`` is ``(…, K)``, ``weight`` ``(N, K)``, ``bias`` ``(N,)``; the result ``(…, N)``.
 
@@ -268,15 +231,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = ..., out_dtype: An
     >>> x, w = te.placeholder((8, 16), "int8", name="x"), te.placeholder((4, 16), "int8", name="w")
     >>> topi.nn.dense(x, w, out_dtype="int32")
     Tensor(dense, (8, 4), int32)"""
-
-def depth_to_space(x: Tensor, block_size: int, layout: str = ..., mode: str = ...) -> Tensor:
-    """Channels of an image as blocks: the inverse of :func:`space_to_depth` (``"DCR"``), or, with ``mode="CRD"``, from
-    channels ``k * block_size² + r * block_size + c``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.depth_to_space(te.placeholder((1, 12, 2, 3), name="x"), 2).shape
-    (1, 3, 4, 6)"""
-
+from tir.ops.layout import depth_to_space as depth_to_space
 def depthwise_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """Each channel of ``(N, C, H, W)`` by ``M`` kernels of its own, ``(C, M, H, W)``.
 
@@ -286,7 +241,6 @@ def depthwise_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padd
     >>> from tir import ops, te
     >>> ops.nn.depthwise_conv2d_nchw(te.placeholder((1, 3, 5, 6)), te.placeholder((3, 2, 3, 3)), 1, 1, 1).shape
     (1, 6, 5, 6)"""
-
 def depthwise_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., kernel_layout: str = ..., out_dtype: Any = ...) -> Tensor:
     """Each channel of ``(N, H, W, C)`` by ``M`` kernels of its own, ``(H, W, C, M)``.
 
@@ -296,7 +250,6 @@ def depthwise_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padd
     >>> from tir import ops, te
     >>> ops.nn.depthwise_conv2d_nhwc(te.placeholder((1, 5, 6, 3)), te.placeholder((3, 3, 3, 2)), 1, 1, 1).shape
     (1, 5, 6, 6)"""
-
 def dequantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ..., out_dtype: Any = ..., block_size: int = ...) -> Tensor:
     """``(data - zero_point) * scale`` as ``out_dtype``; the parameters are those of :func:`quantize`.
 
@@ -306,7 +259,6 @@ def dequantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ...,
     >>> from tir import te, topi
     >>> topi.nn.dequantize(te.placeholder((2, 3), "uint8", name="q"), 0.1, 128)
     Tensor(dequantize, (2, 3), float32)"""
-
 def dilate(data: Tensor, strides: Any, dilation_value: float = ..., name: str = ...) -> Tensor:
     """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
 
@@ -315,28 +267,19 @@ def dilate(data: Tensor, strides: Any, dilation_value: float = ..., name: str = 
     >>> from tir import te, topi
     >>> topi.nn.dilate(te.placeholder((2, 3), name="x"), (1, 2))
     Tensor(dilate, (2, 5), float32)"""
-
 def elu(x: Tensor, alpha: float = ...) -> Tensor:
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     >>> from tir import te, topi
     >>> topi.nn.elu(te.placeholder((3, 1, 5)))
     Tensor(elu, (3, 1, 5), float32)"""
-
-def embedding(indices: Tensor, weight: Tensor) -> Tensor:
-    """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them.
-
-    >>> from tir import ops, te
-    >>> ops.nn.embedding(te.placeholder((2, 7), "int64", name="words"), te.placeholder((100, 16), name="w")).shape
-    (2, 7, 16)"""
-
+from tir.ops.indexing import embedding as embedding
 def fake_quantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ..., dtype: Any = ...) -> Tensor:
     """``data`` as it is after :func:`quantize` and :func:`dequantize`: what training for integers computes with.
 
     >>> from tir import te, topi
     >>> topi.nn.fake_quantize(te.placeholder((2, 3), name="x"), 0.1)
     Tensor(simulated_dequantize, (2, 3), float32)"""
-
 def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
     """``buffer`` with ``data`` behind it along ``axis``, without as many elements at the front: what a queue holds next.
 
@@ -345,7 +288,6 @@ def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
     >>> from tir import ops, te
     >>> ops.nn.fifo_buffer(te.placeholder((2, 1), name="x"), te.placeholder((2, 5), name="queue"), axis=1).shape
     (2, 5)"""
-
 def flatten(data: Tensor) -> Tensor:
     """``(N, …)`` as ``(N, K)``, with the elements of each example in their order.
 
@@ -354,7 +296,6 @@ def flatten(data: Tensor) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.flatten(te.placeholder((2, 3, 4), name="x"))
     Tensor(reshape, (2, 12), float32)"""
-
 def gelu(x: Tensor, approximate: str = ...) -> Tensor:
     """``x * Phi(x)``, with the distribution function ``Phi`` of the standard normal distribution.
 
@@ -364,49 +305,42 @@ def gelu(x: Tensor, approximate: str = ...) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.gelu(te.placeholder((3, 1, 5)))
     Tensor(gelu, (3, 1, 5), float32)"""
-
 def gelu_tanh(x: Tensor) -> Tensor:
     """``gelu(x, approximate="tanh")``.
 
     >>> from tir import te, topi
     >>> topi.nn.gelu_tanh(te.placeholder((3, 1, 5)))
     Tensor(gelu, (3, 1, 5), float32)"""
-
 def global_pool(data: Tensor, pool_type: str, layout: str = ...) -> Tensor:
     """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
 
     >>> from tir import te, topi
     >>> topi.nn.global_pool(te.placeholder((1, 3, 7, 7), name="x"), "avg")
     Tensor(adaptive_avg_pool, (1, 3, 1, 1), float32)"""
-
 def group_conv1d_ncw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv1d` of ``(N, C, W)`` by ``(O, C / groups, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.group_conv1d_ncw(te.placeholder((2, 4, 7)), te.placeholder((6, 2, 3)), groups=2).shape
     (2, 6, 5)"""
-
 def group_conv1d_nwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv1d` of ``(N, W, C)`` by ``(W, C / groups, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.group_conv1d_nwc(te.placeholder((2, 7, 4)), te.placeholder((3, 2, 6)), groups=2).shape
     (2, 5, 6)"""
-
 def group_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C / groups, H, W)``.
 
     >>> from tir import ops, te
     >>> ops.nn.group_conv2d_nchw(te.placeholder((1, 4, 5, 6)), te.placeholder((6, 2, 3, 3)), 1, 1, 1, 2).shape
     (1, 6, 5, 6)"""
-
 def group_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``.
 
     >>> from tir import ops, te
     >>> ops.nn.group_conv2d_nhwc(te.placeholder((1, 5, 6, 4)), te.placeholder((3, 3, 2, 6)), 1, 1, 1, 2).shape
     (1, 5, 6, 6)"""
-
 def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int = ..., axes: Any = ..., epsilon: float = ...) -> Tensor:
     """``gamma * (data - mean) / sqrt(var + epsilon) + beta``, with the moments of each of ``num_groups`` groups of channels.
 
@@ -417,7 +351,6 @@ def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, chann
     >>> x, g, b = te.placeholder((2, 8, 4, 4), name="x"), te.placeholder((8,), name="g"), te.placeholder((8,), name="b")
     >>> topi.nn.group_norm(x, g, b, num_groups=2)
     Tensor(group_norm, (2, 8, 4, 4), float32)"""
-
 def gru(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., f_act: Any = ..., g_act: Any = ..., reverse: bool = ..., linear_before_reset: bool = ..., weight_layout: str = ...) -> Tensor:
     """The gated recurrent unit (Cho et al., 2014): the states ``(T, B, H)``.
 
@@ -430,14 +363,12 @@ def gru(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init
     >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((12, 3), name="w"), te.placeholder((12, 4), name="r")
     >>> topi.nn.gru(x, w, r)
     Tensor(gru_hidden, (5, 2, 4), float32)"""
-
 def hard_sigmoid(x: Tensor, alpha: float = ..., beta: float = ...) -> Tensor:
     """``alpha * x + beta`` between 0 and 1, with the constants of ONNX (others take ``alpha = 1/6``).
 
     >>> from tir import te, topi
     >>> topi.nn.hard_sigmoid(te.placeholder((3, 1, 5)))
     Tensor(hard_sigmoid, (3, 1, 5), float32)"""
-
 def hard_swish(x: Tensor) -> Tensor:
     """``x * hard_sigmoid(x, 1/6, 1/2)``.
 
@@ -445,7 +376,6 @@ def hard_swish(x: Tensor) -> Tensor:
     >>> topi.nn.hard_swish(te.placeholder((3, 1, 5)))
     Tensor(hard_swish, (3, 1, 5), float32)"""
 hardswish = hard_swish
-
 def hard_tanh(x: Tensor, low: float = ..., high: float = ...) -> Tensor:
     """``x`` between ``low`` and ``high``.
 
@@ -453,7 +383,6 @@ def hard_tanh(x: Tensor, low: float = ..., high: float = ...) -> Tensor:
     >>> topi.nn.hard_tanh(te.placeholder((3, 1, 5)))
     Tensor(hard_tanh, (3, 1, 5), float32)"""
 hardtanh = hard_tanh
-
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: int = ..., axis: Any = ..., epsilon: float = ...) -> Tensor:
     """``gamma * (data - mean) / sqrt(var + epsilon) + beta``, with the moments of each channel of each example.
 
@@ -464,14 +393,12 @@ def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: int =
     >>> x, g, b = te.placeholder((2, 3, 4, 4), name="x"), te.placeholder((3,), name="g"), te.placeholder((3,), name="b")
     >>> topi.nn.instance_norm(x, g, b)
     Tensor(instance_norm, (2, 3, 4, 4), float32)"""
-
 def l2_normalize(data: Tensor, eps: float, axis: Any = ...) -> Tensor:
     """``data / sqrt(max(sum(data ** 2), eps))``, with the sum over ``axis``: one, several, or None for all.
 
     >>> from tir import te, topi
     >>> topi.nn.l2_normalize(te.placeholder((2, 8), name="x"), 1e-6, axis=1)
     Tensor(l2_normalize, (2, 8), float32)"""
-
 def layer_norm(data: Tensor, gamma: Any, beta: Any, axis: Any, epsilon: float = ...) -> Tensor:
     """``gamma * (data - mean) / sqrt(var + epsilon) + beta``, with the moments over ``axis``, one or several.
 
@@ -482,14 +409,12 @@ def layer_norm(data: Tensor, gamma: Any, beta: Any, axis: Any, epsilon: float = 
     >>> x, g, b = te.placeholder((2, 8), name="x"), te.placeholder((8,), name="g"), te.placeholder((8,), name="b")
     >>> topi.nn.layer_norm(x, g, b, axis=-1)
     Tensor(layer_norm, (2, 8), float32)"""
-
 def leaky_relu(t: Tensor, alpha: float = ...) -> Tensor:
     """``t`` where it is positive, else ``alpha * t``.
 
     >>> from tir import te, topi
     >>> topi.nn.leaky_relu(te.placeholder((3, 1, 5)))
     Tensor(leaky_relu, (3, 1, 5), float32)"""
-
 def log_sigmoid(x: Tensor) -> Tensor:
     """``log(sigmoid(x))``, computed without overflow.
 
@@ -497,21 +422,18 @@ def log_sigmoid(x: Tensor) -> Tensor:
     >>> topi.nn.log_sigmoid(te.placeholder((3, 1, 5)))
     Tensor(log_sigmoid, (3, 1, 5), float32)"""
 logsigmoid = log_sigmoid
-
 def log_softmax(x: Tensor, axis: int = ...) -> Tensor:
     """``log(softmax(x, axis))``, computed without overflow. Raises as :func:`softmax`.
 
     >>> from tir import te, topi
     >>> topi.nn.log_softmax(te.placeholder((3, 5)))
     Tensor(log_softmax, (3, 5), float32)"""
-
 def lp_pool1d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """As :func:`lp_pool2d`, of one dimension.
 
     >>> from tir import ops, te
     >>> ops.nn.lp_pool1d(te.placeholder((2, 3, 7)), 3, 2, 1, 1).shape
     (2, 3, 4)"""
-
 def lp_pool2d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """The p-norm of each window, ``sum(|x| ** p) ** (1 / p)``; the other attributes are those of :func:`pool2d`.
 
@@ -520,14 +442,12 @@ def lp_pool2d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ...,
     >>> from tir import ops, te
     >>> ops.nn.lp_pool2d(te.placeholder((1, 2, 5, 4)), (2, 3), 2, 1, 1).shape
     (1, 2, 3, 2)"""
-
 def lp_pool3d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """As :func:`lp_pool2d`, of three dimensions.
 
     >>> from tir import ops, te
     >>> ops.nn.lp_pool3d(te.placeholder((1, 2, 3, 4, 3)), 2, 2, 1, 1).shape
     (1, 2, 2, 3, 2)"""
-
 def lrn(data: Tensor, size: int, axis: int = ..., alpha: float = ..., beta: float = ..., bias: float = ...) -> Tensor:
     """``data / (bias + alpha / size * sum(data ** 2)) ** beta``, with the sum over ``size`` neighbours along ``axis``.
 
@@ -537,7 +457,6 @@ def lrn(data: Tensor, size: int, axis: int = ..., alpha: float = ..., beta: floa
     >>> from tir import te, topi
     >>> topi.nn.lrn(te.placeholder((1, 8, 4, 4), name="x"), 5)
     Tensor(lrn, (1, 8, 4, 4), float32)"""
-
 def lstm(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., c_init: Any = ..., proj: Any = ..., p_i: Any = ..., p_f: Any = ..., p_o: Any = ..., f_act: Any = ..., g_act: Any = ..., h_act: Any = ..., reverse: bool = ..., weight_layout: str = ...) -> tuple[Tensor, Tensor]:
     """Long short-term memory (Hochreiter and Schmidhuber, 1997): hidden states ``(T, B, P)`` and cells ``(T, B, H)``.
 
@@ -550,7 +469,6 @@ def lstm(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_ini
     >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((16, 3), name="w"), te.placeholder((16, 4), name="r")
     >>> topi.nn.lstm(x, w, r)
     (Tensor(lstm_hidden, (5, 2, 4), float32), Tensor(lstm_cell, (5, 2, 4), float32))"""
-
 def matmul(tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = ..., out_dtype: Any = ..., transpose_a: bool = ..., transpose_b: bool = ...) -> Tensor:
     """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
 
@@ -562,21 +480,13 @@ def matmul(tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = ..., out_dt
     >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((8, 4), name="y")
     >>> topi.nn.matmul(x, y)
     Tensor(matmul, (2, 3, 4), float32)"""
-
-def mirror_pad(x: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., mode: str = ..., name: str = ...) -> Tensor:
-    """``x`` with its own elements around it, mirrored with the outermost twice (``"SYMMETRIC"``) or once (``"REFLECT"``).
-
-    >>> from tir import ops, te
-    >>> ops.nn.mirror_pad(te.placeholder((2, 3), name="x"), (1, 0), (0, 2)).shape
-    (3, 5)"""
-
+from tir.ops.padding import mirror_pad as mirror_pad
 def mish(x: Tensor) -> Tensor:
     """``x * tanh(softplus(x))``.
 
     >>> from tir import te, topi
     >>> topi.nn.mish(te.placeholder((3, 1, 5)))
     Tensor(mish, (3, 1, 5), float32)"""
-
 def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, num_heads: int, mask: Any = ..., is_causal: bool = ..., b_q: Any = ..., b_k: Any = ..., b_v: Any = ..., b_o: Any = ..., num_key_heads: int | None = ...) -> Tensor:
     """Attention of ``num_heads`` parts of projected queries, keys and values, projected back.
 
@@ -588,7 +498,6 @@ def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, w_q: Tensor,
     >>> x, w = te.placeholder((1, 5, 16), name="x"), te.placeholder((16, 16), name="w")
     >>> topi.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=4)
     Tensor(dense, (1, 5, 16), float32)"""
-
 def nll_loss(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction: str = ..., ignore_index: int = ...) -> Tensor:
     """``-weights[t] * predictions[n, t, …]`` for each target ``t`` at ``[n, …]``: the negative log-likelihood.
 
@@ -600,21 +509,13 @@ def nll_loss(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction
     >>> from tir import te, topi
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)"""
-
-def pad(x: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., pad_value: Any = ..., name: str = ...) -> Tensor:
-    """``x`` with ``pad_value`` around it: ``pad_before[n]`` and ``pad_after[n]`` (as many, for None) along axis ``n``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.pad(te.placeholder((2, 3), name="x"), (1, 0), (0, 2)).shape
-    (3, 5)"""
-
+from tir.ops.padding import pad as pad
 def pool1d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of one dimension.
 
     >>> from tir import ops, te
     >>> ops.nn.pool1d(te.placeholder((1, 2, 7)), 3, 2, 1, 1, 'max').shape
     (1, 2, 4)"""
-
 def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
 
@@ -628,14 +529,12 @@ def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
     >>> from tir import ops, te
     >>> ops.nn.pool2d(te.placeholder((1, 2, 7, 6)), 3, 2, 1, 1, 'max').shape
     (1, 2, 4, 3)"""
-
 def pool3d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of three dimensions.
 
     >>> from tir import ops, te
     >>> ops.nn.pool3d(te.placeholder((1, 2, 7, 6, 5)), 2, 2, 1, 0, 'avg').shape
     (1, 2, 3, 3, 2)"""
-
 def pool_grad(grads: Tensor, data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., count_include_pad: bool = ..., layout: str = ...) -> Tensor:
     """The gradient of a function by the image ``data``, given ``grads``, that by what :func:`pool2d` makes of it.
 
@@ -645,7 +544,6 @@ def pool_grad(grads: Tensor, data: Tensor, kernel: Any, stride: Any, padding: An
     >>> grads, data = te.placeholder((1, 2, 3, 4), name="grads"), te.placeholder((1, 2, 6, 8), name="data")
     >>> ops.nn.pool_grad(grads, data, (2, 2), (2, 2), (0, 0, 0, 0), "max").shape
     (1, 2, 6, 8)"""
-
 def prelu(x: Tensor, slope: Tensor, axis: int = ...) -> Tensor:
     """``x`` where it is positive, else ``slope * x``; ``slope`` has one element, or one for each index of ``axis``.
 
@@ -654,7 +552,6 @@ def prelu(x: Tensor, slope: Tensor, axis: int = ...) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.prelu(te.placeholder((2, 3, 4)), te.placeholder((3,)))
     Tensor(prelu, (2, 3, 4), float32)"""
-
 def quantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ..., out_dtype: Any = ..., block_size: int = ...) -> Tensor:
     """``round(data / scale) + zero_point``, saturated to ``out_dtype``; ties are rounded to even.
 
@@ -665,42 +562,26 @@ def quantize(data: Tensor, scale: Any, zero_point: Any = ..., axis: int = ..., o
     >>> from tir import te, topi
     >>> topi.nn.quantize(te.placeholder((2, 3), name="x"), 0.1, 128, out_dtype="uint8")
     Tensor(quantize, (2, 3), uint8)"""
-
-def reflect_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
-    """``data`` with its own elements around it, mirrored at the outermost: :func:`pad` of mode ``"reflect"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.reflect_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)"""
-
+from tir.ops.padding import reflect_pad as reflect_pad
 def relu(x: Tensor) -> Tensor:
     """``max(x, 0)``, of any number type.
 
     >>> from tir import te, topi
     >>> topi.nn.relu(te.placeholder((2, 3), name="x"))
     Tensor(relu, (2, 3), float32)"""
-
 def relu6(x: Tensor) -> Tensor:
     """``min(max(x, 0), 6)``, of any number type.
 
     >>> from tir import te, topi
     >>> topi.nn.relu6(te.placeholder((3, 1, 5)))
     Tensor(relu6, (3, 1, 5), float32)"""
-
-def replicate_pad(data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = ..., name: str = ...) -> Tensor:
-    """``data`` with its outermost elements around it: :func:`pad` of mode ``"edge"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.replicate_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)"""
-
+from tir.ops.padding import replicate_pad as replicate_pad
 def requantize(data: Tensor, input_scale: Any, input_zero_point: Any, output_scale: Any, output_zero_point: Any, axis: int = ..., out_dtype: Any = ...) -> Tensor:
     """Integers of one scale and zero point as those of another: ``quantize(dequantize(data))``, in float32.
 
     >>> from tir import te, topi
     >>> topi.nn.requantize(te.placeholder((2, 3), "int32", name="q"), 0.01, 0, 0.1, 0)
     Tensor(quantize, (2, 3), int8)"""
-
 def rms_norm(data: Tensor, weight: Tensor, axis: Any = ..., epsilon: float = ...) -> Tensor:
     """``weight * data / sqrt(mean(data ** 2) + epsilon)``, with the mean over ``axis``, one or several.
 
@@ -709,7 +590,6 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any = ..., epsilon: float = ...
     >>> from tir import te, topi
     >>> topi.nn.rms_norm(te.placeholder((2, 8), name="x"), te.placeholder((8,), name="w"))
     Tensor(rms_norm, (2, 8), float32)"""
-
 def rnn(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., act: Any = ..., reverse: bool = ...) -> Tensor:
     """``h[t] = act(Wi @ Xs[t] + Bi + Wh @ h[t - 1] + Bh)``: the states ``(T, B, H)``.
 
@@ -721,7 +601,6 @@ def rnn(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init
     >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((4, 3), name="w"), te.placeholder((4, 4), name="r")
     >>> topi.nn.rnn(x, w, r)
     Tensor(rnn_hidden, (5, 2, 4), float32)"""
-
 def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, position_ids: Any = ..., interleaved: bool = ..., rotary_dim: int = ...) -> Tensor:
     """``x`` with pairs of features turned by an angle that depends on the position (Su et al., "RoFormer", 2021).
 
@@ -734,21 +613,18 @@ def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, position_ids: Any = ..
     >>> x, c = te.placeholder((1, 2, 5, 8), name="x"), te.placeholder((16, 4), name="c")
     >>> topi.nn.rotary_embedding(x, c, c)
     Tensor(rotary_embedding, (1, 2, 5, 8), float32)"""
-
 def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """``data * scale + shift`` of each channel of ``(N, C, H, W)``; the parameters are ``(C,)``.
 
     >>> from tir import te, topi
     >>> topi.nn.scale_shift_nchw(te.placeholder((2, 3, 4, 5)), te.placeholder((3,)), te.placeholder((3,)))
     Tensor(scale_shift_nchw, (2, 3, 4, 5), float32)"""
-
 def scale_shift_nhwc(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """``data * scale + shift`` of each channel of ``(N, H, W, C)``; the parameters are ``(C,)``.
 
     >>> from tir import te, topi
     >>> topi.nn.scale_shift_nhwc(te.placeholder((2, 4, 5, 3)), te.placeholder((3,)), te.placeholder((3,)))
     Tensor(scale_shift_nhwc, (2, 4, 5, 3), float32)"""
-
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any = ..., is_causal: bool = ..., scale: float | None = ..., softcap: float = ..., past: int = ...) -> Tensor:
     """``softmax(scale * query @ key.T + mask) @ value`` of each head.
 
@@ -764,14 +640,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
     >>> q, k = te.placeholder((1, 8, 5, 16), name="q"), te.placeholder((1, 2, 7, 16), name="k")
     >>> topi.nn.scaled_dot_product_attention(q, k, k, is_causal=True)
     Tensor(attention, (1, 8, 5, 16), float32)"""
-
 def selu(x: Tensor, alpha: float = ..., gamma: float = ...) -> Tensor:
     """``gamma * elu(x, alpha)``; the constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
 
     >>> from tir import te, topi
     >>> topi.nn.selu(te.placeholder((3, 1, 5)))
     Tensor(selu, (3, 1, 5), float32)"""
-
 def shrink(x: Tensor, lambd: float = ..., bias: float = ...) -> Tensor:
     """``x`` nearer to 0 by ``bias`` where it is further than ``lambd`` from 0, else 0.
 
@@ -780,7 +654,6 @@ def shrink(x: Tensor, lambd: float = ..., bias: float = ...) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.shrink(te.placeholder((3, 1, 5)))
     Tensor(shrink, (3, 1, 5), float32)"""
-
 def silu(x: Tensor) -> Tensor:
     """``x * sigmoid(x)``, also known as swish.
 
@@ -788,21 +661,18 @@ def silu(x: Tensor) -> Tensor:
     >>> topi.nn.silu(te.placeholder((3, 1, 5)))
     Tensor(silu, (3, 1, 5), float32)"""
 swish = silu
-
 def simulated_dequantize(data: Tensor, in_dtype: Any, input_scale: Any = ..., input_zero_point: Any = ..., axis: int = ...) -> Tensor:
     """``(data - zero_point) * scale`` of integers in a floating type; ``data`` for ``in_dtype="disable"``.
 
     >>> from tir import te, topi
     >>> topi.nn.simulated_dequantize(te.placeholder((2, 3), name="x"), "int8", 0.1, 0)
     Tensor(simulated_dequantize, (2, 3), float32)"""
-
 def simulated_quantize(data: Tensor, out_dtype: Any, output_scale: Any = ..., output_zero_point: Any = ..., axis: int = ...) -> Tensor:
     """The integers that :func:`quantize` gives, in the type of ``data``; ``data`` for ``out_dtype="disable"``.
 
     >>> from tir import te, topi
     >>> topi.nn.simulated_quantize(te.placeholder((2, 3), name="x"), "int8", 0.1, 0)
     Tensor(simulated_quantize, (2, 3), float32)"""
-
 def softmax(x: Tensor, axis: int = ...) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``axis``, computed without overflow.
 
@@ -813,42 +683,26 @@ def softmax(x: Tensor, axis: int = ...) -> Tensor:
     >>> topi.nn.softmax(te.placeholder((2, 3), name="x"))
     Tensor(softmax, (2, 3), float32)"""
 fast_softmax = softmax
-
 def softplus(x: Tensor, beta: float = ..., threshold: float | None = ...) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``, computed without overflow; ``x`` where ``beta * x`` is above a ``threshold``.
 
     >>> from tir import te, topi
     >>> topi.nn.softplus(te.placeholder((3, 1, 5)))
     Tensor(softplus, (3, 1, 5), float32)"""
-
 def softsign(x: Tensor) -> Tensor:
     """``x / (1 + |x|)``.
 
     >>> from tir import te, topi
     >>> topi.nn.softsign(te.placeholder((3, 1, 5)))
     Tensor(softsign, (3, 1, 5), float32)"""
-
-def space_to_batch_nd(x: Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int], pad_value: Any = ...) -> Tensor:
-    """Blocks of the dimensions after the first, which is the batch, as more of the batch, after padding.
-
-    >>> from tir import ops, te
-    >>> ops.nn.space_to_batch_nd(te.placeholder((1, 3, 5), name="x"), (2, 2), (1, 0), (0, 1)).shape
-    (4, 2, 3)"""
-
-def space_to_depth(x: Tensor, block_size: int, layout: str = ...) -> Tensor:
-    """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block.
-
-    >>> from tir import ops, te
-    >>> ops.nn.space_to_depth(te.placeholder((1, 3, 4, 6), name="x"), 2).shape
-    (1, 12, 2, 3)"""
-
+from tir.ops.layout import space_to_batch_nd as space_to_batch_nd
+from tir.ops.layout import space_to_depth as space_to_depth
 def thresholded_relu(x: Tensor, threshold: float = ..., value: float = ...) -> Tensor:
     """``x`` where it is above ``threshold``, else ``value``.
 
     >>> from tir import te, topi
     >>> topi.nn.thresholded_relu(te.placeholder((3, 1, 5)))
     Tensor(thresholded_relu, (3, 1, 5), float32)"""
-
 def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., align_corners: bool = ..., output_shape: Any = ...) -> Tensor:
     """Images ``scale_h`` times as high and ``scale_w`` times as wide: :func:`image.resize2d` to these sizes, rounded.
 
@@ -858,7 +712,6 @@ def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., 
     >>> from tir import ops, te
     >>> ops.nn.upsampling(te.placeholder((1, 2, 3, 4), name="x"), 2, 2, method="bilinear").shape
     (1, 2, 6, 8)"""
-
 def upsampling3d(data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., coordinate_transformation_mode: str = ..., output_shape: Any = ...) -> Tensor:
     """Volumes larger by a factor along each axis: :func:`image.resize3d` to these sizes, rounded.
 
