@@ -1,12 +1,13 @@
 """Compiled modules as files: objects and shared libraries that C programs link, and that ``tir.load`` reads back.
 
-Every function is a C function under its ``global_symbol``. All other symbols carry the file's name, so that several
+Every function is a C function under its ``global_symbol``. All other symbols begin with the file's name, so that several
 files can be linked into one program. docs/aot.md has the calling convention.
 """
 
 from __future__ import annotations
 
-import re
+import ctypes
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -20,19 +21,15 @@ from tir.expr import Var
 from tir.function import PrimFunc
 
 from . import container
-from .llvm.compile import Library, Loaded, Machine, architecture, machine, object_code, renamed
+from .c_names import identifier, is_reserved, parameter
+from .llvm.compile import Library, Loaded, Machine, architecture, machine, object_code, prefixed
 from .llvm.cpu_features import Needs
 from .llvm.signature import buffer_alignment, slots_of
-from .llvm.text import byte_string, symbol
+from .llvm.text import byte_string, own_name, symbol
 from .llvm.types import memory_element
 
 SUFFIXES = (".so", ".o", ".dylib")
 
-_C_KEYWORDS = (
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
-)
-_KEYWORDS = frozenset(_C_KEYWORDS.split())
 # The linker of a saved program finds OpenMP: with -fopenmp parallel loops run on a team of threads, without it serially.
 _OPENMP = """\
 declare extern_weak void @GOMP_parallel(ptr, ptr, i32, i32)
@@ -70,12 +67,6 @@ define i32 @omp_get_num_threads() {
 """
 
 
-def identifier(name: str) -> str:
-    """``name`` as a C identifier."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{plain}" if not plain or plain[0].isdigit() or plain in _KEYWORDS else plain
-
-
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a C function: its name, its type in C and in LLVM, and a comment for the header."""
@@ -101,8 +92,8 @@ class Function:
 
     @property
     def call(self) -> str:
-        """The symbol of the entry that takes an array of argument slots."""
-        return f"{self.symbol}__tir_call"
+        """The name, in the module, of the entry that takes an array of argument slots."""
+        return own_name(self.name)
 
     def parameters(self) -> list[Parameter]:
         taken: set[str] = set()
@@ -110,9 +101,7 @@ class Function:
 
     def _parameter(self, k: int, var: Var, taken: set[str]) -> Parameter:
         buffer = self.func.buffer_map.get(var)
-        name = identifier(var.name if buffer is None else buffer.name)
-        while name in taken:
-            name += "_"
+        name = parameter(var.name if buffer is None else buffer.name, taken)
         taken.add(name)
         if buffer is None:
             return Parameter(name, _c_type(var.dtype), _llvm_type(var.dtype))
@@ -130,7 +119,7 @@ class Function:
             return None
         return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
 
-    def wrapper(self) -> str:
+    def wrapper(self, prefix: str) -> str:
         """The C function as LLVM assembly: it stores its arguments into slots and calls the entry."""
         slots, count = self.parameters(), len(slots_of(self.func))
         params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(slots)]
@@ -138,7 +127,7 @@ class Function:
         for k, p in enumerate(slots):
             lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}")
             lines.append(f"  store {p.llvm_type} %a{k}, ptr %p{k}, align 8")
-        lines.append(f"  %code = call i32 {symbol(self.call)}(ptr %slots)")
+        lines.append(f"  %code = call i32 {symbol(prefix + self.call)}(ptr %slots)")
         if self.result is not None:
             type_ = _llvm_type(self.func.ret_type)
             params.append("ptr %result")
@@ -151,7 +140,7 @@ class Function:
     def prototype(self) -> str:
         params = [*self.parameters(), *([self.result] if self.result is not None else [])]
         notes = "".join(f" *   {p.name}: {p.note}\n" for p in params if p.note)
-        about = f"/* {self.name}: 0, or the number of a run-time error.\n{notes} */\n"
+        about = f"/* {' '.join(self.name.split('*/'))}: 0, or the number of a run-time error.\n{notes} */\n"
         return f"{about}int32_t {self.symbol}({', '.join(p.declared for p in params) or 'void'});\n"
 
 
@@ -175,19 +164,59 @@ def _passed(type_: str, c_type: str) -> str:
     return type_
 
 
-def exported(functions: dict[str, Any], prefix: str) -> list[Function]:
-    """The functions of a module under their C symbols. Raises ``BuildError`` if two symbols are the same."""
-    found: dict[str, Function] = {}
-    for name, function in functions.items():
-        wanted = identifier(str(function.func.attrs.get("global_symbol", name)))
-        at = prefix if wanted == "main" else wanted
-        if at in found or at == f"{prefix}_error":
+def exported(functions: dict[str, Any], stem: str, external: frozenset[str] = frozenset()) -> list[Function]:
+    """The functions of a module under their C symbols, in a file called ``stem``.
+
+    A function has its own name; ``main`` has the file's. Where that is a name of C, C++, the C library or ``external``,
+    the functions that the module calls, the name of the file stands before it. Raises ``BuildError`` if it is still
+    taken, or the same for two.
+    """
+    found: dict[str, Function | None] = {}
+
+    def take(wanted: str, function: Function | None) -> None:
+        if wanted in found:
+            raise BuildError(f"two functions would be called {wanted} in C; {_RENAME}")
+        if _is_taken(wanted) or wanted in external:
             raise BuildError(
-                f"two functions would be called {at} in C; give them other names with "
-                f'T.func_attr({{"global_symbol": …}}), or the file another one'
+                f"{wanted} is a name of C, of its library, or of a function that the module calls; {_RENAME}"
             )
-        found[at] = Function(name, at, function.func, function.written)
-    return list(found.values())
+        found[wanted] = function
+
+    take(f"{stem}_error", None)
+    for name, function in functions.items():
+        own = identifier(function.func.attrs.get("global_symbol", name))
+        at = stem if own == "main" else own
+        at = f"{stem}_{own}" if _is_taken(at) or at in external else at
+        take(at, Function(name, at, function.func, function.written))
+    return [function for function in found.values() if function is not None]
+
+
+_RENAME = 'give the function another name with T.func_attr({"global_symbol": …}), or the file'
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a C program has ``name`` without us: a word of C or C++, or a symbol of the C library."""
+    return name == "main" or is_reserved(name) or any(_has(library, name) for library in _c_library())
+
+
+@functools.cache
+def _c_library() -> list[ctypes.CDLL]:
+    """The C library and that of mathematics; what this process has, where they have other names."""
+    found = []
+    for name in ("libc.so.6", "libm.so.6"):
+        try:
+            found.append(ctypes.CDLL(name))
+        except OSError:
+            found.append(ctypes.CDLL(None))
+    return found
+
+
+def _has(library: ctypes.CDLL, name: str) -> bool:
+    try:
+        library[name]
+    except AttributeError:
+        return False
+    return True
 
 
 def write(path: Path, functions: dict[str, Any], program: Any, header: Path | None = None) -> None:
@@ -197,29 +226,22 @@ def write(path: Path, functions: dict[str, Any], program: Any, header: Path | No
     """
     if path.suffix not in SUFFIXES:
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
-    prefix = identifier(path.stem)
-    saved = exported(functions, prefix)
-    code, kind = object_code(_text(saved, program, prefix), program.machine), "object"
+    stem = identifier(path.stem)
+    text, saved = _text(functions, program, stem)
+    code, kind = object_code(text, program.machine), "object"
     if path.suffix != ".o":
         code, kind = _linked(path.name, code, program.machine), "library"
     if header is not None:
-        container.write_bytes(header, _header(saved, prefix).encode())
-    container.write(path, kind, code, _about(saved, program, prefix))
+        container.write_bytes(header, _header(saved, stem).encode())
+    container.write(path, kind, code, _about(saved, program, stem))
 
 
-def _about(saved: list[Function], program: Any, prefix: str) -> dict[str, Any]:
+def _about(saved: list[Function], program: Any, stem: str) -> dict[str, Any]:
     """What :class:`Saved` reads."""
-    functions = {
-        f.name: {
-            "symbol": f.call,
-            "script": f.func.with_attr("global_symbol", f.name).script(),
-            "written": sorted(f.written),
-        }
-        for f in saved
-    }
+    functions = {f.name: {"script": f.func.script(), "written": sorted(f.written)} for f in saved}
     needs = program.needs
     return {
-        "prefix": prefix,
+        "prefix": f"{stem}.",
         "functions": functions,
         "messages": program.messages,
         "packed": program.packed,
@@ -228,12 +250,14 @@ def _about(saved: list[Function], program: Any, prefix: str) -> dict[str, Any]:
     }
 
 
-def _text(saved: list[Function], program: Any, prefix: str) -> str:
-    """The program's LLVM assembly with C functions and the texts of its errors."""
-    text = program.emit().text
+def _text(functions: dict[str, Any], program: Any, stem: str) -> tuple[str, list[Function]]:
+    """The program's LLVM assembly with C functions and the texts of its errors, and the C functions. What only the file
+    uses has names that begin with ``stem`` and a dot, which no name of C has."""
+    text, prefix = program.emit().text, f"{stem}."
     text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
-    text = renamed(text + _OPENMP, "__tir_", f"{prefix}__tir_", {f.name: f.call for f in saved})
-    return text + "".join(f.wrapper() for f in saved) + _errors(program.messages, prefix)
+    text, external = prefixed(text + _OPENMP, prefix)
+    saved = exported(functions, stem, external)
+    return text + "".join(f.wrapper(prefix) for f in saved) + _errors(program.messages, stem), saved
 
 
 def _constant(head: str, text: str) -> str:
@@ -241,18 +265,18 @@ def _constant(head: str, text: str) -> str:
     return f"{head} [{len(data)} x i8] {byte_string(data)}\n"
 
 
-def _errors(messages: list[str], prefix: str) -> str:
-    """``const char *<prefix>_error(int32_t)``: the text of a run-time error; null for an unknown number."""
-    texts = [_constant(f"@{prefix}__tir_message.{k} = private constant", m) for k, m in enumerate(messages)]
-    table = f"@{prefix}__tir_messages = private constant [{len(messages)} x ptr] "
-    table += f"[{', '.join(f'ptr @{prefix}__tir_message.{k}' for k in range(len(messages)))}]\n"
-    return f"""{"".join(texts)}{table}define ptr @{prefix}_error(i32 %code) nounwind {{
+def _errors(messages: list[str], stem: str) -> str:
+    """``const char *<stem>_error(int32_t)``: the text of a run-time error; null for an unknown number."""
+    texts = [_constant(f"@{stem}.message.{k} = private constant", m) for k, m in enumerate(messages)]
+    table = f"@{stem}.messages = private constant [{len(messages)} x ptr] "
+    table += f"[{', '.join(f'ptr @{stem}.message.{k}' for k in range(len(messages)))}]\n"
+    return f"""{"".join(texts)}{table}define ptr @{stem}_error(i32 %code) nounwind {{
   %k = sub i32 %code, 1
   %known = icmp ult i32 %k, {len(messages)}
   br i1 %known, label %text, label %none
 text:
   %at = zext i32 %k to i64
-  %place = getelementptr inbounds ptr, ptr @{prefix}__tir_messages, i64 %at
+  %place = getelementptr inbounds ptr, ptr @{stem}.messages, i64 %at
   %message = load ptr, ptr %place, align 8
   ret ptr %message
 none:
@@ -261,8 +285,8 @@ none:
 """
 
 
-def _header(saved: list[Function], prefix: str) -> str:
-    guard = f"{prefix.upper()}_H"
+def _header(saved: list[Function], stem: str) -> str:
+    guard = f"{stem.upper()}_H"
     functions = "\n".join(f.prototype() for f in saved)
     return f"""#ifndef {guard}
 #define {guard}
@@ -275,7 +299,7 @@ extern "C" {{
 
 {functions}
 /* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
-const char *{prefix}_error(int32_t code);
+const char *{stem}_error(int32_t code);
 
 #ifdef __cplusplus
 }}
@@ -334,9 +358,7 @@ class Saved:
         self._code.release_by(f"{self._prefix}__tir_release")
 
     def function(self, name: str) -> int:
-        return self._code.function(
-            f"{self._prefix}{name}" if name.startswith("__tir_") else self.functions[name].symbol
-        )
+        return self._code.function(f"{self._prefix}{name}")
 
     def variable(self, name: str) -> int:
         return self._code.variable(f"{self._prefix}{name}")
@@ -344,8 +366,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class _SavedFunction:
-    """A function of a saved file: the symbol of its entry, its signature as text, the positions of parameters it writes."""
+    """A function of a saved file: its signature as text, the positions of parameters it writes."""
 
-    symbol: str
     script: str
     written: list[int]

@@ -25,6 +25,7 @@ from tir.visit import uses_var
 
 from .calls import Function
 from .llvm.signature import buffer_alignment, layout_of, size_vars
+from .llvm.text import own_name
 from .llvm.tiles import MARK, request_tiles
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
@@ -95,7 +96,7 @@ class NativeFunction(Function):
         self.name = name
         self.func, self.written = about
         self._runtime = runtime
-        self._entry = _ENTRY(runtime.code.function(name))
+        self._entry = _ENTRY(runtime.code.function(own_name(name)))
         func = self.func
         buffers = self._buffers = [func.buffer_map.get(p) for p in func.params]
         self._count = len(func.params)
@@ -215,7 +216,7 @@ class NativeFunction(Function):
             return self._fast_calls[id(plan)]
         sizes = self._pack(*[0] * self._count, *plan.sizes, 0)[8 * self._count : -8]
         written = [k in self.written for k in range(self._count)]
-        entry = self._runtime.code.function(self.name)
+        entry = self._runtime.code.function(own_name(self.name))
         spans = [(below, above) for _, below, above in plan.spans]
         made = fast_call(entry, args, written, self._alignments, spans, sizes, self._disjoint)
         self._fast_calls[id(plan)] = made

@@ -338,7 +338,7 @@ class LoadedModule(Module):
         signatures: dict[str, PrimFunc] = {}
         functions: dict[str, Function] = {}
         for name, entry in saved.functions.items():
-            signatures[name] = IRModule.of(parse(entry.script))[name]
+            (signatures[name],) = IRModule.of(parse(entry.script)).functions.values()
             functions[name] = NativeFunction(name, (signatures[name], frozenset(entry.written)), runtime)
         return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, path)
 

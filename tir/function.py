@@ -39,7 +39,8 @@ class PrimFunc(Printable):
     """A function over buffers and scalars.
 
     ``params`` are variables; a handle parameter with an entry in ``buffer_map`` stands for that buffer.
-    ``attrs["global_symbol"]`` is its name.
+    ``attrs["global_symbol"]`` is its name. Raises ``ValueError`` for one without characters, or with one that is not
+    printable.
 
     >>> import tir
     >>> func = tir.library.rows.row_sum(4, 8)
@@ -52,6 +53,10 @@ class PrimFunc(Printable):
     ret_type: DType = VOID
     buffer_map: Any = EMPTY
     attrs: Any = EMPTY
+
+    def __post_init__(self) -> None:
+        if "global_symbol" in self.attrs:
+            require_name(self.attrs["global_symbol"], "the global_symbol of a function")
 
     @property
     def name(self) -> str:
@@ -84,6 +89,14 @@ class PrimFunc(Printable):
         return self if body is self.body else self.replace(body=body)
 
 
+def require_name(name: Any, what: str) -> None:
+    """Raise ``TypeError`` for a name that is no string, ``ValueError`` for one that nobody can read."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} is a string, not {name!r:.60}")
+    if not name.isprintable() or not name:
+        raise ValueError(f"{what} is printable text of at least one character, not {name!r:.60}")
+
+
 class LowersItself(Protocol):
     """A program that knows how it is lowered and built from arguments, as a schedule of stages does."""
 
@@ -110,7 +123,7 @@ def answered_by_program(function: Callable[..., Any]) -> Any:
 
 @node
 class IRModule(Printable):
-    """Functions by name, in order.
+    """Functions by name, in order. Raises ``ValueError`` for a name without characters, or with one that is not printable.
 
     >>> import tir
     >>> mod = tir.IRModule({"sums": tir.library.rows.row_sum(4, 8)})
@@ -120,6 +133,10 @@ class IRModule(Printable):
 
     functions: Any = EMPTY
     attrs: Any = EMPTY
+
+    def __post_init__(self) -> None:
+        for name in self.functions:
+            require_name(name, "the name of a function in a module")
 
     @staticmethod
     def of(func_or_mod: PrimFunc | IRModule | dict[str, PrimFunc]) -> IRModule:

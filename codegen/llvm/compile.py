@@ -176,15 +176,16 @@ def parse(text: str) -> Any:
     return module
 
 
-def renamed(text: str, start: str, prefix: str, functions: dict[str, str]) -> str:
-    """LLVM assembly with symbols renamed: ``prefix`` replaces ``start`` at their beginning, ``functions`` maps names."""
+def prefixed(text: str, prefix: str) -> tuple[str, frozenset[str]]:
+    """LLVM assembly in which ``prefix`` begins all that it defines, and the names of what it uses from elsewhere."""
     module = parse(text)
+    external = set()
     for value in (*module.global_variables, *module.functions):
-        if value.name in functions:
-            value.name = functions[value.name]
-        elif value.name.startswith(start):
-            value.name = prefix + value.name.removeprefix(start)
-    return f"{NO_SUPERWORDS}\n{module}" if text.startswith(NO_SUPERWORDS) else str(module)
+        if value.is_declaration:
+            external.add(value.name)
+        else:
+            value.name = prefix + value.name
+    return f"{NO_SUPERWORDS}\n{module}" if text.startswith(NO_SUPERWORDS) else str(module), frozenset(external)
 
 
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:

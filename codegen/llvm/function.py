@@ -1,6 +1,6 @@
 """A lowered PrimFunc as two LLVM functions: the body, and the entry that Python and other functions call.
 
-Entry: ``i32 name(ptr args)``. ``args`` is an array of 8-byte slots: one for each parameter (the address of the first
+Entry: ``i32 tir.name(ptr args)``. ``args`` is an array of 8-byte slots: one for each parameter (the address of the first
 element for a buffer, the value for a scalar), then one for each size, stride or offset that is not itself a parameter,
 then, for a function that returns a value, the address of the result. It returns 0 or the code of a run-time error.
 """
@@ -25,7 +25,7 @@ from .parallel import declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
 from .signature import buffer_alignment, size_vars, slots_of
-from .text import FunctionText, ModuleText, symbol
+from .text import FunctionText, ModuleText, own_name, symbol
 from .tiles import configure_tiles
 from .types import memory_element, value_type, vector
 from .workspace import emit_workspaces
@@ -36,7 +36,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
     entries = {f.attrs.get("global_symbol", name): name for name, f in mod.items()}
     entries.update({name: name for name in mod})
     program = Program(text, fast_math, functions={name: mod[at] for name, at in entries.items()}, entries=entries)
-    text.used_names.update(entries)
+    text.used_names.update(map(own_name, mod))
     text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
     for name, func in mod.items():
         emit_function(program, name, func)
@@ -64,9 +64,9 @@ def _loads_indirectly(func: PrimFunc) -> bool:
 
 def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     module = program.text
-    body_name = module.unique(name + ".body")
+    body_name = module.unique(name, "body")
     slots = slots_of(func)
-    entry = FunctionText(module, name, "i32", ["ptr noalias %args"])
+    entry = FunctionText(module, own_name(name), "i32", ["ptr noalias %args"])
     passed, params = [], []
     # noalias allows pointers derived from a parameter by a let to overlap it; two parameters may overlap only if the
     # function's attributes say so

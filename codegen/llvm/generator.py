@@ -35,7 +35,7 @@ class Program:
     messages: list[str] = field(default_factory=list)  # run-time errors: code n is messages[n - 1]
     packed: list[dict[str, Any]] = field(default_factory=list)  # call sites into Python
     functions: dict[str, Any] = field(default_factory=dict)  # PrimFuncs of the module by name and global symbol
-    entries: dict[str, str] = field(default_factory=dict)  # their symbols
+    entries: dict[str, str] = field(default_factory=dict)  # their names in the module
     parallel: bool = False
 
     def error_code(self, message: str) -> int:

@@ -18,7 +18,7 @@ from .generator import RULES, Generator, expr_rule, op_rule
 from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
 from .memory import Access, from_memory, to_memory
 from .signature import slots_of
-from .text import symbol
+from .text import C_SYMBOL, OWN, RUNTIME, own_name, symbol
 from .types import element_type, emulated, float_constant, memory_element, splat, value_type, vector
 
 
@@ -422,6 +422,11 @@ def _extern(g: Generator, e: Call) -> str:
     name = string_arg(e.args[0])
     if name in g.program.functions:
         return _call_function(g, name, e.args[1:], e.dtype)
+    if not C_SYMBOL.fullmatch(name) or name.startswith((OWN, RUNTIME, "llvm.")):
+        raise g.error(
+            f"call_extern({name!r}): no function of the module and no C function has this name: a C name has letters, "
+            f"digits and underscores, {RUNTIME} begins the generator's own, and call_llvm_intrin calls those of LLVM"
+        )
     args = [_abi_value(g, a) for a in e.args[1:]]
     result = "void" if e.dtype.code == "void" else _abi_type(e.dtype)
     function = g.out.module.declare(name, result, [t for t, _ in args], optional=True)
@@ -454,7 +459,7 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")
     g.out.divisions += 1  # assumed: the callee may be inlined and may divide
-    code = g.out.value(f"call i32 {symbol(g.program.entries[name])}(ptr {array})")
+    code = g.out.value(f"call i32 {symbol(own_name(g.program.entries[name]))}(ptr {array})")
     if g.out.after_call:
         g.out.emit(g.out.after_call)
     g.check_code(code)

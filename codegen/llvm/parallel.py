@@ -42,7 +42,7 @@ def parallel_loop(g: Generator, s: For) -> None:
     first, extent = g.index(s.min), g.index(s.extent)
     captured = [v for v in free_vars(s.body) if v in g.env and v is not s.loop_var]
     closure = _pack(g, captured, first, extent)
-    name = module.unique(f"{g.func_name}.parallel.{s.loop_var.name}")
+    name = module.unique(g.func_name, "parallel", s.loop_var.name)
     _emit_task(g, s, name, captured)
     run = out.value("load ptr, ptr @__tir_parallel, align 8")
     team = out.value("load i32, ptr @__tir_team, align 4")
@@ -79,7 +79,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     """Two functions: one finds this thread's share; the other is the loop over a share, with the captured values as
     parameters, so that disjoint pointers can be noalias."""
     module, loop_type = g.out.module, value_type(s.loop_var.dtype)
-    body_name = module.unique(name + ".share")
+    body_name = module.unique(g.func_name, "parallel", s.loop_var.name, "share")
     disjoint = all(v in g.owned_pointers for v in captured if v.dtype.is_handle)
 
     task = FunctionText(module, name, "void", ["ptr %closure"], "internal")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .types import mangled, vector
 
-_PLAIN = re.compile(r"[A-Za-z_.$][\w.$]*$", re.ASCII)
+C_SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 _VALUES = (  # pure instructions
     "add sub mul and or xor shl ashr lshr sext zext trunc getelementptr icmp select insertelement shufflevector "
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
@@ -26,9 +26,22 @@ def symbol(name: str) -> str:
     >>> print(symbol("main"), symbol("a b"))
     @main @"a\\20b"
     """
-    if _PLAIN.match(name):
+    if C_SYMBOL.fullmatch(name):
         return "@" + name
     return '@"' + "".join(c if c.isalnum() else f"\\{ord(c):02X}" if ord(c) < 128 else c for c in name) + '"'
+
+
+RUNTIME = "__tir_"  # begins the names of the helpers of every module
+OWN = "tir."  # begins the names made of a user's: no function of a C library has a dot in its name
+
+
+def own_name(*parts: str) -> str:
+    """The name in a module of what has the user's names ``parts``; different parts have different names.
+
+    >>> own_name("exp"), own_name("a b", "body")
+    ('tir.exp', 'tir.a$20$b.body')
+    """
+    return OWN + ".".join(re.sub(r"\W|\$", lambda c: f"${ord(c[0]):x}$", part, flags=re.ASCII) for part in parts)
 
 
 def byte_string(data: bytes) -> str:
@@ -60,12 +73,12 @@ class ModuleText:
             f'"target-features"="{features}" }}'
         )
 
-    def unique(self, base: str) -> str:
-        """``base``, or ``base.1``, ``base.2`` … where that is taken."""
-        name, n = base, 0
+    def unique(self, *parts: str) -> str:
+        """A new name made of the user's names ``parts`` (:func:`own_name`), with a number if they occur again."""
+        name, n = own_name(*parts), 0
         while name in self.used_names:
             n += 1
-            name = f"{base}.{n}"
+            name = own_name(*parts, str(n))
         self.used_names.add(name)
         return name
 
@@ -73,15 +86,15 @@ class ModuleText:
         self, name: str, result: str, args: Sequence[str], variadic: bool = False, optional: bool = False
     ) -> str:
         """Declare an external function once; its symbol. ``optional``: null if no library has it."""
-        if name not in self.used_names and name not in self.declarations:
+        if name not in self.declarations:
             dots = ["..."] if variadic else []
             weak = "extern_weak " if optional else ""
             self.declarations[name] = f"declare {weak}{result} {symbol(name)}({', '.join([*args, *dots])})"
         return symbol(name)
 
-    def constant(self, data: bytes, align: int = 64, base: str = "const") -> str:
+    def constant(self, data: bytes, align: int, base: str) -> str:
         """A private constant byte array; its symbol."""
-        name = symbol(self.unique(base))
+        name = symbol(self.unique("constant", base))
         self.globals.append(
             f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_string(data)}, align {align}"
         )
@@ -99,9 +112,8 @@ class ModuleText:
 
     def render(self) -> str:
         metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
-        declared = [text for name, text in self.declarations.items() if name not in self.used_names]
         head = [NO_SUPERWORDS, *self.head] if self.indirect else self.head
-        parts = [*head, *self.globals, *self.functions, *declared, self.attributes, *metadata]
+        parts = [*head, *self.globals, *self.functions, *self.declarations.values(), self.attributes, *metadata]
         return "\n".join(parts) + "\n"
 
 

@@ -42,7 +42,7 @@ define internal void @__tir_give(ptr %slot, ptr %memory) {
 
 def workspace_slot(module: ModuleText, name: str) -> str:
     """A new slot of ``module``; its symbol."""
-    slot = symbol(module.unique(f"workspace.{name}"))
+    slot = symbol(module.unique("workspace", name))
     module.globals.append(f"{slot} = internal global ptr null, align 8")
     module.workspaces.append(slot)
     return slot

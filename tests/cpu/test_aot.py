@@ -103,7 +103,7 @@ def test_two_files_in_one_program_and_a_function_called_main(tmp_path):
 #include "second.h"
 int main(void) {
     int32_t a[4], b[4];
-    int32_t codes[3] = {first(a, 3), _register(b, 4), _register(b, 0)};
+    int32_t codes[3] = {first(a, 3), second_register(b, 4), second_register(b, 0)};
     printf("%d %d %d %d %s\\n", codes[0], codes[1], a[3], b[3], second_error(codes[2]));
 }
 """

@@ -12,6 +12,7 @@ from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, in
 from ..dtype import HANDLE, DType
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
+from ..function import require_name
 from ..node import freeze
 from ..stmt import (
     Allocate,
@@ -206,6 +207,10 @@ class BlockParser:
             if self.blocks or self.depth:
                 self.fail(node, "T.func_attr belongs at the top of the function")
             self.merge(self.func_attrs, value, "T.func_attr", node)
+            try:
+                require_name(self.func_attrs.get("global_symbol", "main"), "the global_symbol of a function")
+            except (TypeError, ValueError) as fault:
+                self.fail(node, str(fault))
             return
         block = self.current(directive.described, node)
         if key == "where":

@@ -14,7 +14,7 @@ from ..arith import Analyzer, simplify
 from ..buffer import Buffer, Range
 from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const
-from ..function import IRModule
+from ..function import IRModule, require_name
 from ..names import unique_name
 from ..visit import substitute, uses_var, walk
 from .computation import ComputeOp, loads_in
@@ -261,8 +261,10 @@ class Schedule:
         >>> [loop.name for loop in s.to_schedule().get_loops("B")]
         ['i_outer', 'i_inner']
         """
-        if not isinstance(name, str):
-            raise error(f"the name of a function is a string, not {_shown(name)}")
+        try:
+            require_name(name, "the name of a function")
+        except (TypeError, ValueError) as fault:
+            raise error(str(fault)) from fault
         declared = {self._now(t): buffer for t, buffer in _buffers(binds).items()}
         stands_for = {buffer: t for t, buffer in declared.items()}
         arguments = [stands_for.get(a, a) if isinstance(a, Buffer) else a for a in self.arguments(args)]
