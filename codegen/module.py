@@ -330,7 +330,7 @@ class LoadedModule(Module):
 
     @staticmethod
     def of(file: container.File, path: Path) -> LoadedModule:
-        from tir.script import parse
+        from tir.script import parse_data
         from tir.target import Target
 
         saved = aot.Saved(file)
@@ -338,7 +338,7 @@ class LoadedModule(Module):
         signatures: dict[str, PrimFunc] = {}
         functions: dict[str, Function] = {}
         for name, entry in saved.functions.items():
-            (signatures[name],) = IRModule.of(parse(entry.script)).functions.values()
+            (signatures[name],) = IRModule.of(parse_data(entry.script)).functions.values()
             functions[name] = NativeFunction(name, (signatures[name], frozenset(entry.written)), runtime)
         return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, path)
 

@@ -70,6 +70,6 @@ def _contents(file: container.File) -> list[bytes]:
 
 
 def _parsed(text: bytes) -> IRModule:
-    from tir.script import parse
+    from tir.script import parse_data
 
-    return IRModule.of(parse(text.decode()))
+    return IRModule.of(parse_data(text.decode()))

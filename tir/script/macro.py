@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import TirError
 from .diagnostics import Source
-from .scope import Environment, Scope
+from .environment import Environment
+from .scope import Scope
 
 _DEEPEST = 64
 MOST_EXPANDED = 1 << 17  # statements that the macros of one function expand to

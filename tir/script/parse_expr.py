@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from .. import expr as _e
@@ -12,8 +12,9 @@ from ..errors import TirError
 from ..expr import Expr, Var
 from ..node import Node, Span
 from .diagnostics import Abort, Diagnostic, Source, did_you_mean, type_name
-from .operators import apply, choose, combine, compare, evaluate, plain, python_function
-from .scope import POISON, Environment, Scope
+from .environment import Environment
+from .operators import MOST_BITS, choose, combine, compare, plain
+from .scope import POISON, Scope
 from .values import index_tuple, to_expr
 
 _MISSING = object()
@@ -66,13 +67,21 @@ class ExprParser:
                 value = scope.names[node.id]
                 if value is POISON:
                     raise Abort
-                return value
+                return self.env.read(value)
         value = self.env.get(node.id, _MISSING)
         if value is _MISSING:
             known = [n for scope in self.scopes for n in scope.names]
             notes = did_you_mean(node.id, known) or did_you_mean(node.id, [*self.env], 0.75)
             self.fail(node, f"undefined name `{node.id}`", *notes)
-        return value
+        return self.env.read(value)
+
+    def _scoped(self, node: ast.expr, names: Mapping[str, Any]) -> Any:
+        """The value of an expression in a scope with these names."""
+        self.scopes.append(Scope(dict(names)))
+        try:
+            return self.ev(node)
+        finally:
+            self.scopes.pop()
 
     # ------------------------------------------------------------ evaluation
 
@@ -111,7 +120,17 @@ class ExprParser:
                 else f"an expression is expected here, not a {type_name(found)}",
             )
 
+    def constant(self, node: ast.expr) -> Any:
+        """The value of a constant of a module."""
+        value = self.ev(node)
+        try:
+            return self.env.bound(value)
+        except ValueError as exc:
+            return self.fault(node, exc)
+
     def _constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, int) and node.value.bit_length() > MOST_BITS:
+            self.fail(node, f"this integer has more than {MOST_BITS} bits")
         return node.value
 
     def _sequence(self, node: Any) -> Any:
@@ -139,7 +158,7 @@ class ExprParser:
         for step in reversed(chain):
             right = self.ev(step.right)
             try:
-                result = apply(step.op, result, right)
+                result = self.env.operate(step.op, result, right)
             except (Abort, RecursionError):
                 raise
             except Exception as exc:
@@ -181,14 +200,10 @@ class ExprParser:
 
     def _attribute(self, node: ast.Attribute) -> Any:
         base = self.ev(node.value)
-        if isinstance(base, Buffer):
-            from .buffer_methods import attribute
-
-            return attribute(base, node.attr)
         try:
-            return getattr(base, node.attr)
+            return self.env.attribute(base, node.attr)
         except AttributeError as exc:
-            if base is _dialect() or "did you mean" in str(exc):
+            if base is _dialect() or isinstance(base, Buffer) or "did you mean" in str(exc):
                 raise
             return self.fail(
                 node, f"{type_name(base)} has no attribute `{node.attr}`", *did_you_mean(node.attr, dir(base))
@@ -204,7 +219,7 @@ class ExprParser:
             self.fail(
                 node, f"`{ast.unparse(node.value)}` is a {type_name(base)} and cannot be indexed", "index a buffer"
             )
-        return base[index]
+        return self.env.item(base, index)
 
     def as_buffer(self, base: Any) -> Buffer | None:
         """The buffer that can be indexed through ``base``: itself, or the memory of an allocated pointer."""
@@ -230,28 +245,16 @@ class ExprParser:
             return expand(self, node, args, named)
         if not callable(fn) or isinstance(fn, Node):
             self.fail(node, f"`{ast.unparse(node.func)}` is a {type_name(fn)} and cannot be called")
-        return python_function(fn)(*args, **named)
+        return self.env.call(node, fn, args, named)
 
     def _python(self, node: ast.expr) -> Any:
-        """Comprehensions, lambdas and f-strings: Python evaluates them, over the names they use."""
-        names: dict[str, Any] = {}
-        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound |= {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in _all_arguments(n.args)}
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and child.id not in bound:
-                names[child.id] = python_function(self.name(child))
-        return evaluate(ast.parse(ast.unparse(node), mode="eval").body, names)
+        return self.env.evaluate(node, self.name, self._scoped)
 
 
 def _dialect() -> Any:
     from . import tir
 
     return tir
-
-
-def _all_arguments(args: ast.arguments) -> list[ast.arg]:
-    extra = [a for a in (args.vararg, args.kwarg) if a is not None]
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
 
 
 _HANDLERS: dict[type, Callable[[Any, Any], Any]] = {

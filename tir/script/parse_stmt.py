@@ -18,11 +18,12 @@ from ..node import freeze
 from ..stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, While
 from . import frames as f
 from .diagnostics import Abort, Source, type_name
+from .environment import Environment
 from .macro import MOST_EXPANDED
-from .operators import apply, plain
+from .operators import plain
 from .parse_block import BlockParser
 from .parse_expr import ExprParser
-from .scope import POISON, Environment, Item, Scope, close
+from .scope import POISON, Item, Scope, close
 from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
 
 _NOT_DIALECT = {
@@ -83,6 +84,8 @@ class StmtParser(BlockParser, ExprParser):
 
     def statements(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
+            if self.diagnostics and self.env.first_error_only:
+                return
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
@@ -192,7 +195,7 @@ class StmtParser(BlockParser, ExprParser):
         if isinstance(value, (f.Axis, f.BufferSpec)):
             self.check_new(name, node)
         if isinstance(value, f.Meta):
-            self.define(name, value.value)
+            self.define(name, self.env.bound(value.value))
         elif isinstance(value, f.AxisList):
             self.bind(ast.Tuple([ast.Name(name, ast.Store())], ast.Store()), value, node)
         elif isinstance(value, f.Axis):
@@ -219,7 +222,7 @@ class StmtParser(BlockParser, ExprParser):
             self.let(name, to_expr(value), node)
         else:
             self.check_rebinding(name, node)
-            self.define(name, value)
+            self.define(name, self.env.bound(value))
 
     # ------------------------------------------------------------ simple statements
 
@@ -283,7 +286,7 @@ class StmtParser(BlockParser, ExprParser):
 
     def _apply_at(self, node: ast.AugAssign, old: Any, value: Any) -> Any:
         try:
-            return apply(node.op, old, value)
+            return self.env.operate(node.op, old, value)
         except (Abort, RecursionError):
             raise
         except Exception as exc:

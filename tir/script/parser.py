@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import sys
 import textwrap
@@ -24,9 +25,10 @@ from ..visit import rewrite
 from . import frames as f
 from . import source as _source
 from .diagnostics import Abort, Diagnostic, Source, parse_error
+from .environment import Environment, ModuleNames, Printed
 from .macro import Macro
 from .parse_stmt import StmtParser
-from .scope import POISON, Environment, Scope, close
+from .scope import POISON, Scope, close
 from .values import dtype_of, make_buffer
 
 
@@ -180,6 +182,8 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
             ret_type = dtype_of(kind) if not isinstance(kind, Var) else HANDLE
     except Abort:
         pass
+    except (TypeError, ValueError) as exc:
+        parser.report(node.returns, str(exc))  # pyright: ignore[reportArgumentType]
     parser.scopes.append(Scope())
     parser.statements(node.body)
     if parser.diagnostics:
@@ -228,6 +232,8 @@ def _parameters(parser: StmtParser, node: ast.FunctionDef, scope: Scope) -> list
         return any(isinstance(n, ast.Name) and n.id in names for n in walk)
 
     for arg in sorted(items, key=depends):
+        if parser.diagnostics and parser.env.first_error_only:
+            break
         try:
             made[arg.arg] = _parameter(parser, arg, scope)
         except Abort:
@@ -242,9 +248,7 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
         )
     annotation = arg.annotation
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = ast.copy_location(ast.parse(annotation.value, mode="eval").body, annotation)
-        for child in ast.walk(annotation):
-            ast.copy_location(child, arg.annotation)
+        annotation = _annotation_in(parser, annotation.value, arg.annotation)
     kind = parser.ev(annotation)
     if isinstance(kind, f.BufferSpec):
         shape = tuple(_symbol(s, parser, scope) if isinstance(s, str) else s for s in kind.shape)
@@ -268,6 +272,17 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
     parser.known.add(var)
     parser.params[var] = arg
     return var
+
+
+def _annotation_in(parser: StmtParser, text: str, node: ast.expr) -> ast.expr:
+    """The annotation that a string holds, at the place of the string."""
+    try:
+        annotation = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
+        parser.fail(node, f"this annotation is not Python syntax: {getattr(exc, 'msg', exc)}")
+    for child in ast.walk(annotation):
+        ast.copy_location(child, node)
+    return annotation
 
 
 def _symbol(name: str, parser: StmtParser, scope: Scope) -> Var:
@@ -309,15 +324,6 @@ class GlobalFunction:
         return call_global(self.name, *args, dtype=self.dtype)
 
 
-class ModuleNames:
-    """The class's own name inside its functions: ``Module.f(...)`` calls function ``f``."""
-
-    described = "module"
-
-    def __init__(self, functions: Mapping[str, GlobalFunction]):
-        self.__dict__.update(functions)
-
-
 @with_recursion_limit
 def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModule:
     """A class of prim_funcs as an IRModule. Raises ``ParseError`` with all errors of all functions."""
@@ -332,7 +338,9 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
     cause = None
     unchecked = False
     for item in node.body:
-        inner = Environment({node.name: module, "cls": module}, constants, *env.maps)
+        if faults and env.first_error_only:
+            break
+        inner = env.inside({node.name: module, "cls": module}, constants)
         parser = StmtParser(source, inner)
         try:
             if isinstance(item, ast.FunctionDef):
@@ -346,7 +354,7 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
                 if isinstance(value, f.Directive) and value.key == "module_attrs":
                     attrs.update(value.value)
             elif isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
-                constants[item.targets[0].id] = parser.ev(item.value)
+                constants[item.targets[0].id] = parser.constant(item.value)
             elif not isinstance(item, ast.Pass):
                 parser.fail(item, "a module holds prim_funcs, constants and I.module_attrs")
         except Abort:
@@ -388,7 +396,8 @@ _OURS = ("tir", "tvm")
 
 @with_recursion_limit
 def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | IRModule:
-    """The program in ``text``: the last prim_func or module it defines.
+    """The program in ``text``: the last prim_func or module it defines. **This runs the Python in the text**, as importing
+    a file would: parse what you would run, and read a program from anywhere else with :func:`parse_data`.
 
     ``T``, ``I`` and ``tir`` are known, ``extra_vars`` adds names; import lines of the dialect, and of TVM, are
     accepted.
@@ -407,31 +416,65 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
 
     from . import ir, tir
 
+    known: dict[str, Any] = {"T": tir, "I": ir, "tir": package, **(extra_vars or {})}
+    return _program(text, Environment(known, vars(builtins)), functools.partial(_python_statement, known=known))
+
+
+@with_recursion_limit
+def parse_data(text: str) -> PrimFunc | IRModule:
+    """The program in a text that may be from anywhere: a record, a saved module, another machine. It reads what
+    ``program.script()`` prints, in time and memory that the length of the text bounds, and evaluates no Python: the only
+    names are ``T``, ``I`` and those of the program.
+
+    Raises ``ParseError`` with the first error, and for a text without a program; ``TypeError`` if ``text`` is not a string.
+
+    >>> import tir
+    >>> double = tir.script.parse_data(tir.library.elementwise.scale_add(2).script())
+    >>> double.name
+    'main'
+    >>> tir.script.parse_data('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((len("four"),), "float32")):
+    ...     A[0] = 1.0
+    ... ''')
+    Traceback (most recent call last):
+    tir.errors.ParseError: 1 error in the text
+    error: undefined name `len`
+     --> <text>:3:19
+    3 | def f(A: T.Buffer((len("four"),), "float32")):
+      |                    ^^^
+    """
+    return _program(text, Printed(len(text) if isinstance(text, str) else 0), _no_statement)
+
+
+Other = Callable[[StmtParser, ast.stmt, Source, Environment], None]
+
+
+def _program(text: str, env: Environment, other: Other) -> PrimFunc | IRModule:
+    """The last program that a text defines; ``other`` takes the statements that define none."""
     if not isinstance(text, str):
-        raise TypeError(f"parse takes the text of a program, not {type(text).__name__}")
+        raise TypeError(f"a text of a program is a string, not {type(text).__name__}")
     dedented = textwrap.dedent(text) if text[:1] in " \t\n" else text
     source = Source("<text>", text.splitlines())
     if dedented is not text:
         source = Source("<text>", dedented.splitlines())
     tree = _source.parse_text("\n".join(source.lines), source)
-    known: dict[str, Any] = {"T": tir, "I": ir, "tir": package, **(extra_vars or {})}
-    env = Environment(known, vars(builtins))
     last: PrimFunc | IRModule | None = None
     faults: list[Diagnostic] = []
     cause: BaseException | None = None
     for item in tree.body:
+        if faults and env.first_error_only:
+            break
         parser = StmtParser(source, env)
         try:
-            made = _top_level(parser, item, source, env, known)
+            last = _top_level(parser, item, source, env, other) or last
         except Abort:
-            made = None
+            pass
         except ParseError as exc:
             faults.extend(exc.diagnostics)
-            made, cause = None, cause or exc.__cause__
+            cause = cause or exc.__cause__
         faults.extend(parser.diagnostics)
         cause = cause or parser.cause
-        if made is not None:
-            last = made
     if faults:
         raise parse_error(faults, "the text") from cause
     if last is None:
@@ -442,40 +485,56 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
 
 
 def _top_level(
-    parser: StmtParser, item: ast.stmt, source: Source, env: Environment, known: dict[str, Any]
+    parser: StmtParser, item: ast.stmt, source: Source, env: Environment, other: Other
 ) -> PrimFunc | IRModule | None:
-    """One statement of a text; what it defines is entered in ``known``."""
+    """The program that one statement of a text defines; None if it is another statement."""
+    if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
+        return None
+    if isinstance(item, ast.ClassDef):
+        made = parse_module(item, source, env)
+    elif isinstance(item, ast.FunctionDef) and any(parser.ev(d) is prim_func for d in _decorators(item)):
+        made = parse_function(item, source, env, _options(parser, item))
+    else:
+        other(parser, item, source, env)
+        return None
+    env.define(item.name, made)
+    return made
+
+
+def _decorators(item: ast.FunctionDef) -> list[ast.expr]:
+    return [d.func if isinstance(d, ast.Call) else d for d in item.decorator_list]
+
+
+def _no_statement(parser: StmtParser, item: ast.stmt, source: Source, env: Environment) -> None:
+    parser.fail(item, "a printed program is a function with @T.prim_func or a class with @I.ir_module")
+
+
+def _python_statement(
+    parser: StmtParser, item: ast.stmt, source: Source, env: Environment, known: dict[str, Any]
+) -> None:
+    """A statement of a text that runs as Python; what it defines is entered in ``known``."""
     if isinstance(item, (ast.Import, ast.ImportFrom)):
         try:
             _import(parser, item, known)
         except Exception as exc:  # whatever the module's own code raises
             parser.fault(item, exc)
-    elif isinstance(item, ast.ClassDef):
-        known[item.name] = parse_module(item, source, env)
-        return known[item.name]
     elif isinstance(item, ast.FunctionDef):
-        decorators = [d.func if isinstance(d, ast.Call) else d for d in item.decorator_list]
-        targets = [parser.ev(d) for d in decorators]
-        if any(t is macro for t in targets):
+        if any(parser.ev(d) is macro for d in _decorators(item)):
             call = item.decorator_list[0]
             named = {k.arg: parser.ev(k.value) for k in call.keywords} if isinstance(call, ast.Call) else {}
             known[item.name] = Macro(None, item, source, env, bool(named.get("hygienic", True)))
-        elif any(t is prim_func for t in targets):
-            known[item.name] = parse_function(item, source, env, _options(parser, item))
-            return known[item.name]
-        else:
-            try:
-                code = compile(ast.Module([item], []), source.filename, "exec")
-                exec(code, known)  # a helper function of the user's own text
-            except Exception as exc:  # whatever its decorators or defaults raise
-                parser.fault(item, exc)
+            return
+        try:
+            code = compile(ast.Module([item], []), source.filename, "exec")
+            exec(code, known)  # a helper function of the user's own text
+        except Exception as exc:  # whatever its decorators or defaults raise
+            parser.fault(item, exc)
     elif isinstance(item, ast.Assign) and all(isinstance(t, ast.Name) for t in item.targets):
         value = parser.ev(item.value)
         for target in item.targets:
             known[target.id] = value.replace(name=target.id) if isinstance(value, Var) and not value.name else value  # type: ignore
-    elif not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)):
+    else:
         parser.fail(item, "a text holds prim_funcs, modules, macros, helper functions, constants and imports")
-    return None
 
 
 def _import(parser: StmtParser, item: ast.Import | ast.ImportFrom, known: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..stmt import Stmt, seq
@@ -39,20 +39,3 @@ def close(items: Iterable[Item]) -> Stmt:
         else:
             after = [item(seq(reversed(after)))]
     return seq(reversed(after))
-
-
-class Environment:
-    """The Python names around a function: mappings searched in order."""
-
-    def __init__(self, *maps: Mapping[str, Any]):
-        self.maps = maps
-
-    def get(self, name: str, default: Any = None) -> Any:
-        for names in self.maps:
-            if name in names:
-                return names[name]
-        return default
-
-    def __iter__(self) -> Iterator[str]:
-        for names in self.maps:
-            yield from names

@@ -19,8 +19,8 @@ from ..buffer import Buffer
 from ..expr import Expr, as_expr
 from ..function import PrimFunc
 from ..script import source as _source
+from ..script.environment import Environment
 from ..script.parser import Options, parse_function
-from ..script.scope import Environment
 from ..stmt import BlockRealize
 from .extern import ExternOp
 from .places import error

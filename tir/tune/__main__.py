@@ -14,7 +14,7 @@ from pathlib import Path
 from ..canonical import canonical
 from ..errors import TirError
 from ..schedule import Trace
-from ..script import parse
+from ..script import parse_data
 from .progress import duration
 from .record import Record, read_lines
 from .records import Records
@@ -99,7 +99,7 @@ def read(records: Records, files: Iterable[Path]) -> int:
 
 def _add(records: Records, record: Record) -> bool:
     """Add a record whose schedule can be made here, under the key that its program has here."""
-    program = canonical(parse(record.script))
+    program = canonical(parse_data(record.script))
     Trace.from_json(record.trace).replay(program.mod)
     return records.add(record, program)
 

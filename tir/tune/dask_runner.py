@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import TirError
 from ..function import IRModule
-from ..script import parse
+from ..script import parse_data
 from ..target import Target
 from .runner import Job, LocalRunner, Measurement, Problem
 
@@ -85,10 +85,10 @@ def measured_here(about: dict[str, Any], number: int, script: str, best: float |
     runner, problems = _RUNNERS.setdefault("local", (LocalRunner(), {}))
     key = repr(sorted(about.items(), key=lambda item: item[0]))
     if key not in problems:
-        mod = IRModule.of(parse(about["script"]))
+        mod = IRModule.of(parse_data(about["script"]))
         about = {**about, "target": Target.of(about["target"])}
         problems[key] = Problem(mod, **{name: value for name, value in about.items() if name != "script"})
-    job = Job(number, IRModule.of(parse(script)))
+    job = Job(number, IRModule.of(parse_data(script)))
     (made,) = runner.measure(problems[key], [job], math.inf if best is None else best)
     row = {name: getattr(made, name) for name in ("number", "status", "times", "error", "build_seconds", "load")}
     return {**row, "seconds": made.seconds if math.isfinite(made.seconds) else None}

@@ -42,7 +42,7 @@ def nearest_sizes(records: Records, program: Canonical, before: int = NO_RUN) ->
 
 def _sizes(script: str) -> list[int]:
     """The numbers in the text of a program; those of one family stand at the same places."""
-    return [int(text) for text in re.findall(r"(?<![\w.])\d+(?![\w.])", script)]
+    return [int(text) for text in re.findall(r"(?<![\w.])\d{1,18}(?![\w.])", script)]
 
 
 def transferred(
