@@ -11,7 +11,8 @@ from tir.visit import nodes_of, uses_var, walk
 
 from .generator import Generator
 from .invariants import reciprocal
-from .types import value_type
+from .text import FunctionText
+from .types import memory_element, value_type
 
 UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
 
@@ -38,20 +39,23 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         g.invariant[division] = g.ahead(division)
     for divisor in g.hoisted.divisors.get(s, ()):
         g.reciprocals[divisor] = reciprocal(g, divisor)
-    before, conditions, divisions = out.block, out.conditions, out.divisions
+    entry, before, so_far = out.placeholder(), out.block, _counts(out)
     out.start(body)
     place, var = out.placeholder(), out.fresh()
     g.env[s.loop_var] = var
     with g.analyzer.scope():
         g.analyzer.bind(s.loop_var, s.domain, s.body)
         g.stmt(s.body)
+    conditions, divisions, truncations = (now > old for now, old in zip(_counts(out), so_far))
+    # LLVM 22 computes a conditional uniform division in the first lane alone, under that lane's condition, and broadcasts
+    # it, which is wrong if another lane needs it. It also makes divisions conditional by sinking them to their uses.
+    if conditions and divisions or _indexes_by_last_bits(s):
+        hints = [*hints, NO_VECTORS]
+    if conditions and truncations and _stores_narrow(s):
+        first, end = _hidden(out, entry, type_, first, end)
     following = out.value(f"add nsw {type_} {var}, 1")
     more = out.value(f"icmp slt {type_} {following}, {end}")
     latch = out.block
-    # LLVM 22 computes a conditional uniform division in the first lane alone, under that lane's condition, and broadcasts
-    # it, which is wrong if another lane needs it. It also makes divisions conditional by sinking them to their uses.
-    if out.conditions > conditions and out.divisions > divisions or _indexes_by_last_bits(s):
-        hints = [*hints, NO_VECTORS]
     out.repeat(more, body, done, hints)
     for division in g.hoisted.divisions.get(s, ()):
         g.invariant.pop(division, None)
@@ -59,6 +63,34 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         g.reciprocals.pop(divisor, None)
     out.fill(place, f"{var} = phi {type_} [ {first}, %{before} ], [ {following}, %{latch} ]")
     out.start(done)
+
+
+def _stores_narrow(s: For) -> bool:
+    """Whether a loop stores integers of fewer than 64 bits, or other numbers that are held in them."""
+    stored = (memory_element(n.buffer.dtype) for n in walk(s.body) if isinstance(n, BufferStore))
+    return any(element in ("i8", "i16", "i32") for element in stored)
+
+
+def _counts(out: FunctionText) -> tuple[int, int, int]:
+    return out.conditions, out.divisions, out.truncations
+
+
+def _hidden(out: FunctionText, entry: int, type_: str, first: str, end: str) -> tuple[str, str]:
+    """The ends of a loop, the first not known to LLVM; they are computed at the line ``entry`` before the loop.
+
+    A condition on the loop's variable is then not known either. Where LLVM 22 makes vectors of the loop, the lanes in which it
+    holds are the mask of a store, and if all masks are constants and one has a single lane, the x86 back end for AVX-512
+    replaces the store of narrowed integers by one of the wide integer in that lane: it overwrites the elements behind.
+    """
+    if first.startswith("%"):
+        return first, end
+    start, lines = out.fresh(), []
+    lines.append(f"{start} = {out.hidden(type_, first)}")
+    if not end.startswith("%"):
+        lines.append(f"{(limit := out.fresh())} = add nsw {type_} {start}, {int(end) - int(first)}")
+        end = limit
+    out.fill(entry, "\n  ".join(lines))
+    return start, end
 
 
 def _indexes_by_last_bits(s: For) -> bool:

@@ -213,6 +213,9 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
         turned = reversed_lanes(g, text, type_, lanes)
         g.out.emit(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}")
     elif access.step == 1:
+        if g.out.truncations:  # constant masks of narrowed integers are compiled wrongly: see loops.py
+            known = g.out.value(f"icmp ne i32 {g.out.value(g.out.hidden('i32', '1'))}, 0")
+            mask = g.out.value(f"and {flags} {mask}, {g.out.splat('i1', known, lanes)}")
         name = g.out.module.declare(
             f"llvm.masked.store.{mangled(element, lanes)}.p0", "void", [type_, "ptr", "i32", flags]
         )

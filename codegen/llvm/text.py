@@ -134,6 +134,7 @@ class FunctionText:
         self.after_call = ""  # an instruction to emit after every call of our own code
         self.conditions = 0  # conditional branches so far, without those of checks, which leave the function
         self.divisions = 0  # integer divisions so far that may trap
+        self.truncations = 0  # integers narrowed so far
 
     def fresh(self) -> str:
         self.count += 1
@@ -156,6 +157,7 @@ class FunctionText:
         self.emit(f"{name} = {text}")
         if _DIVISION.match(text):
             self.divisions += 1
+        self.truncations += text.startswith("trunc ")
         if text[: text.find(" ")] in _PURE and not self.terminated:
             self.known[text] = name
         return name
@@ -197,7 +199,7 @@ class FunctionText:
         self.terminated = True
 
     def placeholder(self) -> int:
-        """Reserve a line for an instruction known only later (a phi); ``fill`` fills it."""
+        """Reserve a line for instructions known only later (a phi); ``fill`` fills it, or it is left out."""
         self.lines.append("")
         return len(self.lines) - 1
 
@@ -226,6 +228,11 @@ class FunctionText:
         first = self.value(f"insertelement {type_} poison, {element} {value}, i64 0")
         return self.value(f"shufflevector {type_} {first}, {type_} poison, <{lanes} x i32> zeroinitializer")
 
+    def hidden(self, type_: str, value: str) -> str:
+        """An instruction whose result is a scalar integer ``value``, which LLVM does not know."""
+        return f'call {type_} asm "", "=r,0"({type_} {value})'
+
     def finish(self) -> None:
-        text = [self.header, "entry:", *self.entry, "  br label %start", "start:", *self.lines, "}"]
+        lines = filter(None, self.lines)  # without places that were not needed
+        text = [self.header, "entry:", *self.entry, "  br label %start", "start:", *lines, "}"]
         self.module.functions.append("\n".join(text))
