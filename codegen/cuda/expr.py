@@ -99,15 +99,41 @@ def quoted(text: str) -> str:
 _INFIX = {Add: "+", Sub: "-", Mul: "*", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=", And: "&&", Or: "||"}
 
 
-_RANK = {Cast: 9, Mul: 5, Add: 4, Sub: 4, LT: 3, LE: 3, GT: 3, GE: 3, EQ: 2, NE: 2, And: 1, Or: 0}
+# How tightly C's operators bind: the tighter, the higher. Unary operators and casts bind at UNARY.
+LEVELS = {"?": 1, ":": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8}
+LEVELS |= {"<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11}
+UNARY = 12
+_KEPT = {"/", "%", "&", "|", "^", "<<", ">>", "?", "||"}  # in parentheses as operands, whether C needs them or not
 
 
-def _operand(text: str, e: Any, parent: type, left: bool) -> str:
-    """An operand, without parentheses if C's precedence and left associativity make them redundant."""
-    mine, above = _RANK.get(type(e)), _RANK[parent]
-    if mine is None or parent is Or or (e.dtype.is_int and e.dtype.bits in (8, 16)):
+def signs(text: str) -> list[str]:
+    """The operators with two or three operands in ``text`` that stand outside of brackets and quotes. The rules write
+    blanks around them, and around nothing else.
+
+    >>> signs("a + b[i - 1] < 4"), signs("(float)x")
+    (['+', '<'], [])
+    """
+    outside, depth, quote = [], 0, False
+    for ch, before in zip(text, " " + text):
+        quote ^= ch == '"' and before != "\\"
+        depth -= not quote and ch in ")]}"
+        outside.append(ch if depth == 0 and not quote else "_")
+        depth += not quote and ch in "([{"
+    return [word for word in "".join(outside).split(" ") if word in LEVELS]
+
+
+def within(text: str, least: int) -> str:
+    """``text`` as an operand of what takes operands that bind at least so tightly: in parentheses where it does not."""
+    inner = bare(text)
+    return inner if min((LEVELS[sign] for sign in signs(inner)), default=UNARY) >= least else text
+
+
+def _operand(text: str, dtype: DType, parent: str, left: bool) -> str:
+    """An operand of ``parent``, without parentheses where C and its readers need none."""
+    if parent == "||" or (dtype.is_int and dtype.bits in (8, 16)) or not _KEPT.isdisjoint(signs(bare(text))):
         return text
-    return bare(text) if mine > above or (left and mine == above and mine > 3) else text
+    same = left and LEVELS[parent] >= LEVELS["+"]
+    return within(text, LEVELS[parent] + (not same))
 
 
 def plain(e: Any, other: Any) -> str:
@@ -129,7 +155,7 @@ def widened(e: Any, other: Any) -> Any:
 
 
 def bare(text: str) -> str:
-    """``text`` without its outermost parentheses."""
+    """``text`` without its outermost parentheses: for brackets, statements and arguments, which may hold anything."""
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0
@@ -145,8 +171,8 @@ def _infix(g: Generator, e: Any) -> str:
     sign = _INFIX[type(e)]
     need_operators(g, e.a.dtype)
     x, y = widened(e.a, e.b), widened(e.b, e.a)
-    a = plain(e.a, e.b) or _operand(g.expr(x), x, type(e), True)
-    b = plain(e.b, e.a) or _operand(g.expr(y), y, type(e), False)
+    a = plain(e.a, e.b) or _operand(g.expr(x), x.dtype, sign, True)
+    b = plain(e.b, e.a) or _operand(g.expr(y), y.dtype, sign, False)
     if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: truncate to the type
         return f"({scalar_type(e.dtype)})({a} {sign} {b})"
     return f"({a} {sign} {b})"
@@ -216,7 +242,7 @@ def choice(g: Generator, condition: Any, yes: Any, no: Any) -> str:
     c, a, b = g.expr(condition), g.expr(yes), g.expr(no)
     if condition.dtype.lanes > 1:
         return f"{g.need('select')}({c}, {a}, {b})"
-    return f"({bare(c)} ? {a} : {b})"
+    return f"({within(c, LEVELS['||'])} ? {a} : {b})"
 
 
 @expr_rule(Cast)

@@ -117,7 +117,8 @@ _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left"
 @op_rule(*_BITS)
 def _bits(g: Generator, e: Call) -> str:
     need_operators(g, e.dtype)
-    a, b = plain(*e.args) or g.expr(e.args[0]), plain(*e.args[::-1]) or g.expr(e.args[1])
+    shift = e.op.startswith("shift")  # whose result has the type of its left operand
+    a, b = (not shift and plain(*e.args)) or g.expr(e.args[0]), plain(*e.args[::-1]) or g.expr(e.args[1])
     text = f"({a} {_BITS[e.op]} {b})"
     grows = e.op == "shift_left" and e.dtype.bits in (8, 16) and e.dtype.lanes == 1  # C computes in int
     return f"({scalar_type(e.dtype)}){text}" if grows else text

@@ -28,7 +28,7 @@ from tir.stmt import (
 )
 from tir.visit import uses_var, walk
 
-from .expr import declare_type, quoted
+from .expr import LEVELS, declare_type, quoted, within
 from .generator import Generator, stmt_rule
 from .matrix import allocate_fragment
 from .memory import Place, bare, base_of, is_scalar, place_of, store
@@ -69,7 +69,7 @@ def _for(g: Generator, s: For) -> None:
     if isinstance(s.min, IntImm) and isinstance(s.extent, IntImm):
         end = str(s.min.value + s.extent.value)
     else:
-        end = bare(extent) if zero else f"{first} + {extent}"
+        end = within(extent, LEVELS["<<"]) if zero else f"{first} + {extent}"
         if any(may_change(e, s.body) for e in (s.min, s.extent)):  # C would evaluate it again before each iteration
             bound = g.fresh(f"{s.loop_var.name}_end")
             g.emit(f"const {c_type(s.loop_var.dtype)} {bound} = {end};")
