@@ -224,3 +224,65 @@ def main(n: T.int32, C: T.Buffer((4,), "int32")):
     result = np.zeros(4, "int32")
     kernel(5, result)
     assert result.tolist() == [10] * 4
+
+
+@pytest.mark.parametrize("fill", [EXPRESSION, BRANCHES])
+def test_a_split_keeps_what_iterations_have_for_themselves(fill):
+    sch = schedule(program("range(8)", fill))
+    sch.privatize("i", "C", unsafe=True)
+    outer, inner = sch.split("i", [None, 4])
+    assert [bool(sch.get(loop).private) for loop in (outer, inner)] == [False, True]
+    same(sch)
+    sch.parallel(outer)
+    if fill is EXPRESSION:
+        sch.vectorize(inner)
+    same(sch)
+    out = np.zeros(8, "float32")
+    tir.build(sch.mod)["main"](A, out)
+    np.testing.assert_allclose(out, B)
+
+
+def test_a_fusion_keeps_the_clause_of_the_innermost_loop():
+    sch = schedule(program("range(8)"))
+    sch.privatize("i", "C")
+    outer, inner = sch.split("i", [None, 4])
+    fused = sch.fuse(outer, inner)
+    assert len(sch.get(fused).private) == 1
+    sch.parallel(fused)
+    same(sch)
+    sch = schedule(program("range(8)"))
+    outer, inner = sch.split("i", [None, 4])
+    sch.privatize(outer, "C")
+    refused(lambda: sch.fuse(outer, inner), "has annotations (private) that fuse would drop")
+
+
+def test_a_cut_tail_would_use_the_buffer_after_the_loop():
+    sch = schedule(program("range(8)"))
+    sch.privatize("i", "C")
+    refused(lambda: sch.split("i", [None, 3], tail="cut"), "has annotations (private) that split would drop")
+    sch.split("i", [None, 3])
+    same(sch)
+
+
+def test_a_sum_of_an_inner_loop_is_not_begun_anew():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((4, 4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    C = T.alloc_buffer((1,), "float32")
+    for o, i in T.grid(4, 4):
+        for k in range(4):
+            with T.block("C"):
+                vo, vi, vk = T.axis.remap("SSR", [o, i, k])
+                with T.init():
+                    C[0] = T.float32(0)
+                C[0] += A[vo, vi, vk]
+        with T.block("B"):
+            vo, vi = T.axis.remap("SS", [o, i])
+            B[vo, vi] = C[0]
+"""
+    )
+    sch.privatize("i", "C")
+    sch.parallel("o")
+    same(sch)
+    refused(lambda: sch.reorder("C.k", "i"))

@@ -892,7 +892,7 @@ class Schedule(Snapshots):
         """Fuse perfectly nested loops, outermost first, into one loop over their product.
 
         The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a single loop keeps
-        its kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of
+        its kind and annotations; a ``private`` clause of the innermost loop stays. Raises ``ScheduleError`` when there are statements between the loops, when the range of
         one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
         Before, and after ``sch.fuse("i", "j")``::
@@ -1640,7 +1640,7 @@ class Schedule(Snapshots):
         a predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
         ``disable_predication`` omits the guard; the caller asserts that the factors divide. ``names`` are the names of the
         new loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from
-        bindings.
+        bindings. The innermost new loop inherits a ``private`` clause.
 
         Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
         that is bound, annotated or not serial, and for factors that lose iterations.

@@ -13,6 +13,7 @@ from ...poly import Names, Undecided, bounded
 from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..aliasing import second_names
+from ..contents import contents
 from ..index import index_of
 from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
@@ -132,9 +133,11 @@ class _Iterations:
         self.views = second_names(index_of(asked.func).place(asked.loop))
         units = without_swizzles(bare_statements_in(runs, self.views))
         self.sides = [StatementRelations(u, self.names) for u in units]
+        inner = (f for f in contents(runs.body) if type(f) is For and asked.kind != THREAD_BINDING)
+        own = frozenset(b.data for f in inner for b in f.private)
         for side in self.sides:
             side.touch(access_map)
-            side.ignored = side.unit.local | asked.ignored
+            side.ignored = side.unit.local | asked.ignored | own
         changing = {a.buffer.data for side in self.sides for a in side.unit.writes()}
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...analysis.annotations import PRIVATE
 from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.private_clause import with_private
 from ...analysis.structure import constant, entered, has_load, vars_in
 from ...arith import Analyzer, simplify
 from ...arith.memory import may_change, other_names
@@ -27,10 +29,11 @@ from ..state import State
 TAILS = ("guard", "cut", "exact")  # what becomes of iterations that fill no tile
 
 
-def require_plain(loop: LoopRef, what: str) -> None:
+def require_plain(loop: LoopRef, what: str, inherited: Collection[str] = ()) -> None:
     """Refuse a loop that is bound, annotated or not serial, because it is not clear which new loop would inherit
-    that."""
+    that; but for ``inherited`` annotations."""
     f = loop.node
+    dropped = [key for key in f.annotations if key not in inherited]
     kind = f"bound to {f.thread}" if f.thread else f.kind
     require(
         f.kind == SERIAL,
@@ -42,10 +45,10 @@ def require_plain(loop: LoopRef, what: str) -> None:
         legal=f"{what} first, and mark the loops it gives",
     )
     require(
-        not f.annotations,
+        not dropped,
         "loop {0} has annotations ({1}) that {2} would drop",
         f,
-        ", ".join(f.annotations),
+        ", ".join(dropped),
         what,
         nodes=[f],
         legal=f"unannotate it, {what}, and annotate the loops it gives",
@@ -153,7 +156,7 @@ def plan_split(
     a predicate on the blocks below, ``"cut"`` runs the remainder in a separate loop afterwards, ``"exact"`` refuses.
     ``disable_predication`` omits the guard; the caller asserts that the factors divide. ``names`` are the names of the
     new loops (default ``i_0``, ``i_1`` …). With ``preserve_unit_iters=False`` loops of one iteration vanish from
-    bindings.
+    bindings. The innermost new loop inherits a ``private`` clause.
 
     Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
     that is bound, annotated or not serial, and for factors that lose iterations.
@@ -178,7 +181,7 @@ def plan_split(
         raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
     if factors is None:
         factors = [None, factor] if factor is not None else [nparts, None]
-    require_plain(loop, "split")
+    require_plain(loop, "split", () if tail == "cut" else (PRIVATE,))
     node = loop.node
     exprs = factor_exprs(state, loop, factors)
     require(exprs, "split needs at least one factor", legal="factors, one of which may be None, as in [None, 4]")
@@ -283,6 +286,7 @@ def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
             fused = fused + v * product(plan.extents[n + 1 :], dtype)
     zero = const(0, dtype)
     loops = [For(v, zero, e, SERIAL, node.body) for v, e in zip(variables, plan.extents)]
+    loops[-1] = with_private(loops[-1], node.private)
     bounds = domains([*(p.node for p in plan.loop.all_loops()), *loops], units=not plan.keep_units)
     guard = fused < node.extent if plan.guarded else None
     values = {node.loop_var: node.min + fused}
@@ -372,7 +376,7 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
     """Fuse perfectly nested loops, outermost first, into one loop over their product.
 
     The loop is called ``i_j_fused``, or ``name``. Returns it. Parallel loops give a parallel one; a single loop keeps
-    its kind and annotations. Raises ``ScheduleError`` when there are statements between the loops, when the range of
+    its kind and annotations; a ``private`` clause of the innermost loop stays. Raises ``ScheduleError`` when there are statements between the loops, when the range of
     one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
     Before, and after ``sch.fuse("i", "j")``::
@@ -390,10 +394,11 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
     """
     chain = members(loops)
     require(chain, "fuse needs at least one loop")
-    alike = all(loop.node.kind == PARALLEL and not loop.node.annotations for loop in chain)
+    bare = [loop.node if loop is not chain[-1] else with_private(loop.node, ()) for loop in chain]
+    alike = all(node.kind == PARALLEL and not node.annotations for node in bare)
     if len(chain) > 1 and not alike:
         for loop in chain:
-            require_plain(loop, "fuse")
+            require_plain(loop, "fuse", (PRIVATE,) if loop is chain[-1] else ())
     for outer, inner in zip(chain, chain[1:]):
         _require_nested(outer, inner, "fuse")
     for n, loop in enumerate(chain):
@@ -461,6 +466,7 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
                 value = floormod(value, extents[n])
         values[node.loop_var] = cast(node.loop_var.dtype, cast(dtype, node.min) + value)
     loop = nodes[0].replace(loop_var=var, min=const(0, dtype), extent=total, body=nodes[-1].body)
+    loop = with_private(loop, nodes[-1].private)  # an iteration is one of the innermost loop
     bounds = domains([*(p.node for p in plan.loops[0].all_loops()), loop])
     new = renest([loop], substitute_loop_vars(nodes[-1].body, values, bounds))
     return state.replace(nodes[0], new, moved={n.loop_var: [var] for n in nodes}), state.loop_rv(var)
