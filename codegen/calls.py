@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.function import PrimFunc
+from tir.interp.arguments import written_positions
 from tir.interp.named_arguments import in_order, output_shapes, parameter_names, split_outputs, zeros
 from tir.stmt import NOP
 
@@ -16,16 +16,6 @@ from tir.stmt import NOP
 def stub(func: PrimFunc) -> PrimFunc:
     """The function with an empty body: its signature."""
     return func.with_body(NOP)
-
-
-def written_positions(func: PrimFunc) -> frozenset[int]:
-    """The positions of the parameters that a function may write."""
-    written = effects(func.body).writes
-    return frozenset(
-        k
-        for k, p in enumerate(func.params)
-        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
-    )
 
 
 def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:

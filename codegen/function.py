@@ -279,19 +279,14 @@ class NativeFunction(Function):
                 continue
             first, last = address + below, address + above
             for (other, _), (j, low, high) in zip(pointers, plan.spans):
-                if j != k and first < other + high and other + low < last and self._overlap(args, k, j):
-                    raise RunError(
-                        f"{self._named(k)} is written and overlaps argument {j + 1} "
-                        f"(`{self.func.buffer_map[self.func.params[j]].name}`) in memory: copy one, or give the "
-                        'function the attribute "tir.noalias": False'
-                    )
+                if j != k and first < other + high and other + low < last:
+                    self._require_disjoint(args, k, j)
 
-    def _overlap(self, args: tuple[Any, ...], k: int, j: int) -> bool:
+    def _require_disjoint(self, args: tuple[Any, ...], k: int, j: int) -> None:
+        from tir.interp.arguments import require_disjoint
+
         a, b = (x if isinstance(x, np.ndarray) else self._array(at, x) for at, x in ((k, args[k]), (j, args[j])))
-        try:
-            return bool(np.shares_memory(a, b, max_work=100_000))  # type: ignore[arg-type]  (the stub knows two of the values)
-        except np.exceptions.TooHardError:
-            return True
+        require_disjoint(self.func, k, a, j, b)
 
     def _scalars(self, args: tuple[Any, ...], values: list[Any]) -> list[Any]:
         """Convert the scalar arguments that could not be packed directly. Raises ``RunError`` naming one that is wrong."""

@@ -14,7 +14,7 @@ from tir.errors import BuildError
 from tir.expr import Var
 from tir.function import IRModule
 from tir.interp import memory
-from tir.interp.arguments import bind_arguments
+from tir.interp.arguments import bind_arguments, written_positions
 from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
 
 from .calls import HostFunction
@@ -99,10 +99,12 @@ class SimulatorModule(Module):
     def _runner(self, name: str) -> HostFunction:
         host = self.lowered[name]
         program = HostProgram(host, self.kernels)
+        source = self.ir.functions.get(name, host)
+        written = written_positions(source)
 
         def call(*args: Any) -> None:
             self.last_report = Launches()
-            scalars, arrays = bind_arguments(host, args)
+            scalars, arrays = bind_arguments(host, args, written)
             values: dict[Var, Any] = {**scalars, **{b.data: memory.flat(array) for b, array in arrays.items()}}
             fresh: dict[int, np.ndarray] = {}
 
@@ -116,7 +118,7 @@ class SimulatorModule(Module):
 
             program.run(values, launch, allocate)
 
-        return HostFunction(name, self.ir.functions.get(name, host), call)
+        return HostFunction(name, source, call)
 
     def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
         stops = [stop for kernel, stop in self._stops if kernel in (None, name)]

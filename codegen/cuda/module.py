@@ -21,7 +21,7 @@ from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
 from tir.function import IRModule, PrimFunc
-from tir.interp.arguments import bind_arguments
+from tir.interp.arguments import bind_arguments, overlap_error
 from tir.interp.dlpack import is_array
 from tir.interp.named_arguments import in_order, parameter_names
 from tir.interp.numbers import storage_dtype
@@ -396,7 +396,7 @@ class CUDAFunction(Function):
         for first, second in self._pairs:
             low, high = addresses[first], addresses[second]
             if low < high + known.sizes[second] and high < low + known.sizes[first]:
-                self._refuse_overlap(first, second)
+                raise overlap_error(self.func, first, second)
         return known, addresses
 
     def _is_buffer(self, k: int) -> bool:
@@ -405,7 +405,9 @@ class CUDAFunction(Function):
     def _make_plan(self, args: Sequence[Any]) -> Plan:
         """The arguments checked against the signature, and the host function's launches for them."""
         arrays = [self._shadow(k, a) for k, a in enumerate(args)]
-        values, _ = bind_arguments(self.func, arrays)
+        buffers = [self.func.buffer_map.get(p) for p in self.func.params]
+        written = frozenset(k for k, b in enumerate(buffers) if b is not None and b.data in self.written)
+        values, _ = bind_arguments(self.func, arrays, written)
         values = dict(values)
         for number, (param, array) in enumerate(zip(self.func.params, arrays)):
             buffer = self.func.buffer_map.get(param)
@@ -450,13 +452,6 @@ class CUDAFunction(Function):
             for n, other in buffers
             if other.data is not one.data and (other.data not in self.written or k < n)
         ]
-
-    def _refuse_overlap(self, first: int, second: int) -> None:
-        one, other = (self.func.buffer_map[self.func.params[k]].name for k in (first, second))
-        raise RunError(
-            f"`{one}` of {self.func.name} is written and overlaps `{other}` in memory: copy one, or "
-            'give the function the attribute "tir.noalias": False'
-        )
 
     # ---------------------------------------------------------- launching
 

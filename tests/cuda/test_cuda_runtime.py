@@ -223,7 +223,7 @@ def test_addresses_that_vector_accesses_need_aligned():
 def test_overlap_is_refused():
     mod, _ = built(SCALE)
     a = mod.array(np.zeros((5, 64), "float32"))
-    with pytest.raises(RunError, match="`B` of .* is written and overlaps `A`"):
+    with pytest.raises(RunError, match="`B` of .* is written and overlaps argument 1"):
         mod(a, a, 1.0)
 
 

@@ -423,8 +423,7 @@ def test_races_are_found_exactly_where_two_accesses_are_unordered(shared: bool):
     threads, slots, outcomes = 3, 4, set()
     r = np.random.default_rng(0)
     for _ in range(600):
-        races = Races(2, shared)
-        races.threads, races.slots = threads, slots
+        races = Races(2, shared, SimpleNamespace(threads=threads, slots=slots, warp_barriers=False))
         blocks = 1 if shared else 2
         epoch = [0] * blocks
         seen: list[tuple[int, int, int, int, bool]] = []

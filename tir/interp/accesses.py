@@ -38,6 +38,9 @@ class MemoryAccess(Expressions):
         self.mixed: set[E.Var] = set()
         self.escaping: set[E.Var] = set()
         self.shared_writes: set[E.Var] = set()
+        self.overlapping: set[E.Var] = set()  # parameters that may be of one memory: they have one race tracker
+        self.trackers: dict[E.Var, str] = {}
+        self.unit = 0  # the bytes of the least element of these, if there are others
         self.undeclared: dict[E.Var, list[Buffer]] = {}
 
     # ------------------------------------------------------------------ text
@@ -66,7 +69,10 @@ class MemoryAccess(Expressions):
             self.shadows.add(data)
             self.emit(f"u_{name} = {self.helper(np.zeros)}({count}, {self.helper(np.bool_)})")
         if self.concurrent and data in self.shared_writes:
-            self.emit(f"t_{name} = {self.helper(memory.Tracker)}(races)")
+            known = self.trackers.get(data, f"{self.helper(memory.Tracker)}(races)")
+            self.emit(f"t_{name} = {known}")
+            if data in self.overlapping:
+                self.trackers.update(dict.fromkeys(self.overlapping, f"t_{name}"))
 
     def _views_of(self, data: E.Var) -> None:
         for buffer in self.undeclared.get(data, ()):
@@ -94,7 +100,7 @@ class MemoryAccess(Expressions):
         self.emit(f"g_{name} = {name}.item")
         data = self.memories[buffer.data]
         if self.concurrent and buffer.data in self.shared_writes:
-            self.emit(f"r_{name} = t_{data}.on({data}, {name})")
+            self.emit(f"r_{name} = t_{data}.on({name}, {self.unit})")
 
     def _tuple(self, items: Any) -> str:
         parts = [self.expr(i) for i in items]

@@ -17,12 +17,25 @@ from .dlpack import host_array, is_array
 from .numbers import array_dtype, constant, storage_dtype
 
 
-def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any], dict[Buffer, np.ndarray]]:
+def written_positions(func: PrimFunc) -> frozenset[int]:
+    """The positions of the parameters that a function may write."""
+    written = effects(func.body).writes
+    return frozenset(
+        k
+        for k, p in enumerate(func.params)
+        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
+    )
+
+
+def bind_arguments(
+    func: PrimFunc, args: Sequence[Any], written: frozenset[int] | None = None
+) -> tuple[dict[Var, Any], dict[Buffer, np.ndarray]]:
     """Values of the scalar and symbolic variables, and the array behind each parameter buffer.
 
     Arrays are used in place, never copied. Anything with DLPack is accepted as an array. Symbolic sizes are solved from
-    the shapes and checked against each other and against scalars of the same name. Raises ``RunError`` with the
-    argument, the expected and the actual value.
+    the shapes and checked against each other and against scalars of the same name. ``written``: the positions of what
+    the function writes, by default those of its body. Raises ``RunError`` with the argument, the expected and the actual
+    value, and where a written array overlaps another.
     """
     if len(args) != len(func.params):
         wanted = ", ".join(_param_text(func, p) for p in func.params)
@@ -30,7 +43,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
     scalars: dict[Var, Any] = {}
     known: dict[str, tuple[Any, str]] = {}
     arrays: dict[Buffer, np.ndarray] = {}
-    written = effects(func.body).writes
+    written = written_positions(func) if written is None else written
     for number, (param, arg) in enumerate(zip(func.params, args), 1):
         if param not in func.buffer_map:
             where = f"argument {number} `{param.name}` of {func.name}"
@@ -41,7 +54,7 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
         buffer = func.buffer_map.get(param)
         if buffer is not None:
             where = f"argument {number} `{buffer.name}` of {func.name}"
-            array = _array(buffer, arg, where, buffer.data in written)
+            array = _array(buffer, arg, where, number - 1 in written)
             _solve_shape(buffer, array, where, scalars, known)
             arrays[buffer] = array
     for number, param in enumerate(func.params, 1):
@@ -52,6 +65,8 @@ def bind_arguments(func: PrimFunc, args: Sequence[Any]) -> tuple[dict[Var, Any],
             _check_layout(buffer, arrays[buffer], where, scalars)
             _check_offset(buffer, where, scalars)
             _check_pointer(buffer, arrays, where)
+    if func.attrs.get("tir.noalias", True):
+        _check_overlaps(func, arrays, written)
     return scalars, arrays
 
 
@@ -250,6 +265,35 @@ def _check_offset(buffer: Buffer, where: str, values: dict[Var, Any]) -> None:
             f"{where}: its elem_offset is declared as {written}{offset}, but an array starts at its first element, which "
             "is 0; leave elem_offset out, and pass the part that starts there"
         )
+
+
+def _check_overlaps(func: PrimFunc, arrays: dict[Buffer, np.ndarray], written: frozenset[int]) -> None:
+    """Refuse an array that the function writes and that shares memory with another; two parameters that are declared with
+    one pointer do."""
+    numbered = [(k, b) for k, p in enumerate(func.params) if (b := func.buffer_map.get(p)) is not None]
+    for k, one in numbered:
+        for j, other in numbered if k in written else ():
+            if one.data is not other.data and np.may_share_memory(arrays[one], arrays[other]):
+                require_disjoint(func, k, arrays[one], j, arrays[other])
+
+
+def require_disjoint(func: PrimFunc, k: int, one: np.ndarray, j: int, other: np.ndarray) -> None:
+    """Raise ``RunError`` if the arrays of two arguments, by their positions, share an element; ``func`` writes the first."""
+    try:
+        overlap = np.shares_memory(one, other, max_work=100_000)  # type: ignore[arg-type]  (the stub knows two of the values)
+    except np.exceptions.TooHardError:
+        overlap = True
+    if overlap:
+        raise overlap_error(func, k, j)
+
+
+def overlap_error(func: PrimFunc, k: int, j: int) -> RunError:
+    """The refusal of a call whose argument number ``k``, from 0, is written and overlaps number ``j``."""
+    first, second = (func.buffer_map[func.params[at]].name for at in (k, j))
+    return RunError(
+        f"argument {k + 1} `{first}` of {func.name} is written and overlaps argument {j + 1} (`{second}`) in memory: "
+        'copy one, or give the function the attribute "tir.noalias": False'
+    )
 
 
 def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:

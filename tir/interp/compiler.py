@@ -80,6 +80,8 @@ class Compiler(MemoryAccess):
                 self.shared_writes.add(outer)
             if inner in self.escaping or inner in self.mixed:
                 self.escaping.add(outer)
+        if not func.attrs.get("tir.noalias", True):
+            self._know_overlaps()
         for inner, outer in aliases.items():
             if outer in self.shared_writes:
                 self.shared_writes.add(inner)
@@ -88,6 +90,15 @@ class Compiler(MemoryAccess):
         for buffer in used:
             if buffer not in declared:
                 self.undeclared.setdefault(buffer.data, []).append(buffer)
+
+    def _know_overlaps(self) -> None:
+        """Note that parameters may be of one memory: what is written by one name is read by another."""
+        buffers = self.func.buffers()
+        self.overlapping = {b.data for b in buffers}
+        if not self.overlapping.isdisjoint(self.shared_writes):
+            self.shared_writes |= self.overlapping
+        sizes = {storage_dtype(b.dtype).itemsize for b in buffers}
+        self.unit = min(sizes) if len(sizes) > 1 else 0
 
     def compile(self) -> str:
         func = self.func

@@ -200,15 +200,19 @@ class Races:
 
 
 class Tracker:
-    """The last writer of every element of one piece of memory, and the readers since."""
+    """The last writer of every element of a piece of memory, and the readers since, by address."""
 
     def __init__(self, races: Races):
         self.races = races
         self.writer: dict[int, tuple[int, Site]] = {}
         self.readers: dict[int, dict[int, Site]] = {}
 
-    def on(self, memory: np.ndarray, array: np.ndarray) -> Accesses:
-        return Accesses(self, array.ctypes.data - memory.ctypes.data, array.strides)
+    def on(self, array: np.ndarray, unit: int = 0) -> Accesses | Pieces:
+        """The records of a buffer, by the addresses of its elements: of each ``unit`` bytes of them, if that is less."""
+        base, size = array.ctypes.data, array.itemsize
+        if not 0 < unit < size:
+            return Accesses(self, base, array.strides)
+        return Pieces([Accesses(self, base + at, array.strides) for at in range(0, size, unit)])
 
 
 class Accesses:
@@ -266,6 +270,19 @@ class Accesses:
             f"have {second.buffer.name} for itself, mark it private (privatize)",
             values,
         )
+
+
+class Pieces:
+    """A buffer's view of a tracker whose memory has smaller elements by another name."""
+
+    def __init__(self, pieces: list[Accesses]):
+        self.pieces = pieces
+
+    def read(self, *access: Any) -> bool:
+        return all(piece.read(*access) for piece in self.pieces)
+
+    def write(self, *access: Any) -> bool:
+        return all(piece.write(*access) for piece in self.pieces)
 
 
 def divide_checked(a: int, b: int, how: str, site: Site, values: tuple[Any, ...]) -> int:

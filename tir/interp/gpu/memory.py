@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,22 @@ class Memory:
         return made
 
     def track(self, launch: Any, shared: bool) -> None:
-        self.races = Races(len(self.data) * self.data.itemsize // self.granule, shared)
-        self.races.threads, self.races.slots = launch.threads, launch.slots
-        if launch.warp_barriers:
-            self.races.warp_epoch = np.zeros(len(self.races.writer), np.int64)
+        self.races = Races(self.data.nbytes // self.granule, shared, launch)
+
+    def bytes(self) -> tuple[int, int]:
+        """The addresses of its first byte, and of the one behind the last."""
+        return self.data.ctypes.data, self.data.ctypes.data + self.data.nbytes
+
+    @staticmethod
+    def join(overlapping: list[Memory], launch: Any) -> None:
+        """Keep records of races by address, for memory that has several names."""
+        first, last = min(m.bytes()[0] for m in overlapping), max(m.bytes()[1] for m in overlapping)
+        granule = gcd(*(n for m in overlapping for n in (m.granule, m.bytes()[0] - first)))
+        races = Races((last - first) // granule, False, launch)
+        races.atomic, races.any_reader = np.zeros(len(races.writer), bool), True  # of any of the names
+        for m in overlapping:
+            m.granule = granule
+            m.races = races.part((m.bytes()[0] - first) // granule, m.data.nbytes // granule)
 
     def space(self) -> str:
         return self.scope.partition(".")[0] or "global"

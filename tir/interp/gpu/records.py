@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,27 @@ class Races:
     is ordered after both.
     """
 
-    def __init__(self, size: int, shared: bool):
+    def __init__(self, size: int, shared: bool, launch: Any):
         self.shared = shared
+        self.threads, self.slots = launch.threads, launch.slots  # of a block
         self.writer = np.full(size, -1, np.int64)
         self.writer_site = np.zeros(size, np.int16)
         self.atomic: np.ndarray | None = None
         self.readers = (np.full(size, -1, np.int64), np.full(size, -1, np.int64))
         self.reader_site = (np.zeros(size, np.int16), np.zeros(size, np.int16))
-        self.warp_epoch: np.ndarray | None = None
+        self.warp_epoch = np.zeros(size, np.int64) if launch.warp_barriers else None
         self.any_reader = False
         self.redundant = 0
+
+    def part(self, start: int, size: int) -> Races:
+        """The records of ``size`` granules from ``start`` on: of memory that has another name, too."""
+        made, inside = copy(self), slice(start, start + size)
+        made.writer, made.writer_site = self.writer[inside], self.writer_site[inside]
+        made.atomic = None if self.atomic is None else self.atomic[inside]
+        made.readers = (self.readers[0][inside], self.readers[1][inside])
+        made.reader_site = (self.reader_site[0][inside], self.reader_site[1][inside])
+        made.warp_epoch = None if self.warp_epoch is None else self.warp_epoch[inside]
+        return made
 
     def _unordered(self, old: np.ndarray, stamp: np.ndarray, low: np.ndarray, block_low: np.ndarray) -> np.ndarray:
         if self.shared:
@@ -121,8 +133,6 @@ class Races:
             at, stamp = at[take], stamp[take]
         second[at] = stamp
         self.reader_site[1][at] = site.number
-
-    slots = threads = 1  # of a block: see Launch
 
     def _drop_ordered_by_warp(self, bad: np.ndarray, old: np.ndarray, at: np.ndarray, who: Who) -> np.ndarray:
         """Remove conflicts between accesses that a barrier of the warp orders."""

@@ -195,7 +195,24 @@ def _memories(
             memory.written = fresh.get(data.ctypes.data)
         if var in compiler.survey.written:
             memory.track(launch, False)
+    _join_names(made, launch)
     return made
+
+
+def _join_names(made: Mapping[Var, Memory], launch: Launch) -> None:
+    """Keep one record of races for arguments that overlap."""
+    group: list[Memory] = []
+    for memory in sorted(made.values(), key=Memory.bytes):
+        if group and memory.bytes()[0] >= max(m.bytes()[1] for m in group):
+            _join(group, launch)
+            group = []
+        group.append(memory)
+    _join(group, launch)
+
+
+def _join(group: list[Memory], launch: Launch) -> None:
+    if len(group) > 1 and any(m.races is not None for m in group):
+        Memory.join(group, launch)
 
 
 def _run_blocks(
