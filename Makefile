@@ -46,10 +46,10 @@ generated: $(VENV)/.installed
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
-	$(BIN)/python -m tir.testing.fuzz --all --steps 12 --examples $(EXAMPLES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.steps --all --steps 12 --examples $(EXAMPLES) --seed $(SEED)
 
 fuzz-gpu: $(VENV)/.installed
-	$(BIN)/python -m tir.testing.fuzz --gpu --all --steps 8 --examples $(EXAMPLES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.steps --gpu --all --steps 8 --examples $(EXAMPLES) --seed $(SEED)
 
 mutants: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.mutants --count $(MUTANTS) --seed $(SEED)

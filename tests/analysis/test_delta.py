@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fuzz.steps import EVERY, run
 from tests.gpu_examples import load
 from tests.prim_checks import schedule
 from tir.expr import TRUE, IntImm
@@ -11,7 +12,6 @@ from tir.node import frozendict
 from tir.schedule import invariants
 from tir.schedule.invariants.delta import Delta, uses_of
 from tir.stmt import Block, BlockRealize, seq
-from tir.testing.fuzz import EVERY, run
 from tir.visit import buffers_in, rewrite
 
 CHAIN = """

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.fuzz.steps import EVERY, run
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.oracle import Tier, recorded, tiers
 from tir.analysis.dependence.programs import SameMeaning
-from tir.testing.fuzz import EVERY, run
 
 STEPS = [
     "split",

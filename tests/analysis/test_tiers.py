@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tir
+from tests.fuzz.kernel_programs import family_program
 from tests.gpu_examples import load
 from tests.prim_checks import same, schedule
 from tir import config
@@ -27,7 +28,6 @@ from tir.script import tir as T
 from tir.stmt import BufferStore, For, root_block, seq
 from tir.testing import assert_same_result
 from tir.testing.decisions import SeededChoice
-from tir.testing.kernel_programs import family_program
 from tir.testing.schedules import random_schedule
 
 STEPS = ["split", "fuse", "reorder", "cache_read", "cache_write", "compute_at", "compute_at.index", "reverse_compute_at",

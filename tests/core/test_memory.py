@@ -7,8 +7,8 @@ import gc
 import pytest
 
 import tir
+from tests.fuzz.steps import EVERY, Report, Shares, run_example, run_gpu_example
 from tir.node import Memo, Node
-from tir.testing.fuzz import EVERY, Report, Shares, run_example, run_gpu_example
 
 ALL = Shares(1, 1)
 

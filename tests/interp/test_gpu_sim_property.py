@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from tir.testing import fuzz
-from tir.testing.fuzz import Report, run_gpu_example
+from tests.fuzz import steps
+from tests.fuzz.steps import Report, run_gpu_example
 
 
 def test_every_family_on_the_simulator():
     """What ``make fuzz-gpu`` does at length."""
-    count = len(fuzz.EVERY)
-    report = fuzz.run(count, seed=count * 40, steps=2, families=fuzz.EVERY, gpu=True)
+    count = len(steps.EVERY)
+    report = steps.run(count, seed=count * 40, steps=2, families=steps.EVERY, gpu=True)
     assert not report.failures
     assert report.compiled >= count / 3 and report.accepted["bind"] > count
 
@@ -21,7 +21,7 @@ def test_every_family_on_the_simulator():
 def test_random_chains(first: int):
     report = Report()
     for seed in range(first, first + 8):
-        run_gpu_example(seed, report, 6, families=fuzz.CHAIN)
+        run_gpu_example(seed, report, 6, families=steps.CHAIN)
     assert report.compiled >= 3
 
 
@@ -29,7 +29,7 @@ def test_a_wrong_result_is_a_failure(monkeypatch, capsys):
     def wrong(*args, **kwargs):
         raise AssertionError("not the same")
 
-    monkeypatch.setattr(fuzz, "assert_same_call", wrong)
-    report = fuzz.run(6, seed=0, gpu=True)
+    monkeypatch.setattr(steps, "assert_same_call", wrong)
+    report = steps.run(6, seed=0, gpu=True)
     assert report.failures and report.compiled == len(report.failures)
     assert "not the same" in capsys.readouterr().out

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from te_oracle import judge
 
 import tir
+from tests.fuzz.tensor_programs import TensorDrawing
 from tir import te
 from tir.testing.decisions import DrawnChoice
-from tir.testing.tensor_programs import TensorDrawing
 
 DTYPES = ("float32", "float64", "int32", "int8", "uint8")
 SETTINGS = settings(max_examples=50, deadline=None, derandomize=True)

@@ -1,9 +1,9 @@
 """Refusals are confirmed by force: the oracle itself, and the rate on a few examples."""
 
 import tir
+from tests.fuzz.refusal_audit import Confirmations, is_confirmed
+from tests.fuzz.steps import EVERY, run
 from tests.prim_checks import schedule
-from tir.testing.fuzz import EVERY, run
-from tir.testing.refusal_audit import Confirmations, is_confirmed
 from tir.testing.schedules import Attempt
 
 CHAIN = """

@@ -5,26 +5,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tir
+from tests.fuzz import steps
+from tests.fuzz.classes import CLASSES, classes_of
+from tests.fuzz.kernel_programs import FAMILIES, family_program
+from tests.fuzz.steps import Report, run_example
+from tests.fuzz.tensor_programs import stages
 from tir.equal import assert_structural_equal
 from tir.interp import run
 from tir.schedule.primitive import PRIMITIVES
 from tir.testing import (
     assert_roundtrip,
     assert_same_result,
-    fuzz,
     programs,
     random_inputs,
     random_program,
     random_schedule,
     schedules,
 )
-from tir.testing.classes import CLASSES, classes_of
 from tir.testing.decisions import SeededChoice
-from tir.testing.fuzz import Report, run_example
 from tir.testing.instructions import intrinsics
-from tir.testing.kernel_programs import FAMILIES, family_program
 from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt
-from tir.testing.tensor_programs import stages
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
@@ -88,24 +88,24 @@ def test_every_lowered_stage_means_the_same(seed):
 
 def test_every_family_under_every_primitive():
     """What ``make fuzz`` does at length."""
-    count = len(fuzz.EVERY)
-    report = fuzz.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=fuzz.EVERY)
+    count = len(steps.EVERY)
+    report = steps.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=steps.EVERY)
     assert not report.failures
-    assert set(report.families) == set(fuzz.EVERY) and report.accepted.total() > 75
+    assert set(report.families) == set(steps.EVERY) and report.accepted.total() > 75
 
 
 def test_the_shares_of_checks_leave_the_programs_and_the_steps_as_they_are(monkeypatch):
     replayed, counts = [], []
-    monkeypatch.setattr(fuzz, "_check_history", lambda sch: replayed.append(sch))
-    for shares in (fuzz.Shares(0, 0), fuzz.Shares(1, 1)):
-        report = fuzz.run(4, steps=4, llvm_every=0, families=("few",), shares=shares)
+    monkeypatch.setattr(steps, "_check_history", lambda sch: replayed.append(sch))
+    for shares in (steps.Shares(0, 0), steps.Shares(1, 1)):
+        report = steps.run(4, steps=4, llvm_every=0, families=("few",), shares=shares)
         counts.append((report.accepted, report.refused, len(replayed)))
     assert counts[0][:2] == counts[1][:2]
     assert [replays for *_, replays in counts] == [0, 4]
 
 
 def test_a_share_is_drawn_by_the_seed():
-    shares = fuzz.Shares(0.1, 0.25)
+    shares = steps.Shares(0.1, 0.25)
     replays = [shares.has_replay(seed) for seed in range(400)]
     texts = [shares.has_text(seed, number) for seed in range(40) for number in range(10)]
     assert 70 < sum(replays) < 130 and 20 < sum(texts) < 60
@@ -116,7 +116,7 @@ def test_a_share_is_drawn_by_the_seed():
 def test_a_refusal_without_a_word_is_a_failure(share):
     attempt = Attempt("split", (), {}, tir.ScheduleError(""))
     with pytest.raises(AssertionError, match="without a word"):
-        fuzz._count(Report(), [attempt], 0, fuzz.Shares(texts=share))
+        steps._count(Report(), [attempt], 0, steps.Shares(texts=share))
 
 
 def test_a_stage_schedule_draws_the_same_random_numbers_each_time():

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import tir
+from tests.fuzz import steps
 from tir.script import parse
 from tir.testing import (
     assert_roundtrip,
     assert_same_result,
     check_schedule,
-    fuzz,
     random_inputs,
     random_program,
     random_schedule,
@@ -104,7 +104,7 @@ def test_attempts_are_refused_with_a_reason():
 
 
 def test_fuzz_entry(capsys):
-    assert fuzz.main(["--examples", "12", "--seed", "4", "--llvm-every", "6"]) == 0
+    assert steps.main(["--examples", "12", "--seed", "4", "--llvm-every", "6"]) == 0
     out = capsys.readouterr().out
     assert "programs 12" in out and "failures 0" in out
 
@@ -113,7 +113,7 @@ def test_fuzz_reports_a_failure(capsys, monkeypatch):
     def broken(*args, **kwargs):
         raise AssertionError("not the same")
 
-    monkeypatch.setattr(fuzz, "assert_same_result", broken)
-    assert fuzz.main(["--examples", "1"]) == 1
+    monkeypatch.setattr(steps, "assert_same_result", broken)
+    assert steps.main(["--examples", "1"]) == 1
     out = capsys.readouterr().out
     assert "seed 0 failed" in out and "not the same" in out and "scheduled:" in out

@@ -7,11 +7,11 @@ import pytest
 
 import tir
 from tests import te_programs
+from tests.fuzz.kernel_programs import FAMILIES, family_program
 from tir import ops, te
 from tir.function import IRModule
 from tir.library import elementwise, rows
 from tir.testing import assert_same_result, random_inputs, random_program
-from tir.testing.kernel_programs import FAMILIES, family_program
 from tir.tune import space
 
 NARROW = "llvm -vector_width=64 -num-cores=2"  # two numbers in a vector: small programs have whole vectors and tails

@@ -1,8 +1,8 @@
-"""Random candidates compute what the reference does: a short run of ``python -m tir.tune.fuzz``, and that it finds faults."""
+"""Random candidates compute what the reference does: a short run of ``python -m tests.fuzz.search``, and that it finds faults."""
 
 from __future__ import annotations
 
-from tir.tune.fuzz import CPUS, SIMULATED, Report, run, run_example
+from tests.fuzz.search import CPUS, SIMULATED, Report, run, run_example
 
 
 def test_candidates_of_random_programs_are_right(capsys):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tir
+from tests.fuzz.kernel_programs import family_program
 from tir import te
 from tir.analysis.footprint import traffic
 from tir.library import rows
-from tir.testing.kernel_programs import family_program
 from tir.tune import Env
 from tir.tune.machine import measured
 from tir.tune.model import floor, predict

@@ -7,10 +7,10 @@ import random
 import pytest
 
 import tir
+from tests.fuzz.kernel_programs import FAMILIES, family_program
 from tests.tune.test_contraction import SMALL, product
 from tir.function import IRModule
 from tir.testing import assert_same_result
-from tir.testing.kernel_programs import FAMILIES, family_program
 from tir.tune.drawing import RuleSource
 from tir.tune.ranking import ranked, samplings
 from tir.tune.reference import in_order

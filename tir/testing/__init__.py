@@ -1,8 +1,8 @@
 """Property tests for programs, schedules and transformations.
 
 ``programs()`` and ``schedules(func)`` are hypothesis strategies (hypothesis is imported when they are called);
-``assert_same_result``, ``assert_roundtrip`` and ``check_schedule`` are the oracles; ``python -m tir.testing.fuzz`` runs
-them for longer.
+``assert_same_result``, ``assert_roundtrip`` and ``check_schedule`` are the oracles; ``reduce_case`` makes a failing case
+small.
 """
 
 from .error_model import error_bounds

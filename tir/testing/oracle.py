@@ -20,6 +20,12 @@ from ..visit import walk
 _RTOL = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
 
 
+def symbolic_sizes(func: PrimFunc) -> list[str]:
+    """Names of the symbolic sizes of the buffers of ``func``."""
+    parts = [s for buffer in func.buffer_map.values() for s in buffer.shape]
+    return list(dict.fromkeys(v.name for s in parts for v in walk(s) if isinstance(v, Var)))
+
+
 def random_inputs(
     func: PrimFunc, seed: int = 0, sizes: Mapping[str, int] | None = None, low: int = -3, high: int = 3
 ) -> list[Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import te
-from ..dtype import DType
-from ..errors import ScheduleError
-from ..expr import Select
-from ..function import PrimFunc
-from .decisions import Choice, SeededChoice
+from tir import te
+from tir.dtype import DType
+from tir.errors import ScheduleError
+from tir.expr import Select
+from tir.function import PrimFunc
+from tir.testing.decisions import Choice, SeededChoice
 
 EXACT = ("int32", "int32", "int8", "uint8", "int64", "float32")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..function import IRModule, PrimFunc
-from .awkward_programs import AWKWARD
-from .decisions import Choice, SeededChoice
-from .edge_case_programs import CORNERS
-from .reduction_programs import REDUCTIONS
-from .steered_programs import steered
-from .tensor_programs import tensors
+from tests.fuzz.awkward_programs import AWKWARD
+from tests.fuzz.edge_case_programs import CORNERS
+from tests.fuzz.reduction_programs import REDUCTIONS
+from tests.fuzz.steered_programs import steered
+from tests.fuzz.tensor_programs import tensors
+from tir.function import IRModule, PrimFunc
+from tir.testing.decisions import Choice, SeededChoice
 
 ODD = (1, 2, 3, 5, 7)
 
@@ -322,7 +322,7 @@ def family_program(name: str, seed: int | Choice) -> PrimFunc | IRModule:
     >>> family_program("softmax", 1).name
     'main'
     """
-    from ..script import parse
+    from tir.script import parse
 
     drawn = FAMILIES[name](SeededChoice(seed) if isinstance(seed, int) else seed)
     made = parse(drawn) if isinstance(drawn, str) else drawn

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..analysis.annotations import THROUGH_REGISTERS
-from ..function import IRModule, PrimFunc
-from ..schedule import Schedule
-from ..stmt import Block, For, SeqStmt, Stmt
-from ..visit import walk
-from .decisions import Choice, SeededChoice
-from .schedules import ALL_PRIMITIVES, Attempt, Walk, started
+from tir.analysis.annotations import THROUGH_REGISTERS
+from tir.function import IRModule, PrimFunc
+from tir.schedule import Schedule
+from tir.stmt import Block, For, SeqStmt, Stmt
+from tir.testing.decisions import Choice, SeededChoice
+from tir.testing.schedules import ALL_PRIMITIVES, Attempt, Walk, started
+from tir.visit import walk
 
 THREADS = (1, 2, 4, 8, 32)
 WIDER = {"local": "shared", "warp": "shared", "shared": "global", "shared.dyn": "global"}

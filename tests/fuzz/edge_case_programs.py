@@ -1,4 +1,4 @@
-"""Edge cases for the fuzzer, in addition to the kernels of :mod:`tir.testing.kernel_programs`.
+"""Edge cases for the fuzzer, in addition to the kernels of :mod:`tests.fuzz.kernel_programs`.
 
 Blocks with two outputs, nested blocks, conditions on data, loops of zero or one iteration, results produced in pairs,
 64-bit indices.
@@ -6,7 +6,7 @@ Blocks with two outputs, nested blocks, conditions on data, loops of zero or one
 
 from __future__ import annotations
 
-from .decisions import Choice
+from tir.testing.decisions import Choice
 
 ODD = (1, 2, 3, 5)
 

@@ -1,4 +1,4 @@
-"""The longer property-testing budget: ``python -m tir.testing.fuzz --examples 20000 --seed 1``.
+"""The longer property-testing budget: ``python -m tests.fuzz.steps --examples 20000 --seed 1``.
 
 Each example is a random program and a random schedule of it. It must print and parse back, compute the same result
 before and after scheduling under every check of the executor, replay from its trace, undo to the same object, and (every
@@ -24,25 +24,25 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.reductions import Reduction
-from ..equal import assert_structural_equal
-from ..errors import BuildError, RunError, ScheduleError
-from ..function import IRModule, PrimFunc
-from ..interp import run as interp_run
-from ..progress import track
-from ..schedule import Schedule
-from ..stmt import Block
-from ..visit import walk
-from .classes import CLASSES, classes_of
-from .decisions import SeededChoice
-from .gpu_schedules import random_gpu_schedule, wider
-from .kernel_programs import FAMILIES, family_program
-from .oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
-from .programs import random_program
-from .reduce import Case, reduce_case
-from .refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
-from .schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule, started
-from .tensor_programs import stages
+from tests.fuzz.classes import CLASSES, classes_of
+from tests.fuzz.gpu_schedules import random_gpu_schedule, wider
+from tests.fuzz.kernel_programs import FAMILIES, family_program
+from tests.fuzz.refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
+from tests.fuzz.tensor_programs import stages
+from tir.analysis.reductions import Reduction
+from tir.equal import assert_structural_equal
+from tir.errors import BuildError, RunError, ScheduleError
+from tir.function import IRModule, PrimFunc
+from tir.interp import run as interp_run
+from tir.progress import track
+from tir.schedule import Schedule
+from tir.stmt import Block
+from tir.testing.decisions import SeededChoice
+from tir.testing.oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
+from tir.testing.programs import random_program
+from tir.testing.reduce import Case, reduce_case
+from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule, started
+from tir.visit import walk
 
 WEIGHTED = ("steered",) * 3  # families with many variants, drawn more often
 STAGES = "stages"  # the family whose schedules begin as stage schedules
@@ -111,7 +111,7 @@ def run_example(
 ) -> None:
     """Test one program and one schedule of it; any failure is raised.
 
-    ``families`` take turns: the random chains, kernels of :mod:`tir.testing.kernel_programs`, stage schedules.
+    ``families`` take turns: the random chains, kernels of :mod:`tests.fuzz.kernel_programs`, stage schedules.
     """
     family, program, start = _drawn(seed, report, families, shares)
 
@@ -349,7 +349,7 @@ def run_each(
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tir.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.steps", description=__doc__)
     parser.add_argument("--examples", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=6, help="primitives tried on each program")

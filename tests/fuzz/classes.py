@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..analysis.bare_stores import bare_stores
-from ..analysis.structure import constant, has_load, places_of_views, vars_in
-from ..arith import simplify
-from ..buffer import Buffer
-from ..expr import BufferLoad, Cast, Var, const
-from ..function import IRModule, PrimFunc
-from ..node import Memo, Node
-from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
-from ..visit import substitute, walk
+from tir.analysis.bare_stores import bare_stores
+from tir.analysis.structure import constant, has_load, places_of_views, vars_in
+from tir.arith import simplify
+from tir.buffer import Buffer
+from tir.expr import BufferLoad, Cast, Var, const
+from tir.function import IRModule, PrimFunc
+from tir.node import Memo, Node
+from tir.stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
+from tir.visit import substitute, walk
 
 Question = Callable[[IRModule], bool]
 
@@ -137,7 +137,7 @@ def _bitwise(func: PrimFunc) -> bool:
 
 
 def _several_terms(func: PrimFunc) -> bool:
-    from ..analysis.reductions import Reduction
+    from tir.analysis.reductions import Reduction
 
     found = [Reduction.of(block) for _, block in _updates(func)]
     return any(

@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import RunError, ScheduleError
-from ..expr import Var
-from ..function import PrimFunc
-from ..visit import walk
-from .oracle import assert_same_result, random_inputs
-from .schedules import Attempt
+from tir.errors import RunError, ScheduleError
+from tir.testing.oracle import assert_same_result, random_inputs, symbolic_sizes
+from tir.testing.schedules import Attempt
 
 SEEDS = range(12)
 
@@ -96,9 +93,3 @@ def is_confirmed(sch: Any, attempt: Attempt, seeds: Sequence[int] = SEEDS) -> bo
         except (AssertionError, RunError):
             return True
     return False
-
-
-def symbolic_sizes(func: PrimFunc) -> list[str]:
-    """Names of the symbolic sizes of the buffers of ``func``."""
-    parts = [s for buffer in func.buffer_map.values() for s in buffer.shape]
-    return list(dict.fromkeys(v.name for s in parts for v in walk(s) if isinstance(v, Var)))

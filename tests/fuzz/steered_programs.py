@@ -4,7 +4,7 @@ or a let reads memory that other blocks write.
 
 from __future__ import annotations
 
-from .decisions import Choice
+from tir.testing.decisions import Choice
 
 PLACES = (
     *("predicate", "guarded", "division", "around", "inside", "extent", "start", "binding", "view"),

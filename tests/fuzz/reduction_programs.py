@@ -1,4 +1,4 @@
-"""Reductions of many forms for the fuzzer, in addition to the kernels of :mod:`tir.testing.kernel_programs`.
+"""Reductions of many forms for the fuzzer, in addition to the kernels of :mod:`tests.fuzz.kernel_programs`.
 
 Bitwise updates and updates of several terms, with or without a condition, with or without an init; reduction iterators
 that run in reverse, with a stride, from a start other than zero, or that take values more than once; sizes of zero.
@@ -6,7 +6,7 @@ that run in reverse, with a stride, from a start other than zero, or that take v
 
 from __future__ import annotations
 
-from .decisions import Choice
+from tir.testing.decisions import Choice
 
 ODD = (1, 2, 3, 5)
 

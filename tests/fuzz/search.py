@@ -1,4 +1,4 @@
-"""Random candidates of the rules, each compared with the reference: ``python -m tir.tune.fuzz --examples 600 [--gpu]``.
+"""Random candidates of the rules, each compared with the reference: ``python -m tests.fuzz.search --examples 600 [--gpu]``.
 
 The programs are those of ``tir.testing``. Each is searched as ``tir.tune`` does, but for the runner, which builds a candidate,
 runs it, compares it with the reference executor, and makes its time up. Every other search chooses among results of the rules and values at random, likely or not.
@@ -17,32 +17,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..equal import assert_structural_equal
-from ..errors import BuildError
-from ..function import IRModule, PrimFunc
-from ..schedule import Schedule
-from ..stmt import For
-from ..target import Target
-from ..testing.decisions import SeededChoice
-from ..testing.fuzz import EVERY, STAGES, call_inputs, run_each
-from ..testing.kernel_programs import family_program
-from ..testing.oracle import assert_same_call
-from ..testing.product_programs import products
-from ..testing.programs import random_program
-from ..testing.refusal_audit import without_names
-from ..testing.tensor_programs import stages
-from ..visit import nodes_of
-from .default import likeliest
-from .drawing import Replays, RuleSource, Source
-from .ranking import samplings
-from .records import Records
-from .runner import Job, Measurement, Problem
-from .search import Search
-from .session import usual_model
-from .space import GPUS, Env, Rule, Space, rules_of
-from .tasks import extract_tasks
+from tests.fuzz.kernel_programs import family_program
+from tests.fuzz.product_programs import products
+from tests.fuzz.refusal_audit import without_names
+from tests.fuzz.steps import EVERY, STAGES, call_inputs, run_each
+from tests.fuzz.tensor_programs import stages
+from tir.equal import assert_structural_equal
+from tir.errors import BuildError
+from tir.function import IRModule, PrimFunc
+from tir.schedule import Schedule
+from tir.stmt import For
+from tir.target import Target
+from tir.testing.decisions import SeededChoice
+from tir.testing.oracle import assert_same_call
+from tir.testing.programs import random_program
+from tir.tune.default import likeliest
+from tir.tune.drawing import Replays, RuleSource, Source
+from tir.tune.ranking import samplings
+from tir.tune.records import Records
+from tir.tune.runner import Job, Measurement, Problem
+from tir.tune.search import Search
+from tir.tune.session import usual_model
+from tir.tune.space import GPUS, Env, Rule, Space, rules_of
+from tir.tune.tasks import extract_tasks
+from tir.visit import nodes_of
 
-PRODUCTS = "products"  # of tir.testing.product_programs, drawn as often as all others
+PRODUCTS = "products"  # of tests.fuzz.product_programs, drawn as often as all others
 CACHES = "-l1_bytes=256 -l2_bytes=2048 -l3_bytes=8192"  # of a few lines: small programs have panels, groups and strips
 CPUS = (
     f"llvm -vector_width=64 -num-cores=2 {CACHES}",
@@ -223,7 +223,7 @@ def run(
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tir.tune.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.search", description=__doc__)
     parser.add_argument("--examples", type=int, default=600, help=f"programs, with up to {TRIALS} candidates each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=None, help="stop after this time")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from .. import te
-from ..expr import Expr, Var
-from ..function import PrimFunc
-from .decisions import Choice
+from tir import te
+from tir.expr import Expr, Var
+from tir.function import PrimFunc
+from tir.testing.decisions import Choice
 
 # types of the operands, and of the sum
 TYPES = (

@@ -4,7 +4,7 @@ reverse, views, mixed integer widths, consumers in nested blocks, empty domains,
 
 from __future__ import annotations
 
-from .decisions import Choice
+from tir.testing.decisions import Choice
 
 
 def starts(c: Choice) -> str:
