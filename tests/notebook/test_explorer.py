@@ -275,3 +275,23 @@ def test_a_program_still_means_the_same_after_clicks(explorer):
         assert explorer.error == ""
     a = np.arange(64 * 64, dtype="float32").reshape(64, 64)
     np.testing.assert_allclose(tir.build(explorer.schedule.mod).new(a), (a + 1).sum(1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None, 5, [], {}, {"do": None}, {"do": []}, {"do": "show"}, {"do": "show", "step": float("inf")}, {"do": "show", "step": "x"},
+        {"do": "show", "step": True}, {"do": "open"}, {"do": "open", "pane": 3}, {"do": "select", "place": []}, {"do": "apply"},
+        {"do": "apply", "name": "split"}, {"do": "apply", "name": "split", "given": 5}, {"do": "apply", "name": [], "given": {}},
+        {"do": "undo", "steps": float("nan")}, {"do": "redo", "steps": None}, {"do": "undo", "steps": "2"},
+    ],
+)  # fmt: skip
+def test_a_message_of_any_form_is_answered_with_an_error(explorer, message):
+    explorer.handle(message)
+    assert view(explorer)["error"]
+
+
+@pytest.mark.parametrize("text", ["(" * 20_000, "-" * 20_000 + "1", "[" * 20_000 + "]" * 20_000, "lambda i: " + "(" * 20_000, "9" * 20_000])
+def test_a_form_with_a_deep_text_is_answered_with_an_error(explorer, text):
+    explorer.handle({"do": "apply", "name": "split", "given": {"loop": "k", "factors": text}})
+    assert view(explorer)["error"]

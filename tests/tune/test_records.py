@@ -237,3 +237,90 @@ def test_the_family_has_the_best_of_other_sizes():
     for n, trace in enumerate(TRACES):
         made.finish(made.claim(NAMED, "here", trace), ok(1.0 + n))
     assert [r.seconds for r in made.family(larger)] == [1.0, 2.0]
+
+
+# ---------------------------------------------------------------- damaged parts
+
+DEEP = json.loads("[" * 300 + "]" * 300)
+DAMAGED = [
+    ("number", math.inf), ("number", 1 << 64), ("number", -(1 << 64)), ("number", "3"), ("number", True), ("number", None),
+    ("sizes", []), ("sizes", {"n": 1.5}), ("sizes", {"n": 1 << 70}), ("script", 5), ("script", "\ud800"), ("key", None), ("key", ["k"]),
+    ("family", 1.0), ("machine", {}), ("trace", {}), ("trace", "x"), ("trace", [5]), ("trace", [{"name": "split"}]), ("trace", DEEP),
+    ("trace", [{"name": "f", "args": {"a": DEEP}, "result": None}]), ("status", "fine"), ("status", []), ("seconds", "1"), ("seconds", -1.0),
+    ("seconds", math.nan), ("seconds", [1.0]), ("times", 5), ("times", ["a"]), ("times", [math.nan]), ("predicted", "x"),
+    ("predicted", math.inf), ("error", 5), ("rules", [1]), ("rules", 3), ("made", 7), ("load", math.nan), ("load", "x"),
+    ("build_seconds", []), ("build_seconds", 1 << 64), ("unknown", 1), ("format", 7), ("format", None),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def line():
+    made = Records(None)
+    made.finish(made.claim(NAMED, "here", TRACES[0]), ok(1.0))
+    return json.loads(next(made.all()).as_json())
+
+
+@pytest.mark.parametrize(("name", "value"), DAMAGED)
+def test_a_line_with_a_damaged_part_is_no_record(line, name, value):
+    assert isinstance(Record.from_json(json.dumps(line)), Record)
+    with pytest.raises(ValueError, match=r"no record|another version"):
+        Record.from_json(json.dumps({**line, name: value}))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 10, "null", "5", "[]", '"x"', "9" * 5000, "{}", '{"format": 1}', "\ud800", "\0"])
+def test_a_line_that_is_no_object_is_no_record(text):
+    with pytest.raises(ValueError):
+        Record.from_json(text)
+
+
+COLUMNS = {
+    "trial": ["decisions", "predicted", "status", "best", "times", "error", "build_s", "load", "made", "number"],
+    "workload": ["script", "sizes", "family"],
+    "sketch": ["trace", "rules"],
+    "machine": ["about", "key"],
+    "run": ["started", "seed", "options"],
+    "answer": ["task", "batch", "trace", "status", "seconds", "error"],
+}
+CONTENTS = [None, 9e999, -9e999, 1 << 62, "x", b"\xff\xfe", "[" * 100_000, "[1]", "{}", "5", "1e999", '"\\ud800"', ""]
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+@pytest.mark.filterwarnings("ignore:.*is damaged")
+def test_no_door_of_a_database_with_a_damaged_row_raises(tmp_path, table):
+    path = tmp_path / "tune.db"
+    with Records(path) as made:
+        run = made.begin_run(0, {"fresh": True})
+        made.add_machine("here", {"cpu": "a"})
+        for n, trace in enumerate(TRACES[:2]):
+            made.finish(made.claim(NAMED, "here", trace, run=run), ok(1.0 + n))
+        made.note(run, NAMED, "here", {}, 0, [("t", ok(1.0))])
+        assert made.answers(run, NAMED, "here", {}) and made.runs() and made.begun(run) and made.machines()
+    whole = path.read_bytes()
+    read = 0
+    for column in COLUMNS[table]:
+        for content in CONTENTS:
+            path.write_bytes(whole)
+            with sqlite3.connect(path) as raw:
+                raw.execute("PRAGMA ignore_check_constraints=1")
+                value = "CAST(? AS TEXT)" if content == b"\xff\xfe" else "?"
+                raw.execute(f"UPDATE {table} SET {column}={value} WHERE rowid=1", [content])
+            raw.close()
+            with Records(path) as made:
+                found = list(made.all())
+                assert table != "trial" or 2.0 in [r.seconds for r in found]  # the other row
+                for record in (*found, *made.of(NAMED, "here"), *made.best(NAMED, "here"), *made.family(NAMED)):
+                    assert Record.from_json(record.as_json()) == record
+                made.runs(), made.machines(), made.answers(run, NAMED, "here", {})
+                try:
+                    made.begun(run)
+                except tir.TirError as error:
+                    assert "replay" in str(error)
+                read += made.damaged
+    assert read
+
+
+def test_a_record_of_a_wrong_type_leaves_the_database_where_it_is(tmp_path):
+    with Records(tmp_path / "tune.db") as made:
+        with pytest.raises(sqlite3.Error):
+            made.finish(made.claim(NAMED, "here", TRACES[0]), Measurement(0, "ok", 1.0, build_seconds=[]))
+        assert made.path is not None

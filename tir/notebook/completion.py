@@ -132,7 +132,7 @@ def _given(step: Primitive, at: Cursor, namespace: Mapping[str, Any]) -> dict[st
         key, equals, value = text.partition("=") if re.match(r"\w+\s*=[^=]", text) else ("", "", text)
         try:
             found[key.strip() if equals else _parameter(step, number)] = ast.literal_eval(value.strip())
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             if value.strip() in namespace:
                 found[_parameter(step, number)] = namespace[value.strip()]
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import html
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ..display import highlighted_lines
 from ..errors import ScheduleError, TirError
@@ -24,6 +24,7 @@ from .loop_tree import Row, loop_tree, nodes_of
 from .stages import mark, source, stages
 
 Message = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Explorer:
@@ -57,43 +58,42 @@ class Explorer:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
         (``name``, ``given``), ``undo``, ``redo`` (``steps``), or ``refresh``."""
         self.error = ""
-        action = self._actions.get(str(message.get("do")))
-        if action is None:
-            self.error = f"the explorer knows no message {message.get('do')!r}"
-            return
         try:
+            action = self._actions.get(_part(message, "do", str))
+            if action is None:
+                raise ScheduleError(f"the explorer knows no message {message['do']!r}")
             action(message)
-        except (TirError, ValueError, TypeError) as error:
+        except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             self.error = str(error)
 
     def _select(self, message: Message) -> None:
-        place = str(message.get("place", ""))
+        place = _part(message, "place", str, "")
         self.selected = "" if place == self.selected else place
 
     def _show(self, message: Message) -> None:
-        step, last = int(message["step"]), self._last
+        step, last = _part(message, "step", int), self._last
         if not 0 <= step <= last:
             raise ScheduleError(f"there are steps 0 to {last}, not {step}")
         self.shown = None if step == last else step
 
     def _open(self, message: Message) -> None:
-        self.pane = str(message["pane"])
+        self.pane = _part(message, "pane", str)
 
     def _apply(self, message: Message) -> None:
-        step = lookup(str(message["name"]))
+        step = lookup(_part(message, "name", str))
         if step is None:
             raise ScheduleError(f"there is no primitive {message['name']!r}")
         if self.shown is not None:
             raise ScheduleError("an earlier step is shown: return to it first, or show the last one")
-        given = {k: value_of(k, v) for k, v in dict(message["given"]).items() if v not in ("", None)}
+        given = {k: value_of(k, v) for k, v in _part(message, "given", dict).items() if v not in ("", None)}
         self.schedule._apply_step(step, {p: given[p] for p in step.signature.parameters if p in given})
 
     def _undo(self, message: Message) -> None:
-        self.schedule.undo(int(message.get("steps", 1)))
+        self.schedule.undo(_part(message, "steps", int, 1))
         self.shown = None
 
     def _redo(self, message: Message) -> None:
-        self.schedule.redo(int(message.get("steps", 1)))
+        self.schedule.redo(_part(message, "steps", int, 1))
         self.shown = None
 
     # ------------------------------------------------------------ the view
@@ -192,6 +192,14 @@ def _offer(offer: Offer) -> dict[str, Any]:
     return {"name": offer.name, "text": offer.text, "reason": offer.reason, "given": place, "fields": fields}
 
 
+def _part(message: Any, name: str, kind: type[T], default: T | None = None) -> T:
+    """A part of a message, which a page may send in any form. Raises ``ScheduleError`` for one of another type."""
+    value = message.get(name, default) if isinstance(message, Mapping) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ScheduleError(f"`{name}` of a message is a value of type {kind.__name__}, not {value!r}")
+    return value
+
+
 def shown_value(value: Any) -> str:
     """A value in a form: a string as it is, anything else as Python."""
     return value if isinstance(value, str) else repr(value)
@@ -210,5 +218,5 @@ def value_of(name: str, text: Any) -> Any:
         return index_map_of(text)
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two for what is nested too deeply
         return text

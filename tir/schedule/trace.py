@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
 import operator
@@ -403,30 +402,14 @@ _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 def index_map_of(text: str, dtype: str = "int32") -> IndexMap:
     """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments."""
-    import tir
+    from ..script.environment import ModuleNames
+    from ..script.parser import parse_lambda
 
-    from ..script import tir as T
-    from ..script.operators import evaluate
-
+    separator = ModuleNames({"IndexMap": ModuleNames({"AXIS_SEPARATOR": IndexMap.AXIS_SEPARATOR})})
     try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise TirError(f"`{text}` is not an index map: {error}") from None
-    for node in ast.walk(tree.body):
-        known = isinstance(node, ast.Attribute) and _OF_A_MAP.fullmatch(ast.unparse(node))
-        if not isinstance(tree.body, ast.Lambda) or not (known or isinstance(node, _IN_A_MAP)):
-            raise TirError(f"`{text}` is not an index map: a lambda of arithmetic is expected")
-    try:
-        return IndexMap.from_func(evaluate(tree.body, {"T": T, "tir": tir, "__builtins__": {}}), index_dtype=dtype)
-    except Exception as error:  # whatever evaluating the text raises, the text is at fault
-        raise TirError(f"`{text}` is not an index map: {error}") from error
-
-
-_OF_A_MAP = re.compile(r"T\.[a-z]\w*|tir\.IndexMap(\.AXIS_SEPARATOR)?")
-_IN_A_MAP = (
-    ast.Lambda, ast.arguments, ast.arg, ast.Name, ast.Load, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.UnaryOp,
-    ast.operator, ast.unaryop, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.Call,
-)  # fmt: skip
+        return IndexMap.from_func(parse_lambda(text, {"tir": separator}), index_dtype=dtype)
+    except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        raise TirError(f"`{shown(text)}` is not an index map: {error}") from error
 
 
 def _loop(value: Any) -> LoopRV:

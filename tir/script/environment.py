@@ -27,12 +27,12 @@ Scoped = Callable[[ast.expr, Mapping[str, Any]], Any]
 
 
 class ModuleNames:
-    """The class's own name inside its functions: ``Module.f(...)`` calls function ``f``."""
+    """Names behind a dot that are the program's own: ``Module.f(...)`` calls function ``f`` of the module."""
 
     described = "module"
 
-    def __init__(self, functions: Mapping[str, Callable[..., Any]]):
-        self.__dict__.update(functions)
+    def __init__(self, names: Mapping[str, Any]):
+        self.__dict__.update(names)
 
 
 class Environment:
@@ -106,10 +106,10 @@ class Printed(Environment):
 
     first_error_only = True
 
-    def __init__(self, length: int):
+    def __init__(self, length: int, names: Mapping[str, Any] | None = None):
         from . import ir, tir
 
-        super().__init__({"T": tir, "I": ir, "range": range, "float": float})
+        super().__init__({**(names or {}), "T": tir, "I": ir, "range": range, "float": float})
         self._budget = _Budget(1000 + 16 * length)
 
     def read(self, value: Any) -> Any:
@@ -148,6 +148,8 @@ class Printed(Environment):
         if not isinstance(node, ast.Lambda):
             raise ValueError("a printed program has no comprehensions and no f-strings")
         names = [a.arg for a in node.args.args]
+        if ast.unparse(node.args) != ", ".join(names):
+            raise ValueError("the lambda of a printed program has plain parameters")
         made = lambda *values: scoped(node.body, dict(zip(names, values)))  # noqa: E731
         kind = inspect.Parameter.POSITIONAL_ONLY
         made.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]

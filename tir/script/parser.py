@@ -447,6 +447,29 @@ def parse_data(text: str) -> PrimFunc | IRModule:
     return _program(text, Printed(len(text) if isinstance(text, str) else 0), _no_statement)
 
 
+@with_recursion_limit
+def parse_lambda(text: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function of expressions that the text of a lambda computes, read as :func:`parse_data` reads; ``names`` adds names.
+    Raises ``ParseError``, and so does the function, for what it cannot compute."""
+    source = Source("<text>", text.splitlines())
+    body = _source.parse_text(text, source).body
+    parser = StmtParser(source, Printed(len(text), names))
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not isinstance(body[0].value, ast.Lambda):
+        raise ParseError("a lambda of arithmetic is expected")
+
+    def reported(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            try:
+                return compute(*args)
+            except Abort:
+                raise parse_error(parser.diagnostics, "the lambda") from parser.cause
+
+        return call
+
+    made = reported(parser.ev)(body[0].value)
+    return functools.wraps(made)(reported(made))
+
+
 Other = Callable[[StmtParser, ast.stmt, Source, Environment], None]
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .runner import Measurement
@@ -37,6 +37,12 @@ class Record:
     load: float = 0.0
     build_seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for a part that cannot be stored, or is none that a trial has."""
+        for name, (what, holds) in _PARTS.items():
+            if not holds(getattr(self, name)):
+                raise ValueError(f"no record: `{name}` is {_shown(getattr(self, name))}, not {what}")
+
     @property
     def measurement(self) -> Measurement:
         return Measurement(
@@ -56,13 +62,68 @@ class Record:
             found = json.loads(line)
             if found.pop("format") != FORMAT:
                 raise ValueError("another version of the format")
-            found["seconds"] = math.inf if found["seconds"] is None else float(found["seconds"])
-            made = Record(**{**found, "times": tuple(found["times"]), "rules": tuple(found["rules"])})
-        except (KeyError, TypeError, AttributeError) as error:
+            seconds = math.inf if found["seconds"] is None else found["seconds"]
+            rows = {name: tuple(found[name]) for name in ("times", "rules")}
+            return Record(**{**found, **rows, "seconds": seconds})
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"no record: {error!r}") from None
-        if made.status not in STATES or not isinstance(made.trace, list):
-            raise ValueError("no record: its status or its trace is damaged")
-        return made
+
+
+def _is_number(value: Any) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else _is_integer(value)
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether it is an integer of 64 bits, as a database stores."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _is_time(value: Any) -> bool:
+    return (_is_number(value) or value == math.inf) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+MOST_NESTED = 200  # lists and calls in each other, in a trace
+
+
+def _is_trace(value: Any) -> bool:
+    """Whether it is a list of calls as ``Trace.as_json`` gives them; what they are is known when they are replayed."""
+    level = list(value) if isinstance(value, list) else [None]
+    if not all(isinstance(s, dict) and isinstance(s.get("args"), dict) and "result" in s for s in level):
+        return False
+    for _ in range(MOST_NESTED):
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (list, dict))]
+        level = [item for part in inner for item in part]
+    return not level
+
+
+# What each part of a record is, in words, and whether a value is that.
+_PARTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("key", "family", "script", "machine", "error", "made"), ("a text", _is_text)),
+    "status": (f"one of {', '.join(STATES)}", STATES.__contains__),
+    "trace": ("the JSON of a schedule", _is_trace),
+    "seconds": ("a time", _is_time),
+    "times": ("times", lambda value: isinstance(value, tuple) and all(map(_is_time, value))),
+    "predicted": ("a number", lambda value: value is None or _is_number(value)),
+    "rules": ("names of rules", lambda value: isinstance(value, tuple) and all(map(_is_text, value))),
+    "sizes": (
+        "integers by name",
+        lambda value: isinstance(value, Mapping) and all(_is_text(k) and _is_integer(v) for k, v in value.items()),
+    ),
+    "number": ("an integer of 64 bits", _is_integer),
+    **dict.fromkeys(("load", "build_seconds"), ("a number", _is_number)),
+}
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep, or too long an integer
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def split_decisions(trace: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -115,6 +115,9 @@ class Records:
         """The database, made if there is none. Raises ``TirError`` for one of another format, or of something else."""
         where = ":memory:" if self.path is None else str(self.path)
         found = sqlite3.connect(where, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        found.text_factory = lambda text: text.decode(
+            errors="surrogateescape"
+        )  # one such text is no record, others are
         is_empty = found.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
         if not is_empty:
             self._check(found)
@@ -156,7 +159,7 @@ class Records:
             with _transaction(self._database):
                 return change(self._database)
         except sqlite3.DatabaseError as error:
-            if self.path is None:
+            if self.path is None or isinstance(error, sqlite3.ProgrammingError):  # of a value, not of the file
                 raise
             self._warn(error)
             self._to_memory()
@@ -210,7 +213,7 @@ class Records:
     def runs(self) -> list[tuple[int, str, int, int]]:
         """Runs that can be replayed: number, when it began, seed, and how many answers of a runner there are."""
         text = "SELECT r.id, r.started, r.seed, COUNT(*) FROM run r JOIN answer a ON a.run = r.id GROUP BY r.id"
-        return [(int(n), started, int(seed), int(count)) for n, started, seed, count in self._database.execute(text)]
+        return list(self._rows(text, (), lambda n, started, seed, count: (n, _as(str, started), _as(int, seed), count)))
 
     def begun(self, run: int) -> tuple[int, bool]:
         """The seed of a run, and whether it was ``fresh``. Raises ``TirError`` for one of which nothing is there to be replayed.
@@ -222,8 +225,10 @@ class Records:
         known = {number: seed for number, _, seed, _ in self.runs()}
         if run not in known:
             raise TirError(f"no run {run} to replay; there is {', '.join(map(str, known)) or 'none'}")
-        (options,) = self._database.execute("SELECT options FROM run WHERE id=?", (run,)).fetchone()
-        return known[run], bool(json.loads(options).get("fresh"))
+        options = list(self._rows("SELECT options FROM run WHERE id=?", (run,), _object))
+        if not options:
+            raise TirError(f"run {run} cannot be replayed: its options cannot be read")
+        return known[run], bool(options[0].get("fresh"))
 
     def note(
         self, run: int, program: Canonical, machine: str, sizes: Mapping[str, int], batch: int,
@@ -242,11 +247,17 @@ class Records:
     ) -> dict[tuple[int, str], Measurement]:
         """What a runner answered in a run, by the number of the batch and the digest of the trace."""
         text = "SELECT batch, trace, status, seconds, error FROM answer WHERE run=? AND task=?"
-        found: dict[tuple[int, str], Measurement] = {}
-        for batch, trace, status, seconds, error in self._database.execute(text, (run, _task(program, machine, sizes))):
+
+        def answer(
+            batch: Any, trace: Any, status: Any, seconds: Any, error: Any
+        ) -> tuple[tuple[int, str], Measurement]:
             times = () if seconds is None else (float(seconds),)
-            found[int(batch), trace] = Measurement(-1, status, min(times, default=math.inf), times, error or "")
-        return found
+            if status not in STATES or not isinstance(error or "", str):
+                raise ValueError(f"no answer of a runner: {status!r}, {error!r}")
+            made = Measurement(-1, status, min(times, default=math.inf), times, error or "")
+            return (_as(int, batch), _as(str, trace)), made
+
+        return dict(self._rows(text, (run, _task(program, machine, sizes)), answer))
 
     def add_machine(self, key: str, about: Mapping[str, Any]) -> None:
         """Say what the machine of a key is."""
@@ -339,8 +350,12 @@ class Records:
         JOIN sketch s ON s.id = t.sketch"""
 
     def _select(self, where: str, values: Iterable[Any]) -> Iterator[Record]:
+        return self._rows(f"SELECT {self._COLUMNS} {where}", values, _record)
+
+    def _rows(self, text: str, values: Iterable[Any], read: Callable[..., T]) -> Iterator[T]:
+        """What ``read`` makes of the columns of each row; rows of which it makes nothing are left out and counted."""
         try:
-            rows = self._database.execute(f"SELECT {self._COLUMNS} {where}", list(values)).fetchall()
+            rows = self._database.execute(text, list(values)).fetchall()
         except sqlite3.DatabaseError as error:
             self.damaged += 1
             warnings.warn(
@@ -348,21 +363,12 @@ class Records:
             )
             return
         for row in rows:
-            made = self._record(row)
-            if made is not None:
+            try:
+                made = read(*row)
+            except _UNREADABLE:
+                self.damaged += 1
+            else:
                 yield made
-
-    def _record(self, row: tuple[Any, ...]) -> Record | None:
-        try:
-            trace = with_decisions(json.loads(row[4]), json.loads(row[5]))
-            return Record(
-                row[0], row[1], row[2], row[3], trace, row[6], math.inf if row[7] is None else float(row[7]),
-                tuple(json.loads(row[8] or "[]")), row[9], row[10] or "", tuple(json.loads(row[11])), json.loads(row[12]),
-                int(row[13] or 0), row[14] or "", float(row[15] or 0.0), float(row[16] or 0.0),
-            )  # fmt: skip
-        except (ValueError, TypeError, KeyError, StopIteration):
-            self.damaged += 1
-            return None
 
     def of(
         self, program: Canonical, machine: str, sizes: Mapping[str, int] | None = None, before: int = NO_RUN
@@ -397,7 +403,8 @@ class Records:
 
     def machines(self) -> dict[str, dict[str, Any]]:
         """What is known of each machine, by its key."""
-        return {key: json.loads(about) for key, about in self._database.execute("SELECT key, about FROM machine")}
+        text = "SELECT key, about FROM machine"
+        return dict(self._rows(text, (), lambda key, about: (_as(str, key), _object(about))))
 
     def is_whole(self) -> bool:
         """SQLite's own check of the file."""
@@ -430,6 +437,30 @@ class Records:
         except sqlite3.OperationalError:
             return False
         return True
+
+
+_UNREADABLE = (ValueError, TypeError, LookupError, StopIteration, AttributeError, ArithmeticError, RecursionError)
+
+
+def _record(*row: Any) -> Record:
+    """A trial from its columns. Raises one of ``_UNREADABLE`` for a damaged one."""
+    trace = with_decisions(json.loads(row[4]), json.loads(row[5]))
+    return Record(
+        row[0], row[1], row[2], row[3], trace, row[6], math.inf if row[7] is None else row[7],
+        tuple(json.loads(row[8] or "[]")), row[9], row[10] or "", tuple(json.loads(row[11])), json.loads(row[12]),
+        row[13] or 0, row[14] or "", row[15] or 0.0, row[16] or 0.0,
+    )  # fmt: skip
+
+
+def _as(kind: type[T], value: Any) -> T:
+    """``value``, which a column of any type may hold. Raises ``TypeError`` if it is of another."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+def _object(text: Any) -> dict[str, Any]:
+    return _as(dict, json.loads(text))
 
 
 @contextlib.contextmanager
