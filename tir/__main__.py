@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from .command import answered
 from .errors import TirError
 from .function import IRModule, PrimFunc
 
@@ -22,12 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1
     """
     options = _parser().parse_args(arguments)
-    try:
-        print(options.run(options))
-    except (TirError, ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return answered(lambda: print(options.run(options)), failed=1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         if run is _source:
             command.add_argument("--kind", help="llvm, llvm-opt, asm, cuda or ptx; the first that the target has")
         if run is _build:
-            command.add_argument("-o", "--output", required=True, help="a .so or .o; for CUDA any name")
+            command.add_argument("-o", "--output", required=True, help="a .so or .o; for CUDA a .zip")
             command.add_argument("--header", help="also write a C header here (llvm)")
     return parser
 
@@ -62,8 +61,24 @@ def programs(path: str) -> dict[str, PrimFunc | IRModule]:
     """The functions, modules and schedules that a Python file defines, by name. It is run, though not as ``__main__``."""
     from .schedule import Schedule
 
-    found = {name: value.mod if isinstance(value, Schedule) else value for name, value in runpy.run_path(path).items()}
+    if not Path(path).is_file():
+        raise ValueError(f"no file {path!r}")
+    try:
+        names = runpy.run_path(path)
+    except TirError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the file raises
+        raise TirError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+    found = {name: value.mod if isinstance(value, Schedule) else value for name, value in names.items()}
     return {name: value for name, value in found.items() if isinstance(value, (PrimFunc, IRModule))}
+
+
+def _place(error: BaseException, path: str) -> str:
+    """The file and the last line of it that led to an error."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f"{path}:{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f"{path}:{lines[-1]}" if lines else path
 
 
 def _program(options: Any) -> PrimFunc | IRModule:
@@ -95,9 +110,15 @@ def _tree(options: Any) -> Any:
 
 
 def _lower(options: Any) -> str:
+    from codegen.build import machine_of
+
+    from .target import Target
     from .transform import lower
 
-    return lower(_program(options), upto=options.upto, target=options.target).script()
+    target = Target.of(options.target)
+    if target.kind == "llvm":
+        machine_of(target)  # a processor that there is
+    return lower(_program(options), upto=options.upto, target=target).script()
 
 
 def _source(options: Any) -> str:
@@ -106,10 +127,25 @@ def _source(options: Any) -> str:
 
 
 def _build(options: Any) -> str:
-    module = _built(options)
     written = [path for path in (options.output, options.header) if path is not None]
+    for path in written:
+        _require_writable(Path(path))
+    module = _built(options)
+    if options.header is not None and module.target.kind != "llvm":
+        raise ValueError(f"only modules for llvm have a C header, not those for {module.target.kind}")
     module.save(*written)
     return f"wrote {', '.join(written)}"
+
+
+def _require_writable(path: Path) -> None:
+    """Raise ``OSError`` for a file that cannot be written, before anything is built for it."""
+    place = path if path.exists() else path.parent
+    if path.is_dir():
+        raise OSError(f"cannot write {str(path)!r}: it is a folder")
+    if not place.exists():
+        raise OSError(f"cannot write {str(path)!r}: there is no folder {str(place)!r}")
+    if not os.access(place, os.W_OK):
+        raise OSError(f"cannot write {str(path)!r}: permission denied")
 
 
 def _built(options: Any) -> Any:

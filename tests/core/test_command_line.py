@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,3 +84,71 @@ def test_options_of_a_target_with_and_without_an_equals_sign():
     assert tir.Target("llvm -num-cores 4").attrs["num_cores"] == 4
     with pytest.raises(ValueError, match="'4' should read -name=value"):
         tir.Target("llvm 4")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(:\n", r"bad\.py:1: SyntaxError: "),
+        ("\nimport no_such_module\n", r"bad\.py:2: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def f():\n    return 1 / 0\nf()\n", r"bad\.py:2: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)\n", r"bad\.py:2: SystemExit: 3"),
+        ("open('/no/such/file')\n", r"bad\.py:1: FileNotFoundError: "),
+        ("import tir\ntir.Target('cdua')\n", "did you mean cuda"),
+        ("x = 1\0\n", "(SyntaxError|ValueError): .*null bytes"),
+        ("\xff\xfe", r"bad\.py(:\d+)?: SyntaxError: "),
+        ("raise RecursionError('deep')", "RecursionError: deep"),
+    ],
+)
+def test_what_a_file_raises_is_one_line_with_its_place(tmp_path, capsys, text, said):
+    (tmp_path / "bad.py").write_text(text, encoding="latin-1")
+    assert main(["show", str(tmp_path / "bad.py")]) == 1
+    found = capsys.readouterr()
+    assert re.search(said, found.err) and len(found.err.splitlines()) == 1 and found.out == ""
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "a\0b", "/dev/null/x", "nowhere.py", "nowhere.py:f", ":", "::"])
+def test_what_is_no_file_is_named(path, capsys):
+    assert main(["show", path]) == 1
+    found = capsys.readouterr()
+    assert found.err.startswith("no file ") and len(found.err.splitlines()) == 1
+
+
+def test_outputs_are_looked_at_before_anything_is_built(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("codegen.build.build", lambda *_: pytest.fail("it was built"))
+    good = str(tmp_path / "k.o")
+    for options, said in (
+        (["-o", "/no/such/folder/k.o"], "there is no folder '/no/such/folder'"),
+        (["-o", str(tmp_path)], "it is a folder"),
+        (["-o", good, "--header", "/no/such/folder/k.h"], "there is no folder"),
+        (["-o", good, "--header", str(tmp_path)], "it is a folder"),
+    ):
+        assert main(["build", f"{file}:double", *options]) == 1
+        assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_targets_that_there_are_not_are_refused(file, capsys):
+    for command in ("lower", "source"):
+        for target, said in (
+            ("llvm -mcpu=nope", "LLVM knows no processor 'nope'"),
+            ("llvm -mtriple=z80", "z80"),
+            ("llvm -colour=red", "no option 'colour'"),
+            ("cuda -arch=sm_x", "no GPU architecture"),
+        ):
+            assert main([command, f"{file}:double", "--target", target]) == 1
+            assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_cannot_be_written_is_an_error(file):
+    for command in (["tir", "show", f"{file}:double"], ["tir.tune", "show", str(file.parent / "a.db")]):
+        if command[0] == "tir.tune":
+            subprocess.run(
+                [sys.executable, "-m", "tir.tune", "import", command[-1]], input=b"", check=True, capture_output=True
+            )
+            command = ["tir.tune", "prune", command[-1]]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-m", *command], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode in (1, 2) and "No space left" in done.stderr and "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == 1

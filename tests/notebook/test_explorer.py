@@ -291,7 +291,9 @@ def test_a_message_of_any_form_is_answered_with_an_error(explorer, message):
     assert view(explorer)["error"]
 
 
-@pytest.mark.parametrize("text", ["(" * 20_000, "-" * 20_000 + "1", "[" * 20_000 + "]" * 20_000, "lambda i: " + "(" * 20_000, "9" * 20_000])
+@pytest.mark.parametrize(
+    "text", ["(" * 20_000, "-" * 20_000 + "1", "[" * 20_000 + "]" * 20_000, "lambda i: " + "(" * 20_000, "9" * 20_000]
+)
 def test_a_form_with_a_deep_text_is_answered_with_an_error(explorer, text):
     explorer.handle({"do": "apply", "name": "split", "given": {"loop": "k", "factors": text}})
     assert view(explorer)["error"]

@@ -63,3 +63,34 @@ def test_an_explanation_has_terms_and_choices():
 
     text = repr(tir.tune.explain(parse(MATMUL), space=space, model=lambda sch: Guess(), draw=3))
     assert "predicted 2 ms, at least 1 ms" in text and "memory: 1.5 ms" in text and "sample_perfect_tile: [" in text
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_are_read(db, tmp_path, capsys):
+    assert main(["export", str(db)]) == 0
+    good, binary = tmp_path / "good.jsonl", tmp_path / "binary"
+    good.write_text(capsys.readouterr().out)
+    binary.write_bytes(bytes(range(256)) * 10)
+    other = str(tmp_path / "other.db")
+    assert main(["import", other, str(tmp_path / "nope.jsonl"), str(binary), str(tmp_path), str(good)]) == 1
+    said = capsys.readouterr()
+    assert "4 trials added" in said.out and len(said.err.splitlines()) == 3
+    assert said.err.count("cannot be read: ") == 3
+    assert main(["import", other, "a\0b"]) == 1 and "cannot be read" in capsys.readouterr().err
+    for wrong in (str(tmp_path), "a\0b", "/no/such/folder/a.db"):
+        assert main(["import", wrong, str(good)]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_no_program_in_a_line_runs(db, tmp_path, capsys):
+    assert main(["export", str(db)]) == 0
+    line = json.loads(capsys.readouterr().out.splitlines()[0])
+    trap = tmp_path / "ran"
+    line["script"] = f"""
+@T.prim_func
+def f(A: T.Buffer((8 + 0 * len(__import__("os").popen("touch {trap}").read()),), "int32")):
+    A[0] = 1
+"""
+    file = tmp_path / "line.json"
+    file.write_text(json.dumps(line))
+    assert main(["import", str(tmp_path / "other.db"), str(file)]) == 1
+    assert "line 1: 1 error in the text" in capsys.readouterr().err and not trap.exists()

@@ -267,7 +267,9 @@ def test_a_line_with_a_damaged_part_is_no_record(line, name, value):
         Record.from_json(json.dumps({**line, name: value}))
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 10, "null", "5", "[]", '"x"', "9" * 5000, "{}", '{"format": 1}', "\ud800", "\0"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{" * 10, "null", "5", "[]", '"x"', "9" * 5000, "{}", '{"format": 1}', "\ud800", "\0"]
+)
 def test_a_line_that_is_no_object_is_no_record(text):
     with pytest.raises(ValueError):
         Record.from_json(text)

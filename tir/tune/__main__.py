@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..canonical import canonical
+from ..command import answered
 from ..errors import TirError
 from ..schedule import Trace
 from ..script import parse_data
@@ -37,27 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name == "prune":
             one.add_argument("--keep", type=int, default=20, help="trials of each program and machine (default: 20)")
     given = parser.parse_args(arguments)
+    return answered(lambda: _carry_out(given), failed=2)
+
+
+def _carry_out(given: argparse.Namespace) -> int:
     if given.command != "import" and not given.db.exists():
-        print(f"{given.db} does not exist", file=sys.stderr)
-        return 2
-    try:
-        with Records(given.db) as records:
-            return _carry_out(given, records)
-    except TirError as error:
-        print(error, file=sys.stderr)
-        return 2
-
-
-def _carry_out(given: argparse.Namespace, records: Records) -> int:
-    if given.command == "show":
-        show(records)
-    elif given.command == "export":
-        for record in records.all():
-            print(record.as_json())
-    elif given.command == "prune":
-        print(f"{records.prune(given.keep)} trials deleted, {records.count()} kept")
-    else:
-        return read(records, given.files)
+        raise TirError(f"{given.db} does not exist")
+    with Records(given.db) as records:
+        if given.command == "show":
+            show(records)
+        elif given.command == "export":
+            for record in records.all():
+                print(record.as_json())
+        elif given.command == "prune":
+            print(f"{records.prune(given.keep)} trials deleted, {records.count()} kept")
+        else:
+            return read(records, given.files)
     return 0
 
 
@@ -77,11 +73,17 @@ def show(records: Records) -> None:
         print(f"{records.damaged} rows could not be read", file=sys.stderr)
 
 
-def read(records: Records, files: Iterable[Path]) -> int:
-    """Add the records of files of JSON lines; 1 if a line could not be used."""
+def read(records: Records, files: Sequence[Path]) -> int:
+    """Add the records of files of JSON lines; 1 if a file or a line could not be used."""
     status = added = known = 0
-    sources = [(str(path), path.read_text(encoding="utf-8").splitlines()) for path in files]
-    for name, lines in sources or [("standard input", sys.stdin)]:
+    sources: list[tuple[str, Iterable[str]]] = []
+    for path in files:
+        try:
+            sources.append((str(path), path.read_text(encoding="utf-8").splitlines()))
+        except (OSError, ValueError) as error:  # a folder, another encoding
+            status = 1
+            print(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+    for name, lines in sources if files else [("standard input", sys.stdin)]:
         for number, record in read_lines(lines):
             try:
                 if isinstance(record, ValueError):
@@ -90,7 +92,7 @@ def read(records: Records, files: Iterable[Path]) -> int:
                     added += 1
                 else:
                     known += 1
-            except (TirError, ValueError) as error:
+            except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
                 status = 1
                 print(f"{name}, line {number}: {str(error).splitlines()[0]}", file=sys.stderr)
     print(f"{added} trials added, {known} were there")

@@ -106,7 +106,7 @@ class Records:
             self._warn(error)
             self.path = None
             self._database = self._opened()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:  # ValueError: a path that is none
             raise TirError(f"{self.path} is no database of records: {error}") from None
 
     # ------------------------------------------------------------ the file

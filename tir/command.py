@@ -1,0 +1,36 @@
+"""What commands have in common: errors in one sentence without a traceback, and a status that says whether all was written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from .errors import TirError
+
+
+def answered(command: Callable[[], int | None], failed: int) -> int:
+    """Run a command that prints, and return its exit status: what it returns, 0 for None, ``failed`` for an error, which is
+    printed, and where the output cannot be written.
+
+    >>> answered(lambda: print("done"), failed=2)
+    done
+    0
+    """
+    try:
+        status = command()
+        sys.stdout.flush()  # here an error can still be told
+    except (TirError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.filename is None:
+            _give_up_output()
+        print(error, file=sys.stderr)
+        return failed
+    return status or 0
+
+
+def _give_up_output() -> None:
+    """Let Python not try again to write what is left when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
