@@ -18,7 +18,7 @@ REFUSED = {
     "batch": (lambda: ops.vision.non_max_suppression(data, numbers, numbers), r"has 1 dimension"),
     "counts": (
         lambda: ops.vision.non_max_suppression(data, te.placeholder((3,), "int32"), numbers),
-        r"has extent 3, not 2",
+        r"counts has shape \(3,\), and the boxes \(2, 5, 6\)",
     ),
     "fields": (
         lambda: ops.vision.non_max_suppression(data, count, numbers, coord_start=3),

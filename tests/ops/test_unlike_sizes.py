@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +103,59 @@ def test_integers_out_of_range_are_not_read_at(name):
                 run(judged.func, *arrays, *results)
         except RunError as undefined:
             assert "division by zero" in str(undefined) or "shift by" in str(undefined), f"{case!r}: {undefined}"
+
+
+def with_shapes(case: Case, shapes: list[tuple[int, ...]]) -> Case:
+    left = iter(shapes)
+    return case.mapped(lambda a: Argument(next(left), a.dtype, "any"))
+
+
+def lesser(case: Case) -> Iterator[Case]:
+    """The case with all tensors of 0 dimensions or one; with one of them so; and with one extent of 0."""
+    shapes = [tuple(3 if isinstance(s, str) else s for s in a.shape) for a in case.arguments()]
+    for least in ((), (0,), (1,)):
+        yield with_shapes(case, [least] * len(shapes))
+    for n, shape in enumerate(shapes):
+        others = [shape[:-1], *((*shape[:d], 0, *shape[d + 1 :]) for d in range(len(shape)))]
+        yield from (with_shapes(case, [*shapes[:n], other, *shapes[n + 1 :]]) for other in others)
+
+
+@pytest.mark.parametrize("name", operators())
+def test_fewer_dimensions_and_no_elements_are_refused_or_right(name):
+    operator = operators()[name]
+    for case in lesser(operator.cases[0]):
+        call = concrete(case)
+        args, attributes = call.symbolic()
+        try:
+            made = operator.function(*args, **attributes)
+        except TensorExpressionError:
+            continue
+        func = te.create_prim_func([*call.inputs, *(made if isinstance(made, (list, tuple)) else [made])])
+        buffers = func.buffers()[len(call.inputs) :]
+        outputs = [np.zeros([int(s.value) for s in b.shape], numbers.storage_dtype(b.dtype)) for b in buffers]
+        try:
+            run(func, *call.arrays.values(), *outputs)
+        except RunError as undefined:
+            assert "division by zero" in str(undefined) or "shift by" in str(undefined), f"{case!r}: {undefined}"
+
+
+@pytest.mark.parametrize("name", operators())
+def test_parameters_of_other_types_are_refused(name):
+    """A word is no bool, an object nothing; what is wrong of a parameter is said as an error about the call."""
+    operator = operators()[name]
+    args, attributes = concrete(operator.cases[0]).symbolic()
+    given = operator.signature.bind(*args, **attributes)
+    given.apply_defaults()
+    for parameter in operator.signature.parameters.values():
+        if parameter.kind is not parameter.VAR_POSITIONAL:
+            for other in ("desc", object(), None, 1.5, -7, ()):
+                call = inspect.BoundArguments(operator.signature, {**given.arguments, parameter.name: other})
+                is_wrong = parameter.annotation in ("bool", "int", "Tensor", "te.Tensor") and other in ("desc", 1.5, ())
+                try:
+                    operator.function(*call.args, **call.kwargs)
+                except TensorExpressionError:
+                    continue
+                assert not is_wrong, f"{parameter} took {other!r}"
 
 
 K, K2, n, m = (te.var(name) for name in ("K", "K2", "n", "m"))

@@ -13,7 +13,7 @@ from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp
 from ..te.places import error
-from ..te.sizes import equate_shapes
+from ..te.sizes import at_most, equate_shapes
 from .boxes import non_max_suppression, numpy_non_max_suppression
 from .places import one_of, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
@@ -155,6 +155,8 @@ def multibox_transform_loc(
         require_rank(t, ndim, f"the tensor of {what}")
         require_same_dtype(cls_prob, t, f"the tensor of {what}")
     batch, classes, count = cls_prob.shape
+    if not at_most(2, classes):
+        raise error(f"probabilities {cls_prob.shape} are of the background alone", "2 classes at least")
     if len(variances) != 4 or not equate_shapes((*loc_pred.shape, *anchor.shape), (batch, count * 4, 1, count, 4)):
         raise error(
             f"probabilities {cls_prob.shape}, moves {loc_pred.shape} and anchors {anchor.shape} do not go together",

@@ -13,7 +13,7 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, if_then_else
 from ..te import all as all_
 from ..te.places import error
-from ..te.sizes import equate
+from ..te.sizes import equate, equate_shapes
 from .places import as_index, chosen, constant_of, integer, require_integers, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
 from .sorting import ordered
@@ -209,7 +209,8 @@ def non_max_suppression(
     require_rank(indices, 2, "the tensor of indices")
     for t, what in ((valid_count, "the tensor of counts"), (indices, "the tensor of indices")):
         require_integers(t, what)
-        _require_extent(t, 0, data.shape[0])
+        if not equate_shapes(t.shape, data.shape[: t.ndim]):
+            raise error(f"{what} has shape {t.shape}, and the boxes {data.shape}", "(batch,) and (batch, number)")
     fields = integer(data.shape[2], "the number of fields of a box")
     if not (0 <= coord_start <= fields - 4 and 0 <= score_index < fields and id_index < fields):
         raise error(

@@ -12,19 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..expr import Expr
-from ..te import Tensor, compute, if_then_else
+from ..te import Tensor, if_then_else
 from ..te.places import error
 from ..te.sizes import at_most, equate_shapes
-from .places import (
-    MOVED_DTYPES,
-    as_index,
-    chosen,
-    clamped,
-    integer,
-    listed,
-    replaced,
-    require_integers,
-)
+from .places import MOVED_DTYPES, as_index, chosen, clamped, gathered, integer, listed, replaced, require_integers
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 from .transform import ravel
@@ -95,7 +86,7 @@ def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 
         index = as_index(indices(*places[:batch], *places[at : at + own]))
         return x(*places[:at], _MODES[mode](index, x.shape[at]), *places[at + own :])
 
-    return compute(shape, element, name="take")
+    return gathered(shape, x.dtype, element, "take")
 
 
 _MODES: dict[str, Any] = {
@@ -137,7 +128,7 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
         around = read_index(replaced(x.shape, at), common, replaced(places, at))
         return x(*around[:at], from_front(index, x.shape[at]), *around[at:])
 
-    return compute(shape, element, name="take_along_axis")
+    return gathered(shape, x.dtype, element, "take_along_axis")
 
 
 def _numpy_gather(x: Any, axis: int, indices: Any) -> Any:
@@ -170,10 +161,8 @@ def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
     require_integers(indices, "the tensor of indices")
     at = axis_of(axis, x.ndim)
     require_within(x, at, indices)
-    return compute(
-        indices.shape,
-        lambda *i: x(*replaced(i, at, from_front(indices(*i), x.shape[at]))),
-        name="gather",
+    return gathered(
+        indices.shape, x.dtype, lambda *i: x(*replaced(i, at, from_front(indices(*i), x.shape[at]))), "gather"
     )
 
 
@@ -228,7 +217,7 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
         read = [from_front(indices(n, *places[:outer]), x.shape[batch + n]) for n in range(count)]
         return x(*places[:batch], *read, *places[outer:])
 
-    return compute((*indices.shape[1:], *x.shape[batch + count :]), element, name="gather_nd")
+    return gathered((*indices.shape[1:], *x.shape[batch + count :]), x.dtype, element, "gather_nd")
 
 
 @operator(
@@ -259,7 +248,7 @@ def adv_index(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
         read = [from_front(t(*read_index(t.shape, common, first)), s) for t, s in zip(tensors, x.shape)]
         return x(*read, *places[len(common) :])
 
-    return compute((*common, *x.shape[len(tensors) :]), element, name="adv_index")
+    return gathered((*common, *x.shape[len(tensors) :]), x.dtype, element, "adv_index")
 
 
 def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:

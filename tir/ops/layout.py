@@ -15,7 +15,7 @@ from ..te.places import error
 from ..te.sizes import at_most, equate, is_multiple
 from .order import transpose
 from .padding import nn_pad
-from .places import chosen, flat_index, integer, is_empty, listed, of_zeros, require_rank, sized, unflattened
+from .places import chosen, flat_index, gathered, integer, listed, require_rank, sized, unflattened
 from .registry import arg, case, operator
 from .slicing import strided_slice
 from .transform import reshape
@@ -360,8 +360,6 @@ def reorg(x: Tensor, stride: int) -> Tensor:
     _require_divisible(h, step, "the height")
     _require_divisible(w, step, "the width")
     shape = [simplify(s) for s in (n, c * step * step, h // step, w // step)]
-    if is_empty(shape):
-        return of_zeros(shape, x.dtype, "reorg")
     depth = c // (step * step)
 
     def element(*indices: Any) -> Expr:
@@ -371,4 +369,4 @@ def reorg(x: Tensor, stride: int) -> Tensor:
         source = (k % depth, j * step + cell // step, i * step + cell % step)
         return x(indices[0], *unflattened(flat_index(source, wide), (c, h, w)))
 
-    return compute(shape, element, name="reorg")
+    return gathered(shape, x.dtype, element, "reorg")

@@ -15,9 +15,8 @@ from .places import (
     MOVED_DTYPES,
     as_index,
     axes_in_order,
-    is_empty,
+    gathered,
     listed,
-    of_zeros,
     replaced,
     require_integers,
     require_rank,
@@ -163,8 +162,6 @@ def roll(x: Tensor, shift: Any, axis: Any = None) -> Tensor:
         shifts *= len(axes)
     if len(shifts) != len(axes):
         raise error(f"there are {len(shifts)} shifts for {len(axes)} axes")
-    if is_empty(x.shape):
-        return of_zeros(x.shape, x.dtype, "roll")
 
     def element(*indices: Any) -> Expr:
         places = list(indices)
@@ -172,7 +169,7 @@ def roll(x: Tensor, shift: Any, axis: Any = None) -> Tensor:
             places[a] = (places[a] - size(s, "a shift")) % x.shape[a]
         return x(*places)
 
-    return compute(x.shape, element, name="roll")
+    return gathered(x.shape, x.dtype, element, "roll")
 
 
 def _numpy_reverse_sequence(x: Any, seq_lengths: Any, seq_axis: int = 1, batch_axis: int = 0) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..arith import simplify
@@ -11,6 +11,7 @@ from ..dtype import DType
 from ..expr import Expr, IntImm, as_expr, cast, const, is_const, max_, min_
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
+from ..te.sizes import at_most
 from ..te.tensor import data_type, size
 from .shapes import axis_of
 
@@ -133,7 +134,9 @@ def as_index(value: Expr) -> Expr:
 
 
 def clamped(place: Any, extent: Any) -> Expr:
-    """The element of an axis that is nearest to ``place``."""
+    """The element of an axis that is nearest to ``place``. Raises ``TensorExpressionError`` for an axis of no elements."""
+    if not at_most(1, extent):
+        raise error("an axis that has no elements is read at computed indices", "an extent of at least 1")
     return max_(min_(place, extent - 1), 0)
 
 
@@ -159,6 +162,11 @@ def of_zeros(shape: Sequence[Any], dtype: Any, name: str) -> Tensor:
     """A tensor of zeros: what an operator gives that has no elements to read."""
     kind = DType(dtype)
     return compute(tuple(shape), lambda *_: const(0, kind), name=name)
+
+
+def gathered(shape: Sequence[Any], dtype: Any, element: Callable[..., Any], name: str) -> Tensor:
+    """The tensor of ``element(*indices)``; one that has no elements reads none."""
+    return of_zeros(shape, dtype, name) if is_empty(shape) else compute(tuple(shape), element, name=name)
 
 
 def sized(shape: Any, what: str) -> tuple[Expr, ...]:

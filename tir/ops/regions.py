@@ -15,7 +15,7 @@ from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
 from ..te.sizes import equate
-from .places import chosen, clamped, integer, listed, require_rank, sized
+from .places import chosen, clamped, gathered, integer, listed, require_rank, sized
 from .reduction import maximum_reducer
 from .registry import arg, case, operator
 from .resizing import at_number, interpolated, taps_of
@@ -147,7 +147,7 @@ def roi_align_nchw(
             return maximum_reducer(value, axis=[p, q])
         return sum_(value / cast(kind, counts[0] * counts[1]), axis=[p, q])
 
-    made = compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_align")
+    made = gathered((rois.shape[0], data.shape[1], rows, columns), kind, element, "roi_align")
     return (
         made
         if kind is data.dtype
@@ -218,7 +218,7 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
         )
         return if_then_else(is_empty, const(0, data.dtype), greatest)
 
-    return compute((rois.shape[0], data.shape[1], rows, columns), element, name="roi_pool")
+    return gathered((rois.shape[0], data.shape[1], rows, columns), data.dtype, element, "roi_pool")
 
 
 def clamp_bound(place: Expr, extent: Expr) -> Expr:

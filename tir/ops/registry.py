@@ -103,8 +103,8 @@ def operator(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add a function to the table, under its own name or ``name``, in ``namespace`` (``"nn"``) or at the top.
 
-    The parameters that are annotated ``te.Tensor``, ``float`` or ``Sequence[float]`` (or one of these or None) are checked
-    to be tensors and numbers; errors that the function raises show the
+    The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str`` or ``Sequence[float]`` (or one of
+    these or None) are checked to be that; errors that the function raises show the
     call and the user's line. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
@@ -307,7 +307,27 @@ def _require_numbers(name: str, value: Any) -> None:
         _require_number(f"each of {name}", number)
 
 
+def _require_truth(name: str, value: Any) -> None:
+    """A bool of Python or NumPy, or 0 or 1."""
+    if isinstance(value, Expr) or not hasattr(value, "__index__") or value not in (False, True):
+        raise error(f"{name} is True or False, not {described(value)}")
+
+
+def _require_integer(name: str, value: Any) -> None:
+    """An integer of Python or NumPy, or an expression."""
+    if isinstance(value, (bool, Tensor)) or not (isinstance(value, Expr) or hasattr(value, "__index__")):
+        raise error(f"{name} is an integer, not {described(value)}")
+
+
+def _require_word(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise error(f"{name} is a string, not {described(value)}")
+
+
 _REQUIREMENTS = {
+    "bool": _require_truth,
+    "int": _require_integer,
+    "str": _require_word,
     "Tensor": _require_tensor,
     "te.Tensor": _require_tensor,
     "float": _require_number,

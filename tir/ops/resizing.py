@@ -13,11 +13,11 @@ import numpy as np
 from ..dtype import DType
 from ..expr import Expr, as_expr, cast, const, max_
 from ..op import call
-from ..te import Tensor, all, any, compute, if_then_else
+from ..te import Tensor, all, any, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import Case, arg, case
-from .places import chosen, clamped, constant, constant_of, require_rank, sized
+from .places import chosen, clamped, constant, constant_of, gathered, require_rank, sized
 from .variants import Definition
 
 # ---------------------------------------------------------------- places between elements
@@ -260,7 +260,7 @@ def _interpolate(
     shape = list(x.shape)
     for a, n in zip(axes, new):
         shape[a] = n
-    return compute(shape, element, name=f"resize{len(axes)}d")
+    return gathered(shape, result, element, f"resize{len(axes)}d")
 
 
 # ---------------------------------------------------------------- NumPy

@@ -24,6 +24,7 @@ from .places import (
     chosen,
     clamped,
     constant_of,
+    gathered,
     integer,
     listed,
     require_integers,
@@ -143,7 +144,7 @@ def crop_and_resize(
     shape = [boxes.shape[0], *data.shape[1:]]
     for n, axis in enumerate(axes):
         shape[axis] = new[n]
-    return compute(shape, element, name="crop_and_resize")
+    return gathered(shape, result, element, "crop_and_resize")
 
 
 # ---------------------------------------------------------------- grids

@@ -18,7 +18,9 @@ from .places import (
     as_index,
     axes_in_order,
     chosen,
+    clamped,
     constant,
+    gathered,
     integer,
     listed,
     replaced,
@@ -243,23 +245,28 @@ def dynamic_strided_slice(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor
         require_integers(given, what)
     shape = sized(output_shape, "the shape of the result")
     count = integer(begin.shape[0], "the number of slices")
+    for given in (end, strides):
+        if not equate_shapes(given.shape, begin.shape):
+            raise error(
+                f"there are {begin.shape[0]} slices, but `{given.name}` is of {given.shape[0]}", "one number each"
+            )
     if count > x.ndim or len(shape) != x.ndim:
         raise error(f"{count} slices of shape {x.shape} do not give the shape {shape}", f"{x.ndim} dimensions")
 
     def place(axis: int, at: Any) -> Expr:
         if axis >= count:
-            return at
+            return clamped(at, x.shape[axis])
         extent = x.shape[axis].astype("int64")
         first, step = as_index(begin[axis]).astype("int64"), as_index(strides[axis]).astype("int64")
         first = if_then_else(first < 0, first + extent, first)
         # from within the tensor, by steps no longer than it: the same places, and mostly numbers that int32 holds
-        first, step = max_(min_(first, extent - 1), 0), max_(min_(step, extent), -extent)
+        first, step = clamped(first, extent), max_(min_(step, extent), -extent)
         sizes = [n.value if isinstance(n, IntImm) else None for n in (x.shape[axis], shape[axis])]
         fits = None not in sizes and sizes[0] * (sizes[1] + 1) < 2**31  # type: ignore[operator]
         kind = at.dtype if fits else "int64"
-        return max_(min_(first.astype(kind) + at * step.astype(kind), (extent - 1).astype(kind)), 0)
+        return clamped(first.astype(kind) + at * step.astype(kind), extent.astype(kind))
 
-    return compute(shape, lambda *i: x(*(place(n, at) for n, at in enumerate(i))), name="dynamic_strided_slice")
+    return gathered(shape, x.dtype, lambda *i: x(*(place(n, at) for n, at in enumerate(i))), "dynamic_strided_slice")
 
 
 def _numpy_strided_set(x: Any, v: Any, begin: Any, end: Any, strides: Any = None) -> Any:

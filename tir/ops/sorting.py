@@ -111,20 +111,22 @@ _SORTED = [
 ]
 
 
-def _numpy_sort(x: Any, axis: int = -1, is_ascend: Any = True, *, descending: bool = False, stable: bool = True) -> Any:
+def _numpy_sort(
+    x: Any, axis: int = -1, is_ascend: bool = True, *, descending: bool = False, stable: bool = True
+) -> Any:
     made = np.sort(x, axis)
     return made if is_ascend and not descending else np.flip(made, axis)
 
 
 @operator(section="sort", reference=_numpy_sort, cases=_SORTED)
-def sort(x: Tensor, axis: int = -1, is_ascend: Any = True, *, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Tensor, axis: int = -1, is_ascend: bool = True, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of ``x`` in ascending order along ``axis``, in descending order with ``descending`` or ``is_ascend=False``.
 
     >>> from tir import ops, te
     >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
     Tensor(sorted_v0, (2, 17), float32)
     """
-    at, is_ascending = axis_of(axis, x.ndim), bool(is_ascend) and not descending
+    at, is_ascending = axis_of(axis, x.ndim), is_ascend and not descending
     return sorted_rows(x, at, is_ascending) if suits(x, at) else ordered(x, at, is_ascending)[0]
 
 
@@ -132,7 +134,7 @@ def _numpy_argsort(
     x: Any,
     valid_count: Any = None,
     axis: int = -1,
-    is_ascend: Any = True,
+    is_ascend: bool = True,
     dtype: Any = "int64",
     *,
     descending: bool = False,
@@ -166,7 +168,7 @@ def argsort(
     x: Tensor,
     valid_count: Tensor | None = None,
     axis: int = -1,
-    is_ascend: Any = True,
+    is_ascend: bool = True,
     dtype: Any = "int64",
     *,
     descending: bool = False,
@@ -187,7 +189,7 @@ def argsort(
         expected = replaced(x.shape, at)
         if not equate_shapes(valid_count.shape, expected):
             raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
-    _, order = ordered(x, at, bool(is_ascend) and not descending, valid_count)
+    _, order = ordered(x, at, is_ascend and not descending, valid_count)
     return compute(x.shape, lambda *i: cast(kind, order(*i)), name="argsort")
 
 
@@ -236,9 +238,9 @@ def topk(
         raise error(f"there are {extent} elements along axis {at}, not {known}")
     shape = replaced(x.shape, at, count)
     if known is not None and extent is not None and 0 < known <= FEW:
-        order = _least(x, at, bool(is_ascend), known)
+        order = _least(x, at, is_ascend, known)
     else:
-        _, order = ordered(x, at, bool(is_ascend))
+        _, order = ordered(x, at, is_ascend)
     first = compute(shape, lambda *i: x(*i[:at], order(*i), *i[at + 1 :]), name="topk_values")
     places = compute(shape, lambda *i: cast(kind, order(*i)), name="topk_indices")
     return {"both": [first, places], "values": first, "indices": places}[ret_type]
@@ -248,7 +250,7 @@ def topk(
 
 
 def _numpy_searchsorted(
-    sorted_sequence: Any, values: Any, right: Any = False, out_dtype: Any = "int64", *, side: str | None = None
+    sorted_sequence: Any, values: Any, right: bool = False, out_dtype: Any = "int64", *, side: str | None = None
 ) -> Any:
     word: Any = side or ("right" if right else "left")
     if sorted_sequence.ndim == 1:
@@ -272,7 +274,7 @@ def _numpy_searchsorted(
     ],
 )
 def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, right: Any = False, out_dtype: Any = "int64", *, side: str | None = None
+    sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: Any = "int64", *, side: str | None = None
 ) -> Tensor:
     """For each value the index in ``sorted_sequence`` before which it stands in order: before equal ones, or, with ``right``
     or ``side="right"``, after them.
@@ -284,7 +286,7 @@ def searchsorted(
     (2, 8)
     """
     require_same_dtype(sorted_sequence, values, "what is searched for")
-    goes_after = chosen(side, ("left", "right"), "the side") == "right" if side is not None else bool(right)
+    goes_after = chosen(side, ("left", "right"), "the side") == "right" if side is not None else right
     outer, own = sorted_sequence.shape[:-1], values.shape[:-1]
     if not sorted_sequence.ndim or (outer and not equate_shapes(outer, own)):
         raise error(f"{sorted_sequence.shape} has no row for each one of {values.shape}", "a sequence of one dimension")

@@ -17,6 +17,7 @@ from .places import (
     MOVED_DTYPES,
     constant,
     flat_index,
+    gathered,
     integer,
     is_empty,
     is_one,
@@ -326,14 +327,12 @@ def tile(x: Tensor, reps: Any) -> Tensor:
     times = (const(1),) * (ndim - len(times)) + times
     old = (const(1),) * (ndim - x.ndim) + x.shape
     shape = [simplify(s * t) for s, t in zip(old, times)]
-    if is_empty(shape):
-        return of_zeros(shape, x.dtype, "tile")
 
     def element(*indices: Any) -> Expr:
         places = [i if is_one(t) else i % s for i, s, t in zip(indices, old, times)]
         return x(*places[ndim - x.ndim :])
 
-    return compute(shape, element, name="tile")
+    return gathered(shape, x.dtype, element, "tile")
 
 
 @operator(
@@ -362,9 +361,7 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     if more:
         raise error(f"all elements are repeated as often: {repeats!r} is not one number")
     shape = replaced(x.shape, at, simplify(x.shape[at] * times))
-    if is_empty(shape):
-        return of_zeros(shape, x.dtype, "repeat")
-    return compute(shape, lambda *i: x(*replaced(i, at, i[at] // times)), name="repeat")
+    return gathered(shape, x.dtype, lambda *i: x(*replaced(i, at, i[at] // times)), "repeat")
 
 
 # ---------------------------------------------------------------- indices and sizes

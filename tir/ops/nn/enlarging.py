@@ -9,7 +9,7 @@ from typing import Any
 from ...expr import Expr, cast, const
 from ...op import call
 from ...te.tensor import Tensor
-from ..places import chosen, constant
+from ..places import chosen, constant, require_rank
 from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
 from ._operator import arg, case, nn_operator
 
@@ -28,7 +28,9 @@ def _grown(extent: Any, factor: Any) -> Any:
 
 
 def _size(data: Tensor, factors: Sequence[Any], layout: str, letters: str) -> list[Expr]:
-    return [_grown(data.shape[axis], f) for axis, f in zip(spatial_axes(layout, letters), factors)]
+    axes = spatial_axes(layout, letters)
+    require_rank(data, sum(c.isalpha() for c in layout), f"an image of layout {layout!r}")
+    return [_grown(data.shape[axis], f) for axis, f in zip(axes, factors)]
 
 
 def _reference(data: Any, factors: Sequence[float], layout: str, letters: str, method: str, mode: str) -> Any:

@@ -59,7 +59,10 @@ def nll_loss(
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)
     """
-    x, t = require_float(predictions, "the predictions"), require_tensor(targets, "the targets", predictions.ndim - 1)
+    x = require_float(predictions, "the predictions")
+    if x.ndim < 2:
+        raise error(f"the predictions `{x.name}` have shape {x.shape}", "(N, C, …): of each of N, those of C classes")
+    t = require_tensor(targets, "the targets", x.ndim - 1)
     chosen(reduction, _REDUCTIONS, "the reduction")
     if not t.dtype.is_int:
         raise error(f"targets are integers, but `{t.name}` is {t.dtype}")
