@@ -430,3 +430,39 @@ def main(a: T.handle, o: T.handle, m: T.int32, n: T.int32):
     sch.bind(spread, "threadIdx.z")
     with pytest.raises(tir.ScheduleError):
         sch.set_scope(copy, 0, "global")
+
+
+def warp_of_tiles(where: str = "True", value: str = "B[p, j]") -> tir.Schedule:
+    """Each thread fills its warp memory at `j0 * ((m + 1) // 2) + j1`, which exact sets do not decide."""
+    text = """
+@T.prim_func
+def main(a: T.handle, m: T.int32, c: T.handle):
+    B = T.match_buffer(a, (2, m), "int32")
+    C = T.match_buffer(c, (2, m), "int32")
+    for o in T.thread_binding(2, thread="threadIdx.x"):
+        with T.block("tile"):
+            S = T.alloc_buffer((m,), "int32", scope="warp")
+            for j0 in range(2):
+                for j1 in range((m + 1) // 2):
+                    with T.block("S"):
+                        p = T.axis.spatial(2, o)
+                        j = T.axis.spatial(m, j0 * ((m + 1) // 2) + j1)
+                        T.where(j0 * ((m + 1) // 2) + j1 < m and WHERE)
+                        S[j] = VALUE
+                    with T.block("C"):
+                        p = T.axis.spatial(2, o)
+                        j = T.axis.spatial(m, j0 * ((m + 1) // 2) + j1)
+                        T.where(j0 * ((m + 1) // 2) + j1 < m)
+                        C[p, j] = S[j]
+"""
+    return tir.Schedule(tir.script.parse(text.replace("WHERE", where).replace("VALUE", value)))
+
+
+def test_warp_memory_that_no_thread_indexes_for_itself_is_not_to_be_shared():
+    with pytest.raises(
+        ScheduleError, match="threads of loop o would write different values to one element of `S`"
+    ) as error:
+        warp_of_tiles().set_scope("S", 0, "shared")
+    assert "each of them writes S[j]" in str(error.value)
+    for sch in (warp_of_tiles(value="B[0, j]"), warp_of_tiles(where="o == 0")):
+        sch.set_scope("S", 0, "shared")

@@ -15,11 +15,13 @@ from ...analysis.dependence.statements import Access, Statement
 from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of
 from ...buffer import Buffer
-from ...expr import Var
+from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...poly import Names, Relation, Undecided, bounded, everything
+from ...render import short_text
 from ...stmt import THREAD_BINDING, BufferStore
+from ...visit import uses_var
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
 from .thread_values import Stores, is_element, moving, stores_of
@@ -53,7 +55,8 @@ def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
 
 
 def _written_twice(stores: Stores, unit: Statement, access: Access) -> Problem | None:
-    """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted."""
+    """The problem, if threads get to ``unit`` at the same element with different values; undecided is accepted, unless no
+    thread has an element of its own."""
     threads = stores.threads_of(unit)
     told = _told(stores, unit, access, access, threads)
     suspects = [ref for ref in threads if ref.var not in told and stores.varies(unit, ref.node.thread)]
@@ -90,12 +93,25 @@ def _told(stores: Stores, unit: Statement, access: Access, other: Access, thread
 
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
-    """As :func:`_met`; none if it is undecided."""
+    """As :func:`_met`; if sets do not decide, only what all threads do alike is known."""
     try:
         with bounded():
             return _met(stores, unit, write, other, thread)
     except Undecided:
+        return _alike(unit, write, thread) if other is write else []
+
+
+def _alike(unit: Statement, write: Access, thread: Var) -> list[str]:
+    """That every thread of a loop writes the same element, if nothing that says which, or whether it is written, differs
+    between them; none otherwise."""
+    moved = moving(unit, thread)
+    if any(v is thread and is_const(extent, 1) for v, _, extent in unit.loops):
         return []
+    around = (*unit.guards, *(e for _, low, extent in unit.loops for e in (low, extent)))
+    if write.indices is None or write.uses(moved) or any(uses_var(e, moved) for e in around):
+        return []
+    element = ", ".join(short_text(e) for e in write.index_parts())
+    return [f"each of them writes {write.buffer.name}[{element}] in the same iteration of the loops inside"]
 
 
 def _met(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
