@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from prim_checks import refused, schedule
 
 import tir
+from tir.interp import run
 from tir.script import parse
 
 
@@ -119,3 +121,61 @@ def main(A: T.Buffer((6,), "int32"), S: T.Buffer((3,), "int32")):
     result = np.zeros(3, "int32")
     tir.interp.run(sch.mod, np.arange(6, dtype="int32"), result)
     assert result.tolist() == [2, 10, 18]
+
+
+CARRIED = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((9,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi + 1] = A[vi]
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+"""
+SUMS = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4, 8), "float32")):
+    for i in range(4):
+        for k in range(8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] += A[vi, vk]
+            USE
+"""
+USE = """with T.block("C"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                C[vi, vk] = B[vi]"""
+HIDDEN = [("B", "write", [0]), ("C", "read", [0])]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(
+    "step", [lambda s: s.parallel("i"), lambda s: s.vectorize("i"), lambda s: s.bind("i", "threadIdx.x")]
+)
+def test_iterations_are_judged_by_statements_not_by_what_is_declared(step, hidden):
+    sch = schedule(CARRIED)
+    sch.unsafe_hide_buffer_access(*hidden)
+    refused(lambda: step(sch), "two of its iterations touch the same element")
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_a_sum_that_is_used_before_threads_combine_it(hidden):
+    sch = schedule(SUMS.replace("USE", USE))
+    sch.unsafe_hide_buffer_access(*hidden)
+    refused(lambda: sch.bind("k", "threadIdx.x"), "`C` uses B inside loop `k`")
+
+
+def test_a_sum_across_threads_is_known_by_its_stores():
+    """`parallel` refuses a loop that reduces and `bind` takes it, whatever is declared; the executor agrees."""
+    sch = schedule(SUMS.replace("USE", "T.evaluate(0)"))
+    sch.unsafe_hide_buffer_access("B", "write", [0])
+    refused(lambda: sch.parallel("k"), "touch the same element")
+    sch.bind("k", "threadIdx.x")
+    sums = np.zeros(4, "float32")
+    run(sch.mod["main"], np.ones((4, 8), "float32"), sums, np.zeros((4, 8), "float32"))
+    assert (sums == 8).all()

@@ -327,6 +327,12 @@ def threads_can_share(block: Block) -> bool:
     return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 
+def shared_results(block: Block) -> list[Buffer]:
+    """The results that ``block`` stores, of which threads can each make a part; none if they cannot."""
+    found = Reduction.of(block)
+    return found.targets if isinstance(found, Reduction) and threads_can_share(block) else []
+
+
 _KNOWN: Memo[Reduction | NotAReduction] = Memo()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
-from ..analysis.reductions import threads_can_share
+from ..analysis.reductions import shared_results
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
 from ..function import PrimFunc
@@ -408,12 +408,13 @@ class Compiler(MemoryAccess):
         block = s.block
         for buffer in block.alloc_buffers:
             self.allocate(buffer)
-        if self.concurrent and any(v.iter_type == "reduce" for v in block.iter_vars) and threads_can_share(block):
+        results = shared_results(block) if self.concurrent else ()
+        if results and any(v.iter_type == "reduce" for v in block.iter_vars):
             bound = {v for iv, e in zip(block.iter_vars, s.iter_values) if iv.iter_type == "reduce" for v in walk(e)}
             threads = [name for tag, name in self.threads.items() if is_thread_axis(tag)]
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
                 # a reduction across the threads of a block is no race: lowering combines the partial results
-                self.exempt = self.exempt | {r.buffer for r in block.writes}
+                self.exempt = self.exempt.union(results)
         if self.regions and block.name != "root":
             self.own = set(block.alloc_buffers)
             self.boxes = {}

@@ -13,7 +13,7 @@ from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
 from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
-from ..analysis.reductions import threads_can_share
+from ..analysis.reductions import shared_results
 from ..analysis.structure import first_line, steering_loads
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
@@ -119,10 +119,11 @@ def _reduced_across(loop: For) -> frozenset[Var]:
     if not is_thread_axis(loop.thread):
         return frozenset()
     for item in nodes_of(loop):
-        if type(item) is BlockRealize and threads_can_share(item.block):
+        results = shared_results(item.block) if type(item) is BlockRealize else ()
+        if results:
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
             if kinds == {"reduce"}:
-                found.update(r.buffer.data for r in item.block.writes)
+                found.update(b.data for b in results)
     return frozenset(found)
 
 

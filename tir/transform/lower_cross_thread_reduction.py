@@ -8,7 +8,7 @@ from typing import Any
 from ..analysis.block_regions import block_access_region
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
-from ..analysis.reductions import NotAReduction, Reduction, threads_can_share
+from ..analysis.reductions import NotAReduction, Reduction, shared_results, threads_can_share
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError, ScheduleError
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
@@ -277,7 +277,7 @@ class _Lowering:
 
     def refuse_readers(self, realize: BlockRealize, outermost: For) -> None:
         """Refuse another use of the result before the all-reduce, which is after ``outermost``."""
-        results = {r.buffer.data for r in realize.block.writes}
+        results = {b.data for b in shared_results(realize.block)}
         stack: list[Any] = [outermost.body]
         while stack:
             item = stack.pop()

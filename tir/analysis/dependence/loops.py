@@ -14,6 +14,7 @@ from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..aliasing import second_names
 from ..contents import contents
+from ..effects import effects
 from ..index import index_of
 from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
@@ -107,13 +108,9 @@ def _only_proof(iterations: _Iterations) -> Verdict:
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
-    """Whether no block accesses, by its regions, what another one writes."""
-    touched = [{r.buffer.data for r in (*b.reads, *b.writes)} for b in blocks]
-    return all(
-        n == m or touched[n].isdisjoint(r.buffer.data for r in b.writes)
-        for n in range(len(blocks))
-        for m, b in enumerate(blocks)
-    )
+    """Whether no block accesses what another one writes."""
+    found = [effects(b) for b in blocks]
+    return all(a is b or (a.reads | a.writes).isdisjoint(b.writes) for a in found for b in found)
 
 
 class _Iterations:

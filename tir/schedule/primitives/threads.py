@@ -9,11 +9,12 @@ from typing import Any
 from ...analysis.contents import path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
+from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
 from ...analysis.privatization import is_uniform, views_under
 from ...analysis.reduction_init import result_guards
-from ...analysis.reductions import OrderMatters, Reduction, threads_can_share
+from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
@@ -456,7 +457,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
         _require_result_after(state, loop, ref)
         _require_one_result(ref)
     if not are_disjoint([b.block for b in blocks]):
-        results = frozenset(r.buffer.data for ref in crossed for r in ref.block.writes)
+        results = frozenset(b.data for ref in crossed for b in shared_results(ref.block))
         require_legal(check_parallel(state.func, loop.node, THREAD_BINDING, results), state.func)
     return True
 
@@ -512,9 +513,9 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
             legal=f"fuse or split so that {p.name} indexes only one of the two",
         )
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
-    results = {r.buffer.data: r.buffer for r in ref.block.writes}
+    results = {b.data for b in shared_results(ref.block)}
     for other in state.index.blocks_below(first):
-        uses = [r.buffer for r in (*other.block.reads, *other.block.writes) if r.buffer.data in results]
+        uses = [e.buffer for e in effects(other.block) if e.buffer.data in results]
         require(
             other is ref or not uses,
             "block {0} would reduce across the threads of loop {1}, but {2} uses {3} inside loop {4}, before all "
