@@ -208,6 +208,10 @@ class InternalError(ScheduleError):
     """A step that was not taken because this package failed in it: whether it is legal is not known."""
 
 
+class DoesNotFit(ValueError):
+    """A constant that a type cannot hold. A step that would put it into the program is refused for it."""
+
+
 def describe(part: Any) -> str:
     """The name a person knows a thing by: a loop's or block's name, else its text."""
     from .stmt import Block, BlockRealize, For

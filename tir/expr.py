@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from .dtype import BOOL, INT32, VOID, DType
+from .errors import DoesNotFit
 from .expr_nodes import *  # noqa: F403
 from .expr_nodes import (
     EQ,
@@ -82,7 +83,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     if not isinstance(value, int):
         raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if not want.min_value <= value <= want.max_value:
-        raise ValueError(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
+        raise DoesNotFit(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
 
 
@@ -100,7 +101,7 @@ def _number_of(dtype: DType, value: Any) -> float:
             return number
     except OverflowError:  # an integer larger than any double
         pass
-    raise ValueError(f'constant {value} does not fit {dtype} (at most {dtype.max_value:.8g}); infinity is float("inf")')
+    raise DoesNotFit(f'constant {value} does not fit {dtype} (at most {dtype.max_value:.8g}); infinity is float("inf")')
 
 
 def is_const(e: Any, value: int | float | None = None) -> bool:

@@ -44,7 +44,8 @@ def other(A: T.Buffer((4,), "float32")):
 """)
 )
 VALUES = [
-    None, True, 0, -1, 7, 1.5, math.nan, math.inf, 10**30, 10**5000, "", "no such", "i", "B", "B.j", "\ud800", "{0} {1}", b"B",
+    None, True, 0, -1, 7, 1.5, math.nan, math.inf, 10**30, 10**5000, 65, 10**6, 2**31, 2**63 - 1, [2**31] * 2,
+    "", "no such", "i", "B", "B.j", "\ud800", "{0} {1}", b"B",
     [], [None], [[]], [-1], [1.5], ["no such"], [10**30], (0, 0), {}, {"a": object()}, {1}, object(), type, int, lambda: 0,
     lambda *x: x, lambda i: 1 / 0, lambda i, j: (j, "x"), lambda i, j: None, lambda i, j: (i * math.nan,), range(3), ...,
     np.zeros(3), np.int64(1), np.float32(1), "int32", "float33", tir.const(1), tir.const(1.5), tir.Var("v"),

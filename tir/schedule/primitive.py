@@ -35,7 +35,7 @@ from typing import Any
 
 from .. import extension
 from ..analysis.index import BlockRef, LoopRef
-from ..errors import InternalError, ScheduleError, TirError
+from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
@@ -245,6 +245,8 @@ class explained:
             if error.func is None and error.nodes:
                 error.func = self.state.func
             raise error.with_traceback(None) from error.__cause__
+        if isinstance(error, DoesNotFit):
+            raise ScheduleError(str(error), request=request_text(self.step, self.given)) from error
         if isinstance(error, Exception) and not isinstance(error, TirError):
             what = f"a fault inside {self.step.name}, not in your program ({type(error).__name__}: {error})"
             rule = f"{what}; the schedule is unchanged. Please report it with the program"

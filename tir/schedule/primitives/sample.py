@@ -96,7 +96,7 @@ def _check_sample_perfect_tile(
     >>> [loop.name for loop in sch.split("i", [outer, inner])]
     ['i_0', 'i_1']
     """
-    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n, legal="1 or more")
+    require_factors(n)
     extent = loop.node.extent
     after, generator = state.draw()
     if not isinstance(extent, IntImm):
@@ -122,6 +122,14 @@ def _check_sample_perfect_tile(
         loop.node,
     )
     return SamplePlan(after, factors, {"decision": list(factors)})
+
+
+MOST_FACTORS = 64  # of a tiling: of 64 bits, an extent has fewer factors greater than 1
+
+
+def require_factors(n: int) -> None:
+    """Raise ``ScheduleError`` for a number of factors that no tiling has."""
+    require(1 <= n <= MOST_FACTORS, "a loop is tiled into 1 to {1} factors, not {0}", n, MOST_FACTORS, legal=f"1 to {MOST_FACTORS}")
 
 
 def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from .inline import (
     plan_compute_inline,
     plan_reverse_compute_inline,
 )
-from .sample import SamplePlan, divisors, draw_tiling
+from .sample import SamplePlan, divisors, draw_tiling, require_factors
 
 
 def _check_sample_partitioned_tile(
@@ -48,7 +48,7 @@ def _check_sample_partitioned_tile(
     require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent, nodes=[loop.node])
     assert isinstance(extent, IntImm)
     size = extent.value
-    require(n >= 1, "a loop is tiled into at least 1 factor, not {0}", n, legal="1 or more")
+    require_factors(n)
     require(
         0 <= partition_pos < n, "partition_pos {0} is not one of {1} factors", partition_pos, n, legal=f"0 to {n - 1}"
     )
