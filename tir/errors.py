@@ -185,6 +185,11 @@ class ScheduleError(TirError):
     def rule(self) -> str:
         return self._rule.format(*(describe(p) for p in self._parts)) if self._parts else self._rule
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as it reads: what is legal is found now, and the rule has its parts."""
+        state = {**self.__dict__, "_rule": self.rule, "_parts": (), "_legal": self.legal}
+        return type(self), (self.rule,), state
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._head()!r})"
 

@@ -65,6 +65,10 @@ class Primitive:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     binder: Callable[..., dict[str, Any]] = dict
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its name."""
+        return lookup, (self.name,)
+
     @property
     def doc(self) -> str:
         return inspect.cleandoc(self.check.__doc__ or "")

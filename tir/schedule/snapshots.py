@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,10 @@ class Snapshots:
         self._states: list[State] = [start]
         self._requests: list[Callable[[], str]] = [str]  # of each step: the call as text
         self._at = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled with the texts of the calls, whose arguments may be functions."""
+        return {**self.__dict__, "_requests": [functools.partial(str, text()) for text in self._requests]}
 
     # ------------------------------------------------------------ properties
 

@@ -129,7 +129,13 @@ MOST_FACTORS = 64  # of a tiling: of 64 bits, an extent has fewer factors greate
 
 def require_factors(n: int) -> None:
     """Raise ``ScheduleError`` for a number of factors that no tiling has."""
-    require(1 <= n <= MOST_FACTORS, "a loop is tiled into 1 to {1} factors, not {0}", n, MOST_FACTORS, legal=f"1 to {MOST_FACTORS}")
+    require(
+        1 <= n <= MOST_FACTORS,
+        "a loop is tiled into 1 to {1} factors, not {0}",
+        n,
+        MOST_FACTORS,
+        legal=f"1 to {MOST_FACTORS}",
+    )
 
 
 def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:
