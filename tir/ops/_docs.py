@@ -11,6 +11,7 @@ from typing import Any
 from .check import Judged
 from .classes import pattern
 from .registry import Operator, operators
+from .spelling import DIFFERENCES
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 TIMES = PAGE.parents[1] / "benchmarks" / "operators.json"
@@ -101,7 +102,13 @@ def text() -> str:
     for section, group in groupby(ours, key=lambda o: o.section):
         rows = [_row(o) for o in group]
         parts.append(f"## {section}\n\n| operator | | pattern |\n|---|---|---|\n" + "".join(rows) + "\n")
-    return "".join(parts).rstrip() + "\n\n" + speed(json.loads(TIMES.read_text(encoding="utf-8")))
+    return "".join(parts).rstrip() + "\n\n" + differences() + speed(json.loads(TIMES.read_text(encoding="utf-8")))
+
+
+def differences() -> str:
+    """The section on operators that have topi's name and not all of its meaning."""
+    rows = "".join(f"- `{name}`: {what}\n" for name, what in DIFFERENCES.items())
+    return f"## Where topi differs\n\nOperators with topi's names mean what topi's do, but for these:\n\n{rows}\n"
 
 
 def speed(measured: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ SECTION = "cumulative"
 
 
 def _reference(whole: Callable[..., Any], identity: int) -> Callable[..., Any]:
-    def run(x: Any, axis: Any = None, exclusive: bool = False, dtype: Any = None, acc_dtype: Any = None) -> Any:
+    def run(x: Any, axis: Any = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None) -> Any:
         if axis is None:
             x, axis = x.ravel(), 0
         kind = np.float64 if x.dtype.kind == "f" else np.uint64 if x.dtype.kind == "u" else np.int64
@@ -56,7 +56,7 @@ _CASES: list[Case] = [
 
 @operator(section=SECTION, reference=_reference(np.cumsum, 0), aliases=("cumulative_sum",), cases=_CASES, tolerance=64)
 def cumsum(
-    x: te.Tensor, axis: int | None = None, exclusive: bool = False, dtype: Any = None, acc_dtype: Any = None
+    x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None
 ) -> te.Tensor:
     """The sums of the elements up to each along ``axis``; of None those of the flattened tensor.
 
@@ -73,7 +73,7 @@ def cumsum(
     section=SECTION, reference=_reference(np.cumprod, 1), aliases=("cumulative_prod",), cases=_CASES, tolerance=64
 )
 def cumprod(
-    x: te.Tensor, axis: int | None = None, exclusive: bool = False, dtype: Any = None, acc_dtype: Any = None
+    x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None
 ) -> te.Tensor:
     """The products of the elements up to each along ``axis``, as ``cumsum`` gives the sums.
 

@@ -1,4 +1,4 @@
-"""Parameters of operators as topi spells them: a call by their names means ours."""
+"""Operators as topi has them: a call by its names of parameters means ours; what differs all the same is listed here."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ TOPI: Mapping[str, tuple[str, ...]] = {
     "min": ("a_min",),
     "max": ("a_max",),
     "value": ("fill_value",),
+}
+
+
+DIFFERENCES: Mapping[str, str] = {  # of operators that have topi's name, and say so in the page of operators
+    "flip": "`axis=None` turns all axes, as in NumPy; topi's default is `axis=0`.",
+    "repeat": "`axis=None` repeats the elements of the flattened tensor, as in NumPy; topi's default is `axis=0`.",
+    "argsort": 'positions are `int64`; topi\'s default is `dtype="float32"`.',
+    "argmax": "positions are `int64`, also those of `argmin`; topi's are `int32`.",
+    "arange": 'integers are `int32`; topi\'s default is `dtype="float32"`.',
+    "sum": "sums and products of integers (`prod`, `cumsum`, `cumprod`) are 64 bits wide, as in NumPy; topi's have the type of the tensor.",
+    "meshgrid": 'tensors are arguments of their own, and `indexing="xy"` is the default, as in NumPy; topi takes a list, and says `"ij"`.',
 }
 
 

@@ -107,7 +107,7 @@ def conv2d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ...,
     kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no
     ``kernel_layout`` is given. The result, in the layout of the data, has ``O`` channels and
     ``(H + pads - (size - 1) * dilation - 1) // stride + 1`` rows. ``strides`` and ``dilation`` are one integer, or one each;
-    ``padding`` also (top, left, bottom, right), ``"VALID"`` and ``"SAME"`` (``"SAME_LOWER"``: the odd one before).
+    ``padding`` also (top, left, bottom, right), ``"VALID"``, ``"SAME"`` (a kernel less 1, the odd one before), ``"SAME_UPPER"`` and ``"SAME_LOWER"`` (as ONNX).
     Each group of ``C / groups`` channels makes ``O / groups``.
 
     Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for
@@ -148,7 +148,7 @@ def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
 
     ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and
     ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is
-    taken away at the ends, ``output_padding`` added at the last one; ``"SAME"`` leaves ``H * stride`` rows.
+    taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows.
 
     Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the
     stride and the dilation.
@@ -520,8 +520,8 @@ def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
     """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
 
     ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
-    each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, if
-    it begins before it. Padding is never the largest, and counts among the elements of a mean unless
+    each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, as topi
+    does (PyTorch leaves it out where it begins in the padding). Padding is never the largest, and counts among the elements of a mean unless
     ``count_include_pad`` is false; what is beyond the padding never does.
 
     Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes.
@@ -595,7 +595,7 @@ def rnn(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init
 
     ``Xs`` is ``(T, B, D)``, ``Wi`` ``(H, D)``, ``Wh`` ``(H, H)``, the biases ``(H,)``, ``h_init`` ``(B, H)``, 0 by default.
     ``act`` is a function of an expression, or ``"tanh"``, ``"sigmoid"`` or ``"relu"``. ``reverse`` begins with the last
-    input. Raises ``TensorExpressionError`` where shapes do not agree.
+    input, and the first state is that after it, as topi has it: ``ops.flip`` gives the order of the inputs. Raises ``TensorExpressionError`` where shapes do not agree.
 
     >>> from tir import te, topi
     >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((4, 3), name="w"), te.placeholder((4, 4), name="r")

@@ -40,8 +40,9 @@ def pads(padding: Any, sizes: Sequence[int], strides: Sequence[int], extents: Se
     if isinstance(padding, str):
         made = []
         for size, stride, extent in zip(sizes, strides, extents):
-            total = max((int(np.ceil(extent / stride)) - 1) * stride + size - extent, 0) * (padding != "VALID")
-            before = int(np.ceil(total / 2)) if padding == "SAME_LOWER" else total // 2
+            step = 1 if padding == "SAME" else stride
+            total = max((int(np.ceil(extent / step)) - 1) * step + size - extent, 0) * (padding != "VALID")
+            before = total // 2 if padding == "SAME_UPPER" else int(np.ceil(total / 2))
             made.append((before, total - before))
         return made
     both = each(padding, 2 * count)

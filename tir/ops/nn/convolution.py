@@ -183,6 +183,7 @@ _OPERATORS = [
         (2, 4, 5),
         case(arg((2, 3, 7), "float32"), arg((4, 3, 3), "float32")),
         case(arg((2, 3, 7), "float32"), arg((4, 3, 4), "float32"), 2, "SAME"),
+        case(arg((2, 3, 7), "float32"), arg((4, 3, 4), "float32"), 2, "SAME_UPPER"),
         case(arg((1, 4, 6), "float64"), arg((6, 2, 2), "float64"), 3, (2, 1), 2, groups=2),
         case(arg((1, 6, 3), "float32"), arg((3, 3, 2), "float32"), padding="SAME_LOWER", data_layout="NWC"),
         case(arg(("n", 2, "w"), "float32"), arg((3, 2, 3), "float32"), 2, 1),
@@ -196,7 +197,7 @@ _OPERATORS = [
     kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no
     ``kernel_layout`` is given. The result, in the layout of the data, has ``O`` channels and
     ``(H + pads - (size - 1) * dilation - 1) // stride + 1`` rows. ``strides`` and ``dilation`` are one integer, or one each;
-    ``padding`` also (top, left, bottom, right), ``"VALID"`` and ``"SAME"`` (``"SAME_LOWER"``: the odd one before).
+    ``padding`` also (top, left, bottom, right), ``"VALID"``, ``"SAME"`` (a kernel less 1, the odd one before), ``"SAME_UPPER"`` and ``"SAME_LOWER"`` (as ONNX).
     Each group of ``C / groups`` channels makes ``O / groups``.
 
     Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for

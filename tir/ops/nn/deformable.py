@@ -13,7 +13,7 @@ from ...te.places import error
 from ...te.sizes import equate_shapes, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import integer
+from ..places import clamped, integer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
@@ -86,16 +86,18 @@ def _require_moves(given: Arranged, expected: list[Any], what: str) -> None:
 
 
 def _between(image: Arranged, n: Any, c: Any, place: list[Any]) -> Expr:
-    """The value at a place between elements: the mean of the four around it by their nearness, 0 outside."""
+    """The value at a place between elements: the mean of the four around it by their nearness (beyond the last element, that
+    one); 0 before the first element and from one after the last on, as topi has it."""
     low = [te.floor(p) for p in place]
+    whole = [image.extent(s).astype(place[0].dtype) for s in "HW"]
+    inside = te.all(*(c for p, s in zip(place, whole) for c in (p >= 0.0, p < s)))
     total: Any = None
     for corner in itertools.product((0, 1), repeat=2):
         at = [value + te.const(d, value.dtype) for value, d in zip(low, corner)]
         near: Any = [(p - a) if d else (a - p) + 1.0 for p, a, d in zip(place, low, corner)]
-        inside = [a >= 0.0 for a in at] + [a < image.extent(s).astype(a.dtype) for a, s in zip(at, "HW")]
-        rows, columns = (a.astype("int32") for a in at)
+        rows, columns = (clamped(a.astype("int32"), image.extent(s)) for a, s in zip(at, "HW"))
         value = image.at({"N": n, "C": c, "H": rows, "W": columns}).astype(at[0].dtype)
-        part = te.if_then_else(te.all(*inside), near[0] * near[1] * value, te.const(0, at[0].dtype))
+        part = te.if_then_else(inside, near[0] * near[1] * value, te.const(0, at[0].dtype))
         total = part if total is None else total + part
     return total
 
@@ -156,11 +158,10 @@ def _loops(
 
 
 def _interpolated(image: np.ndarray, row: float, column: float) -> float:
-    padded = np.pad(image, 1)
-    if not (-1 < row < image.shape[0] and -1 < column < image.shape[1]):
+    if not (0 <= row < image.shape[0] and 0 <= column < image.shape[1]):
         return 0.0
     a, b = int(np.floor(row)), int(np.floor(column))
-    corners = padded[a + 1 : a + 3, b + 1 : b + 3]
+    corners = np.pad(image, ((0, 1), (0, 1)), mode="edge")[a : a + 2, b : b + 2]
     return float(np.array([a + 1 - row, row - a]) @ corners @ np.array([b + 1 - column, column - b]))
 
 

@@ -110,13 +110,13 @@ class _Layer:
         require_shape(self.recurrent, (self.hidden * self.gates, width), f"the recurrent weights of {self.name}")
 
     def outputs(self, made: Any) -> list[Tensor]:
-        """The states after each input, in the order of the inputs."""
+        """The states after each input, in the order in which they are computed."""
         states = made if isinstance(made, list) else [made]
         return [self._output(state, name) for state, name in zip(states, ("hidden", "cell"))]
 
     def _output(self, state: Tensor, name: str) -> Tensor:
         def element(t: Any, b: Any, j: Any) -> Expr:
-            return state(self.steps - t if self.reverse else t + 1, b, j).astype(self.data.dtype)
+            return state(t + 1, b, j).astype(self.data.dtype)
 
         return te.compute((self.steps, self.batch, state.shape[2]), element, name=f"{self.name}_{name}")
 
@@ -147,9 +147,8 @@ _NUMPY: dict[str, Any] = {"sigmoid": _sigmoid, "tanh": np.tanh, "relu": lambda x
 
 
 def _in_time(x: np.ndarray, reverse: bool, step: Callable[[np.ndarray], tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-    """What ``step`` makes of the input of each time, which is at its place in the results."""
+    """What ``step`` makes of the input of each time, in the order in which it is made."""
     made = [step(row) for row in (x[::-1] if reverse else x)]
-    made = made[::-1] if reverse else made
     return [np.stack(each) for each in zip(*made)]
 
 
@@ -250,7 +249,7 @@ def rnn(
 
     ``Xs`` is ``(T, B, D)``, ``Wi`` ``(H, D)``, ``Wh`` ``(H, H)``, the biases ``(H,)``, ``h_init`` ``(B, H)``, 0 by default.
     ``act`` is a function of an expression, or ``"tanh"``, ``"sigmoid"`` or ``"relu"``. ``reverse`` begins with the last
-    input. Raises ``TensorExpressionError`` where shapes do not agree.
+    input, and the first state is that after it, as topi has it: ``ops.flip`` gives the order of the inputs. Raises ``TensorExpressionError`` where shapes do not agree.
 
     >>> from tir import te, topi
     >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((4, 3), name="w"), te.placeholder((4, 4), name="r")

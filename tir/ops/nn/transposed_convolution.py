@@ -21,7 +21,7 @@ from ...te.places import error
 from ...te.sizes import equate, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import chosen, constant, integer
+from ..places import constant, integer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
@@ -193,11 +193,11 @@ def _or_none(end: Any) -> Any:
 
 
 def _cut(padding: Any, spans: Any, steps: Any, more: Any) -> Any:
-    """What the padding takes away at the ends of the whole result. SAME leaves ``extent * stride``."""
-    if not isinstance(padding, str):
+    """What the padding takes away at the ends of the whole result. SAME_UPPER and SAME_LOWER leave ``extent * stride``."""
+    word = padding.upper() if isinstance(padding, str) else ""
+    if word not in ("SAME_UPPER", "SAME_LOWER"):
         return pads_of(padding, spans, steps, spans)
-    word = chosen(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
-    totals = [0 if word == "VALID" else n - s + m for n, s, m in zip(spans, steps, more)]
+    totals = [n - s + m for n, s, m in zip(spans, steps, more)]
     ends = [(total // 2, total - total // 2) for total in totals]
     return [end[::-1] for end in ends] if word == "SAME_LOWER" else ends
 
@@ -294,7 +294,7 @@ def _scattered(
             first = c // of_group * outputs
             value = x[(slice(None), c, *at)].reshape(-1, *[1] * (count + 1))
             made[(slice(None), slice(first, first + outputs), *cut)] += value * w[c]
-    if padding == "SAME":
+    if padding == "SAME_UPPER":
         totals = [n - extent * s for n, extent, s in zip(whole, x.shape[2:], strides)]
         ends = [(t // 2, t - t // 2) for t in totals]
     else:
@@ -330,7 +330,8 @@ _OPERATORS = [
         case(arg((1, 4, 4)), arg((4, 1, 2)), 3, (0, 1), None, 0, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, 0, None, 1, 1, 2),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 2, "SAME"),
-        case(arg((1, 2, 3)), arg((2, 2, 1)), 2, "SAME"),
+        case(arg((1, 2, 4)), arg((2, 2, 3)), 2, "SAME_UPPER"),
+        case(arg((1, 2, 3)), arg((2, 2, 1)), 2, "SAME_UPPER"),
         case(arg((1, 2, 4)), arg((2, 2, 3)), 4, 1, None, 1, dilation=2),
         case(arg((1, 2, 4)), arg((2, 2, 4)), 3, 2, None, 2, dilation=2),
         case(arg((1, 2, 3)), arg((2, 2, 5)), 17, 1, None, 3),
@@ -343,7 +344,7 @@ _OPERATORS = [
 
         ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and
         ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is
-        taken away at the ends, ``output_padding`` added at the last one; ``"SAME"`` leaves ``H * stride`` rows.
+        taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows.
 
         Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the
         stride and the dilation.

@@ -20,28 +20,28 @@ def pads_of(padding: Any, sizes: Sequence[int], strides: Sequence[int], extents:
     """How much is added before and after each dimension of an image of ``extents``.
 
     ``padding``: a number for all; a number for each dimension; numbers for all beginnings and then for all ends;
-    ``"VALID"``: nothing; ``"SAME"``: as much as makes ``ceil(extent / stride)`` windows of ``sizes``, with the odd one at the
-    end (``"SAME_LOWER"``: at the beginning). Raises ``TensorExpressionError`` for anything else.
+    ``"VALID"``: nothing; ``"SAME"``: ``size - 1``, with the odd one at the beginning, as topi has it; ``"SAME_UPPER"``: as much as makes
+    ``ceil(extent / stride)`` windows, with the odd one at the end (``"SAME_LOWER"``: at the beginning), as ONNX has it. Raises ``TensorExpressionError`` for anything else.
     """
     count = len(sizes)
     if isinstance(padding, str):
         word = chosen(padding.upper(), ("VALID", "SAME", "SAME_UPPER", "SAME_LOWER"), "the padding")
         if word == "VALID":
             return ((0, 0),) * count
-        return tuple(_same(word == "SAME_LOWER", *each) for each in zip(sizes, strides, extents))
+        return tuple(_same(word, *each) for each in zip(sizes, strides, extents))
     ends = 2 if isinstance(padding, (list, tuple)) and len(padding) == 2 * count else 1
     made = numbers(padding, ends * count, "the padding")
     return tuple(zip(made[:count], made[-count:]))
 
 
-def _same(odd_first: bool, size: int, stride: int, extent: Any) -> tuple[Any, Any]:
-    if stride == 1:
+def _same(word: str, size: int, stride: int, extent: Any) -> tuple[Any, Any]:
+    if stride == 1 or word == "SAME":
         total: Any = size - 1
     else:
-        whole = integer(extent, "the extent of an image with SAME padding and a stride")
+        whole = integer(extent, f"the extent of an image with {word} padding and a stride")
         total = max((-(-whole // stride) - 1) * stride + size - whole, 0)
     less = total // 2
-    return (total - less, less) if odd_first else (less, total - less)
+    return (less, total - less) if word == "SAME_UPPER" else (total - less, less)
 
 
 def dilated(size: int, dilation: int) -> int:
