@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from tir.errors import BuildError
 from tir.function import IRModule, LowersItself, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
-from tir.target import Target, added_kind
+from tir.target import KINDS, Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
 
 if TYPE_CHECKING:
     from .cuda.module import CUDAModule
+    from .ptx.module import PTXModule
     from .simulator import SimulatorModule
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ def build(func_or_mod: Program, target: Literal["cuda"]) -> CUDAModule: ...
 @overload
 def build(func_or_mod: Program, target: Literal["cuda-sim"]) -> SimulatorModule: ...
 @overload
+def build(func_or_mod: Program, target: Literal["cuda-ptx"]) -> PTXModule: ...
+@overload
 def build(func_or_mod: Program, target: Any) -> Module: ...
 @overload
 def build(
@@ -58,8 +61,8 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
     "num_cores": …, "fast_math": True}``; another machine, to save code for: ``"llvm -mtriple=aarch64-linux-gnu"``),
     ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
-    -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), or a
-    ``tir.Target``.
+    -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), ``"cuda-ptx"``
+    (compiled for a GPU, its PTX executed on the CPU), or a ``tir.Target``.
 
     A stage schedule is built by ``build(s, args, target, name=…)``: see ``tir.te.Schedule.build``.
 
@@ -94,6 +97,10 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
         from .simulator import build_simulator
 
         return build_simulator(mod, chosen)
+    if chosen.kind == "cuda-ptx":
+        from .ptx.module import build_ptx
+
+        return build_ptx(mod, chosen)
     if chosen.kind == "cuda":
         from .cuda.module import build_cuda
 
@@ -103,7 +110,7 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
         from tir.transform.pipeline import lower
 
         return added.build(lower(mod, target=chosen), chosen)
-    raise BuildError(f"no backend builds for target {chosen.kind!r}; there are llvm, interpreter, cuda and cuda-sim")
+    raise BuildError(f"no backend builds for target {chosen.kind!r}; there are {', '.join(KINDS)}")
 
 
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:

@@ -19,7 +19,8 @@ from .names import did_you_mean
 
 __all__ = ["KINDS", "Target", "TargetKind", "forget_target", "register_intrin_rule", "register_target"]
 
-KINDS = ("llvm", "interpreter", "cuda", "cuda-sim")
+GPUS = ("cuda", "cuda-sim", "cuda-ptx")  # the device, the simulator, the executor of PTX
+KINDS = ("llvm", "interpreter", *GPUS)
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
@@ -204,11 +205,11 @@ class Target:
 
     def _set(self, kind: str, attrs: dict[str, Any]) -> None:
         arch = attrs.get("arch")
-        if kind in ("cuda", "cuda-sim") and arch is not None and not _ARCH.fullmatch(str(arch)):
+        if kind in GPUS and arch is not None and not _ARCH.fullmatch(str(arch)):
             raise ValueError(f"no GPU architecture is called {arch!r}; they are called sm_80, sm_90a and the like")
         if attrs.get("host") is not None:
             attrs["host"] = Target.named(attrs["host"])
-        defaults = _ADDED[kind].defaults if kind in _ADDED else _GPU_LIMITS if kind in ("cuda", "cuda-sim") else {}
+        defaults = _ADDED[kind].defaults if kind in _ADDED else _GPU_LIMITS if kind in GPUS else {}
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "attrs", {**defaults, **attrs})
 

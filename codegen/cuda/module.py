@@ -77,14 +77,20 @@ class CUDAModule(Module):
 
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
+    options: tuple[str, ...] = _OPTIONS
+    function_type: type[CUDAFunction]
 
     def __init__(
-        self, source: IRModule, target: Target, lowered: IRModule, loaded: tuple[nvrtc.Binary, str | None] | None = None
+        self,
+        source: IRModule,
+        target: Target,
+        lowered: IRModule,
+        loaded: tuple[nvrtc.Binary | None, str | None] | None = None,
     ):
         """``loaded``: the machine code and the PTX of a module that was written to a file."""
-        unknown = [name for name in target.attrs if name not in _OPTIONS]
+        unknown = [name for name in target.attrs if name not in self.options]
         if unknown:
-            raise BuildError(f"target cuda has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
+            raise BuildError(f"target {target.kind} has no option {unknown[0]!r}; it has {', '.join(self.options)}")
         self.lowered = lowered
         self.kernels = {name: f for name, f in lowered.items() if is_kernel(f)}
         fast = bool(target.attrs.get("fast_math", False))
@@ -103,10 +109,9 @@ class CUDAModule(Module):
         self.plans: dict[Any, Plan] = {}  # by function and the shapes of its arguments
         self._memory: dict[int, list[DeviceArray]] = {}
         hosts = {n: f for n, f in lowered.items() if n not in self.kernels}
-        super().__init__(source, target, {n: CUDAFunction(self, n, f) for n, f in hosts.items()})
+        super().__init__(source, target, {n: self.function_type(self, n, f) for n, f in hosts.items()})
         check_limits(self)
-        if _nvrtc_is_here():
-            self.binary  # noqa: B018  errors of the compiler belong to building
+        self._compile()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled with its machine code, so that what reads it needs no compiler."""
@@ -114,6 +119,11 @@ class CUDAModule(Module):
         return CUDAModule, (self.ir, self.target, self.lowered, loaded)
 
     # ---------------------------------------------------------- code
+
+    def _compile(self) -> None:
+        """Errors of the compiler belong to building; where there is none, the source alone is made."""
+        if _nvrtc_is_here():
+            self.binary  # noqa: B018
 
     @property
     def arch(self) -> str:
@@ -192,12 +202,13 @@ class CUDAModule(Module):
         self._memory.clear()
         return self
 
-    def workspace(self, stream: int, size: int) -> int:
-        """The address of ``size`` bytes for the buffers between kernels, one piece of memory per stream: calls on a
-        stream run in order, so they can share it.
+    def workspace(self, stream: int, plan: Plan) -> int:
+        """The address of memory for the buffers between the kernels of ``plan``, one piece per stream: calls on a stream
+        run in order, so they can share it.
 
         When it grows the old memory is kept, since a captured graph may still use it.
         """
+        size = plan.temporary
         held = self._memory.setdefault(stream, [])
         if not held or held[-1].nbytes < size:
             grown = max(size, 2 * held[-1].nbytes if held else 0)
@@ -461,7 +472,7 @@ class CUDAFunction(Function):
         with module.launching:  # a plan's packed arguments and the workspace serve one call at a time
             before = device.activate()
             try:
-                base = module.workspace(stream, plan.temporary) if plan.temporary else 0
+                base = module.workspace(stream, plan) if plan.temporary else 0
                 plan.run(addresses, stream, base, device.launch)
             finally:
                 if before is not None:
@@ -488,6 +499,9 @@ class CUDAFunction(Function):
         device.destroy_event(first)
         device.destroy_event(last)
         return Timing(tuple(results))
+
+
+CUDAModule.function_type = CUDAFunction
 
 
 def _extent(array: np.ndarray) -> int:

@@ -67,6 +67,7 @@ class Plan:
 
     def __init__(self, program: HostProgram, values: dict[Var, Any], module: Any):
         self.temporary = 0  # bytes of all buffers between kernels
+        self.pieces: list[tuple[int, int]] = []  # where each begins, and its bytes
         self._base = 0  # where they were at the last call
         self._launches: list[tuple[Any, ...]] = []
         self._slots: list[tuple[Any, int]] = []  # where an argument's address goes
@@ -78,6 +79,7 @@ class Plan:
 
     def _allocate(self, dtype: DType, count: int) -> Address:
         made = Address.of(-1, self.temporary)
+        self.pieces.append((self.temporary, count * dtype.bytes))
         self.temporary += -(-max(1, count * dtype.bytes) // ALIGNED) * ALIGNED
         return made
 

@@ -109,7 +109,7 @@ CALLS = {
     "tir.build(tir.Schedule(PROGRAM))": "got Schedule; its program is the attribute `mod`",
     "PROGRAM(1, 2)": "main is a program, not a function of Python: tir.build(main)(…) compiles and runs it",
     'tir.lower(PROGRAM, upto="flaten_buffer")': "no pass 'flaten_buffer' in the pipeline; it has flatten_buffer",
-    'tir.build(PROGRAM, "lvm")': "the kinds are llvm, interpreter, cuda, cuda-sim; did you mean llvm?",
+    'tir.build(PROGRAM, "lvm")': "the kinds are llvm, interpreter, cuda, cuda-sim, cuda-ptx; did you mean llvm?",
     'tir.build(PROGRAM, "llvm -mcpuu=x")': "target llvm has no option 'mcpuu'; it has mcpu, mattr",
     'tir.build(PROGRAM, "llvm -mcpu=foo")': "LLVM knows no processor 'foo'",
     "tir.build(PROGRAM, 3)": "a target is a string, a dict or a Target, not int",

@@ -6,7 +6,7 @@ the program writes, of arguments in float64 or int64) and ``cuda`` (the kernels 
 To add a case write the first three and run ``pytest --update-golden``; read what it adds.
 
 Of each case: NVRTC takes the kernels for two generations of chips and spills nothing; the simulator gives what NumPy
-gives in several orders of threads, and finds nothing to report.
+gives in several orders of threads, and finds nothing to report; the compiled kernels, executed as PTX, give the same.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from codegen.cuda import nvrtc
 from codegen.cuda.kernel import KernelText, emit_kernel, source_of
 from codegen.cuda.module import is_kernel
 from codegen.cuda.prelude import functions_text
+from codegen.ptx.module import PTXModule
+from codegen.simulator import SimulatorModule
 from tests.gpu_passes import ORDERS
 from tir.dtype import DType
 from tir.interp.numbers import decode_table, encode, is_small_float, storage_dtype
@@ -52,10 +54,14 @@ def scheduled(case: str) -> tir.Schedule:
 
 
 @cache
+def lowered(case: str) -> tir.IRModule:
+    return tir.lower(scheduled(case).mod, target="cuda")
+
+
+@cache
 def kernels(case: str) -> list[KernelText]:
     """The kernels as C, under names that differ between cases."""
-    lowered = tir.lower(scheduled(case).mod, target="cuda")
-    found = [(n, f) for n, f in lowered.items() if is_kernel(f)]
+    found = [(n, f) for n, f in lowered(case).items() if is_kernel(f)]
     return [emit_kernel(f, re.sub("^main", case, n)) for n, f in found]
 
 
@@ -150,13 +156,28 @@ def test_text(case: str, request):
 @pytest.mark.parametrize("case", CASES)
 def test_simulator_agrees_with_numpy(case: str):
     values, wanted = judged(case)
-    mod = tir.build(scheduled(case).mod, target="cuda-sim")
+    mod = SimulatorModule(scheduled(case).mod, tir.Target("cuda-sim"), lowered(case))
     for order in ORDERS:
         mod.order = order
         mine = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
         mod(*mine.values())
         assert all(report.ok for report in mod.last_report), str(mod.last_report)
         compare(case, mine, wanted, order)
+
+
+def executed(case: str, order: str, ptx: str | None = None) -> None:
+    """The kernels as PTX on the executor, compared with NumPy; ``ptx``: instead of that of the program's CUDA C."""
+    values, wanted = judged(case)
+    arch = NEWER.get(case, ARCHS)[0]
+    mod = PTXModule(scheduled(case).mod, tir.Target(f"cuda-ptx -arch={arch} -order={order}"), lowered(case), ptx)
+    mod(*values.values())
+    compare(case, values, wanted, order)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_kernels_agree_with_numpy(case: str):
+    executed(case, "forward")
+    executed(case, "reverse")
 
 
 NEWER = {"mma_float8": ("sm_90a",)}  # cases for chips from a generation on

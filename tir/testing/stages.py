@@ -10,8 +10,8 @@ from ..errors import RunError, TirError
 from ..function import IRModule, PrimFunc
 from ..levels import is_shared
 from ..script.highlight import program_diff
-from ..target import Target
-from ..transform.pipeline import GPUS, name_of, passes_for
+from ..target import GPUS, Target
+from ..transform.pipeline import name_of, passes_for
 from ..visit import buffers_in
 from .oracle import assert_same_result, random_inputs
 

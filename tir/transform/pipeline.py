@@ -15,7 +15,7 @@ from ..checked import checked
 from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
 from ..stmt import THREAD_BINDING
-from ..target import Target, added_kind
+from ..target import GPUS, Target, added_kind
 from .canonicalize_loop import canonicalize_loop
 from .check_thread_memory import check_thread_memory
 from .common_subexpr_elim import common_subexpr_elim
@@ -55,7 +55,6 @@ from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
 
 _log = logging.getLogger(__name__)
-GPUS = ("cuda", "cuda-sim")
 Step = Callable[[IRModule], IRModule]
 
 

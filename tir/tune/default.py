@@ -6,8 +6,9 @@ from typing import Any
 
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
+from ..target import GPUS
 from .model import predict
-from .space import GPUS, Space, likeliest_offer, space_of
+from .space import Space, likeliest_offer, space_of
 
 TRIES = 3  # fusions that are tried the other way
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves

@@ -20,11 +20,12 @@ from ..function import PrimFunc
 from ..intrin.dot_products import DotProduct
 from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt
+from ..target import GPUS
 from ..transform.lower_match_buffer import lower_match_buffer
 from ..visit import substitute, walk
 from .machine import measured
 from .nest import USUAL, Access, cost, unconverted
-from .space import GPUS, Env
+from .space import Env
 
 SHARPNESS = 6  # of the smooth maximum
 FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows

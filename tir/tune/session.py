@@ -18,7 +18,7 @@ from ..checked import checked
 from ..errors import TirError
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule, Trace
-from ..target import Target
+from ..target import GPUS, Target
 from ..target import threads as usual_threads
 from .default import default, likeliest
 from .drawing import FunctionSource, RuleSource, Source
@@ -31,7 +31,7 @@ from .records import NO_RUN, Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
 from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
-from .space import GPUS, Env, Space, space_of
+from .space import Env, Space, space_of
 from .tasks import Task, extract_tasks
 
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
@@ -360,7 +360,7 @@ def runner_for(target: Target) -> Runner:
     if target.kind in GPUS:
         from codegen.cuda.driver import has_device
 
-        if target.kind == "cuda-sim" or not has_device():
+        if target.kind != "cuda" or not has_device():
             return Unmeasured(usual_model(space_of(target)))
     made = LocalRunner()
     made.start()

@@ -26,7 +26,6 @@ from ..schedule import Schedule
 from ..target import Target, VectorRegisters, threads
 from .faults import Faults
 
-GPUS = ("cuda", "cuda-sim")  # kinds of targets
 PARALLEL = 1 << 20  # operations for which starting threads pays off
 ODDS = 8.0  # a value that costs twice the best is drawn exp(-ODDS) times as often
 

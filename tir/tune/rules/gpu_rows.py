@@ -7,6 +7,7 @@ from math import prod
 from ...analysis.index import index_of
 from ...buffer import Buffer
 from ...schedule import BlockRV, LoopRV, Schedule
+from ...target import GPUS
 from ..nest import USUAL, Nest, extent_of
 from ..space import Env, choose, rule
 from ..staging import WARP, inside, share, vector_width
@@ -16,7 +17,7 @@ THREADS = (256, 128, 512, 64)  # of a row, likeliest first
 SHARED = 0.75  # of the shared memory of a block, for rows
 
 
-@rule(targets=("cuda", "cuda-sim"), order=30)
+@rule(targets=GPUS, order=30)
 def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Compute a row and the reductions that it needs by the threads of one block; what they share is in shared memory."""
     nest = Nest.of(sch, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...schedule import Schedule
+from ...target import GPUS
 from ..nest import Nest, volume
 from ..space import Env, Fork, choose, rule
 from ..staging import MULTIPROCESSORS
@@ -14,7 +15,7 @@ FEWEST = 4  # parts that are worth a second kernel
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
-@rule(targets=("cuda", "cuda-sim"), order=34)
+@rule(targets=GPUS, order=34)
 def split_reduction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Factor out chunks of the longest reduced axis; a second block adds up what the chunks make."""
     nest = Nest.of(sch, block)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...intrin.cuda import get_mma_intrin_group
 from ...schedule import BlockRV, LoopRV, Schedule
+from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
 from ..staging import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, inside, pipeline, share
@@ -30,7 +31,7 @@ GROUP = 8  # columns of tiles that are made before the next ones, so that what t
 SCOPE = "shared.dyn"
 
 
-@rule(targets=("cuda", "cuda-sim"), order=38)
+@rule(targets=GPUS, order=38)
 def tensor_cores(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Multiply matrices by the tensor cores, where they multiply these types."""
     nest = Nest.of(sch, block)

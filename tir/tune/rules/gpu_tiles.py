@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from ...schedule import LoopRV, Schedule
+from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
 from ..staging import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, inside, pipeline, share
@@ -26,7 +27,7 @@ SUMS = 96  # most registers of a thread that hold sums
 BANKS = 32  # of shared memory, of 4 bytes
 
 
-@rule(targets=("cuda", "cuda-sim"), order=40)
+@rule(targets=GPUS, order=40)
 def block_tiles(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for thread blocks and threads; one fork for each number of columns of a thread."""
     nest = Nest.of(sch, block)

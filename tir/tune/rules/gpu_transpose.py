@@ -4,6 +4,7 @@ neighbours."""
 from __future__ import annotations
 
 from ...schedule import Schedule
+from ...target import GPUS
 from ..nest import Access, Axis, Nest, volume
 from ..space import Env, rule
 
@@ -11,7 +12,7 @@ TILE = 32  # rows and columns, the threads of a warp
 ROWS = 8  # of a tile that the threads of a block copy at a time
 
 
-@rule(targets=("cuda", "cuda-sim"), order=60)
+@rule(targets=GPUS, order=60)
 def shared_tiles(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Read an operand that lies across the result by tiles in shared memory."""
     nest = Nest.of(sch, block)

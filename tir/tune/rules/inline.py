@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...expr import IntImm
 from ...schedule import Schedule
 from ...stmt import BufferStore
+from ...target import GPUS
 from ..nest import Nest, is_view
 from ..space import Env, rule
 from .contraction import Contraction
@@ -12,7 +13,7 @@ from .contraction import Contraction
 REPEATED = 1.5  # times a producer may be computed
 
 
-@rule(targets=("llvm", "cuda", "cuda-sim"), order=10)
+@rule(targets=("llvm", *GPUS), order=10)
 def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Inline a producer that is a view of its operand, or that its consumers read about once."""
     nest = Nest.of(sch, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...schedule import LoopRV, Schedule
+from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, rule
 from ..staging import vector_width
@@ -15,7 +16,7 @@ LOADS = 8  # that a thread has under way at a time
 LONG = 128  # terms for which a reduction across threads pays off
 
 
-@rule(targets=("cuda", "cuda-sim"), order=80)
+@rule(targets=GPUS, order=80)
 def threads(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Bind the spatial loops of a block to blocks and threads; of few long reductions, the terms to threads."""
     nest = Nest.of(sch, block)

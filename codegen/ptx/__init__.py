@@ -1,0 +1,1 @@
+"""NVRTC's PTX, executed on the CPU: the compiled kernel, without a GPU."""

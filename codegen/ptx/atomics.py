@@ -1,0 +1,87 @@
+"""Atomic operations: threads that meet at one address go one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .compiler import Compiler, step
+from .floats import BF16, F16
+from .loads import access, find, take_hints, write
+from .machine import Machine, Step
+from .syntax import BYTES, Instruction
+from .table import Array, Mods, bits_of, numpy_type
+
+
+def _increment(old: Array, top: Array) -> Array:
+    return np.where(old >= top, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: Array, top: Array) -> Array:
+    return np.where((old == 0) | (old > top), top, old - old.dtype.type(1))
+
+
+_OPERATIONS: dict[str, Any] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "exch": lambda old, new: new, "inc": _increment, "dec": _decrement,
+}  # fmt: skip
+
+
+def _operation(op: str, kind: str) -> Any:
+    form = {"f16": F16, "bf16": BF16, "f16x2": F16, "bf16x2": BF16}.get(kind)
+    if form is None:
+        return _OPERATIONS[op]
+
+    def narrow(old: Array, new: Array) -> Array:
+        a, b = (np.ascontiguousarray(x).view(np.uint16) for x in (old, new))
+        made = _OPERATIONS[op](form.widen(a), form.widen(b))
+        return form.rounded(made, np.zeros_like(made)).view(old.dtype)
+
+    return narrow
+
+
+@step("atom", "red")
+def _atom(c: Compiler, inst: Instruction) -> Step:
+    mods = Mods(inst)
+    kind = mods.type()
+    take_hints(mods)
+    mods.take("acq_rel")
+    mods.take("noftz")
+    space = mods.take("global", "shared", "shared::cta").partition("::")[0]
+    op = mods.take(*_OPERATIONS, "cas")
+    mods.done()
+    operands = list(inst.operands)
+    put = c.put(operands.pop(0), kind) if inst.op == "atom" else None
+    read, named = c.address(operands.pop(0))
+    space = space or named
+    values = [c.get(x, kind) for x in operands]
+    bytes_, made = BYTES[kind], numpy_type(kind)
+    run = None if op == "cas" else _operation(op, kind)
+    if not op:
+        raise mods.unknown()
+
+    def atomic(m: Machine) -> None:
+        given = [v(m) for v in values]
+        before = np.zeros(m.n, f"uint{bits_of(kind)}")
+        for t in find(m, space, read(m), bytes_):
+            members = np.arange(m.n) if t.chosen is None else np.nonzero(t.chosen)[0]
+            left, place = np.arange(len(members)), t.place
+            while len(left):
+                _, first = np.unique(place[left], return_index=True)
+                now = left[np.sort(first)]
+                left = np.setdiff1d(left, now, assume_unique=True) if len(now) < len(left) else left[:0]
+                k = members[now]
+                one = type(t)(t.space, place[now], None)
+                old, known = t.space.load(one.place, bytes_)
+                if not known.all():
+                    m.unknown("an atomic operation on memory that nothing has written", c_where, int(m.threads()[k[0]]))
+                before[k] = old
+                was = old.view(made)
+                new = np.where(was == given[0][k], given[1][k], was) if run is None else run(was, given[0][k])
+                write(m, one, 0, new.astype(made).view(old.dtype), bytes_)
+        if put is not None:
+            put(m, before.view(made))
+
+    c_where = c.program.where(c.at)
+    return access(c, inst, atomic)

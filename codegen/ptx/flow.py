@@ -1,0 +1,185 @@
+"""Jumps, ends, barriers, and what is no more than a hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .compiler import Compiler, step
+from .machine import BARRIER, DONE, STOP, Machine, Step
+from .syntax import Both, Imm, Instruction, Name
+from .table import Mods
+
+
+def end(m: Machine) -> Any:
+    m.status[m.idx] = DONE
+    return STOP
+
+
+@step("ret", "exit")
+def _ret(c: Compiler, inst: Instruction) -> Step:
+    Mods(inst).take("uni")
+    return end
+
+
+@step("trap", "brkpt")
+def _trap(c: Compiler, inst: Instruction) -> Step:
+    where = c.program.where(c.at)
+
+    def trap(m: Machine) -> Any:
+        raise m.fault(f"trap {where}", int(m.threads()[0]))
+
+    return trap
+
+
+@step("bra")
+def _bra(c: Compiler, inst: Instruction) -> Step:
+    mods = Mods(inst)
+    mods.take("uni")
+    mods.done()
+    (target,) = inst.operands
+    if not isinstance(target, Name) or target.name not in c.program.function.labels:
+        raise mods.unknown()
+    to, behind = c.program.function.labels[target.name], c.at + 1
+    if inst.guard is None:
+        return lambda m: to
+    read, negated = c.get(inst.guard[0], "pred"), inst.guard[1]
+
+    def branch(m: Machine) -> Any:
+        p = read(m)
+        taken = ~p if negated else p
+        if taken.all():
+            return to
+        if not taken.any():
+            return None
+        m.pc[m.idx] = np.where(taken, to, behind)
+        return STOP
+
+    return branch
+
+
+@step("bar", "barrier")
+def _bar(c: Compiler, inst: Instruction) -> Step:
+    """``bar.sync a, b``, ``bar.red`` and ``bar.warp.sync mask``."""
+    mods, at = Mods(inst), c.at
+    mods.take("cta")
+    if mods.has("warp"):
+        mods.take("sync")
+        mods.done()
+        from .warps import together
+
+        return together(c, c.get(inst.operands[0], "u32"), lambda m: None)
+    what = mods.take("sync", "red")
+    mods.take("aligned")
+    if not what:
+        raise mods.unknown()
+    operands = list(inst.operands)
+    if what == "red":
+        return _reduction(c, inst, mods)
+    mods.done()
+    number = c.get(operands[0], "u32")
+    count = c.get(operands[1] if len(operands) > 1 else Imm(0), "u32")
+
+    def wait(m: Machine) -> Any:
+        m.barrier[m.idx], m.barrier_count[m.idx] = number(m), count(m)
+        return m.wait(BARRIER, at)
+
+    return wait
+
+
+def _reduction(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    """``bar.red.popc.u32 d, a, p``: a barrier that counts predicates."""
+    op, kind, at = mods.take("popc", "and", "or"), mods.type("u32", "pred"), c.at
+    mods.done()
+    result, number, *rest, flag = inst.operands
+    put, read_number, read = c.put(result, kind), c.get(number, "u32"), c.get(flag, "pred")
+    count = c.get(rest[0] if rest else Imm(0), "u32")
+
+    def wait(m: Machine) -> Any:
+        m.barrier[m.idx], m.barrier_count[m.idx] = read_number(m), count(m)
+        return m.wait(BARRIER, at)
+
+    def reduce(m: Machine, lanes: Any) -> None:
+        before = m.idx, m.n
+        m.idx, m.n = lanes, len(lanes)
+        p = read(m)
+        value = {"popc": p.sum(), "and": p.all(), "or": p.any()}[op]
+        put(m, np.full(m.n, value, np.uint32 if kind == "u32" else bool))
+        m.idx, m.n = before
+
+    c.program.meeting[at] = reduce
+    return wait
+
+
+@step("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol")
+def _hint(c: Compiler, inst: Instruction) -> Step:
+    """One thread's accesses are in order here, and memory is one: nothing is left to do."""
+    return lambda m: None
+
+
+@step("call")
+def _call(c: Compiler, inst: Instruction) -> Step:
+    """``vprintf`` prints; ``__assertfail`` is a fault."""
+    from .printing import assertion, printf
+
+    return (printf if inst.opcode == "call.vprintf" else assertion)(c, inst)
+
+
+@step("activemask")
+def _activemask(c: Compiler, inst: Instruction) -> Step:
+    put = c.put(inst.operands[0], "b32")
+
+    def active(m: Machine) -> None:
+        from .warps import ballots
+
+        put(m, ballots(m, np.ones(m.n, bool)))
+
+    return active
+
+
+@step("mov")
+def _mov(c: Compiler, inst: Instruction) -> Step:
+    kind = Mods(inst).type()
+    read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
+    return lambda m: put(m, read(m))
+
+
+@step("setmaxnreg")
+def _registers(c: Compiler, inst: Instruction) -> Step:
+    return lambda m: None
+
+
+@step("isspacep")
+def _isspacep(c: Compiler, inst: Instruction) -> Step:
+    from .memory import LOCAL, SHARED
+
+    space = inst.mods[0]
+    low, high = {"shared": (SHARED, LOCAL), "local": (LOCAL, 1 << 58), "global": (0, SHARED)}[space.partition("::")[0]]
+    read, put = c.get(inst.operands[1], "u64"), c.put(inst.operands[0], "pred")
+
+    def test(m: Machine) -> None:
+        a = read(m).astype(np.int64)
+        put(m, (a >= low) & (a < high))
+
+    return test
+
+
+@step("cvta")
+def _cvta(c: Compiler, inst: Instruction) -> Step:
+    """Between addresses of a space and generic ones: shared and local memory begin far above global memory."""
+    from .memory import LOCAL, SHARED
+
+    mods = Mods(inst)
+    kind, to = mods.type("u64", "u32"), mods.has("to")
+    space = mods.take("global", "shared", "shared::cta", "local", "const", "param")
+    mods.done()
+    base = np.uint64({"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}.get(space, 0))
+    read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
+    if kind == "u32":
+        raise mods.unknown()
+    return lambda m: put(m, read(m) - base if to else read(m) + base)
+
+
+def unused(operand: Any) -> bool:
+    return operand is None or isinstance(operand, Both)

@@ -1,0 +1,171 @@
+"""Loads and stores, of every space, vectors too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .compiler import Compiler, Get, step
+from .machine import Machine, Step
+from .memory import GLOBAL, LOCAL, SHARED, Space
+from .syntax import BYTES, Instruction, Vector
+from .table import Array, Mods, bits_of
+
+_SPACES = ("global", "shared", "shared::cta", "local", "const", "param", "param::entry", "param::func")
+_ORDERS = ("weak", "relaxed", "acquire", "release", "volatile", "cta", "cluster", "gpu", "sys", "mmio")
+_CACHES = (
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
+    "L1::evict_last", "L1::no_allocate", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B", "L2::evict_last",
+    "L2::evict_normal", "L2::evict_first",
+)  # fmt: skip
+
+
+def take_hints(mods: Mods) -> None:
+    for name in (*_ORDERS, *_CACHES):
+        mods.take(name)
+
+
+class Target:
+    """Words of memory that a step accesses: the space, their indices, and the part of the step's threads (None: all)."""
+
+    def __init__(self, space: Space, place: Array, chosen: Array | None):
+        self.space, self.place, self.chosen = space, place, chosen
+
+
+def find(m: Machine, space: str, address: Array, bytes_: int, count: int = 1) -> list[Target]:
+    """Where ``count`` words of ``bytes_`` at each address are. Generic addresses may lead to several spaces."""
+    if space in ("global", "const"):
+        return [Target(m.memory, m.memory.place(0, address - GLOBAL, bytes_, count), None)]
+    if space.startswith("shared"):
+        return [Target(m.shared, m.shared.place(m.block_of[m.idx], address, bytes_, count), None)]
+    if space == "local":
+        return [Target(m.local, m.local.place(m.threads(), address, bytes_, count), None)]
+    found: list[Target] = []
+    lanes = m.threads()
+    for low, high, make in (
+        (0, SHARED, lambda a, k: (m.memory, m.memory.place(0, a - GLOBAL, bytes_, count))),
+        (SHARED, LOCAL, lambda a, k: (m.shared, m.shared.place(m.block_of[k], a - SHARED, bytes_, count))),
+        (LOCAL, LOCAL << 1, lambda a, k: (m.local, m.local.place(k, a - LOCAL, bytes_, count))),
+    ):
+        chosen = (address >= low) & (address < high)
+        if chosen.any():
+            found.append(Target(*make(address[chosen], lanes[chosen]), chosen))
+    return found
+
+
+def access(c: Compiler, inst: Instruction, run: Callable[[Machine], None]) -> Step:
+    """``run``, whose faults name the instruction."""
+    from .syntax import PTXFault
+
+    where = c.program.where(c.at)
+
+    def located(m: Machine) -> None:
+        try:
+            run(m)
+        except PTXFault as fault:
+            raise PTXFault(f"{fault} ({where})") from fault
+
+    return located
+
+
+def _space_of(mods: Mods, named: str) -> str:
+    space = mods.take(*_SPACES).partition("::")[0]
+    return space or named
+
+
+@step("ld", "ldu")
+def _ld(c: Compiler, inst: Instruction) -> Step:
+    mods = Mods(inst)
+    kind, lanes = mods.type(), mods.take("v2", "v4", "v8")
+    take_hints(mods)
+    constant = mods.has("nc")
+    target, source = inst.operands[:2]
+    read, named = c.address(source)
+    space = _space_of(mods, named)
+    mods.done()
+    targets = target.parts if isinstance(target, Vector) and lanes else (target,)
+    puts = [c.put(t, kind) for t in targets]
+    if space == "param" and named == "param":
+        return _kernel_parameter(c, read, kind, puts)
+    if space == "param":
+        space = "local"
+    bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
+    where = c.program.where(c.at)
+
+    def load(m: Machine) -> None:
+        found = find(m, space, read(m), bytes_, len(puts))
+        for k, put in enumerate(puts):
+            parts = [(t, *t.space.load(t.place + k, bytes_)) for t in found]
+            for t, _, known in parts:
+                if not known.all():
+                    lane = m.threads() if t.chosen is None else m.threads()[t.chosen]
+                    m.unknown(f"{t.space.what} memory is read that nothing has written", where, int(lane[~known][0]))
+            if constant and m.memory.was_written(found[0].place + k, bytes_).any():
+                late = m.memory.was_written(found[0].place + k, bytes_)
+                raise m.fault(
+                    "memory that this kernel writes is read by ld.global.nc, which bypasses the stores",
+                    int(m.threads()[late][0]),
+                )
+            if len(parts) == 1 and parts[0][0].chosen is None:
+                put(m, parts[0][1].view(_signed(kind, made)))
+                continue
+            whole = np.zeros(m.n, made)
+            for t, value, _ in parts:
+                whole[t.chosen] = value
+            put(m, whole.view(_signed(kind, made)))
+
+    return access(c, inst, load)
+
+
+def _signed(kind: str, made: str) -> Any:
+    from .table import numpy_type
+
+    return numpy_type(kind) if kind[0] in "sf" and kind not in ("f16", "f16x2") else np.dtype(made)
+
+
+def _kernel_parameter(c: Compiler, read: Get, kind: str, puts: list[Any]) -> Step:
+    bytes_, made = BYTES[kind], _signed(kind, f"uint{bits_of(kind)}")
+
+    def load(m: Machine) -> None:
+        at = int(read(m)[0])
+        for k, put in enumerate(puts):
+            value = np.frombuffer(m.params, f"uint{bits_of(kind)}", 1, at + k * bytes_)
+            put(m, np.broadcast_to(value, (m.n,)).view(made))
+
+    return load
+
+
+@step("st")
+def _st(c: Compiler, inst: Instruction) -> Step:
+    mods = Mods(inst)
+    kind, lanes = mods.type(), mods.take("v2", "v4", "v8")
+    take_hints(mods)
+    target, source = inst.operands[:2]
+    read, named = c.address(target)
+    space = _space_of(mods, named)
+    mods.done()
+    if space == "param":
+        space = "local"
+    sources = source.parts if isinstance(source, Vector) and lanes else (source,)
+    values = [c.get(s, kind) for s in sources]
+    bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
+
+    def store(m: Machine) -> None:
+        found = find(m, space, read(m), bytes_, len(values))
+        for k, value in enumerate(values):
+            x = value(m).view(made)
+            for t in found:
+                write(m, t, k, x if t.chosen is None else x[t.chosen], bytes_)
+
+    return access(c, inst, store)
+
+
+def write(m: Machine, t: Target, k: int, value: Array, bytes_: int) -> None:
+    t.space.store(t.place + k, value, bytes_)
+    if t.space is m.memory:
+        m.memory.mark_written(t.place + k, bytes_)
+
+
+__all__ = ["access", "find", "take_hints", "write"]

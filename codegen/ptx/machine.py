@@ -1,0 +1,226 @@
+"""The machine: threads of several blocks as vectors, each with its place in the program, and who runs next.
+
+The threads at the least place run together until they meet others, part, or wait. ``order`` chooses among them: all
+"together", the warps "forward" or in "reverse", each until it waits, or single "threads", one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .memory import GlobalMemory, Space
+from .syntax import PTXFault
+
+Array = np.ndarray
+Size3 = tuple[int, int, int]
+Step = Callable[["Machine"], Any]
+ORDERS = ("together", "forward", "reverse", "threads")
+STOP = object()  # what a step returns that has set the places of its threads itself
+RUN, BARRIER, SYNC, SLEEP, DONE = range(5)
+_FAR = 1 << 60
+_MOST_JUMPS = 2_000_000
+_IDLE = 64  # times that threads may poll in vain when nobody else can go on
+JUNK = {"together": 0xFF, "forward": 0x7B, "reverse": 0x5D, "threads": 0x7B}  # what undefined registers and memory hold
+
+
+class Machine:
+    """``blocks``: the indices of the blocks that it runs. ``idx``: the threads of the step under way (an index array, or all
+    of them), ``n`` how many they are."""
+
+    def __init__(
+        self,
+        program: Any,
+        memory: GlobalMemory,
+        grid: Size3,
+        block: Size3,
+        blocks: Sequence[int],
+        dynamic: int,
+        params: bytes,
+        order: str,
+        executed: list[int],
+    ):
+        self.program, self.memory, self.params, self.order, self.executed = program, memory, params, order, executed
+        threads = block[0] * block[1] * block[2]
+        self.count, self.warps = len(blocks), -(-threads // 32)
+        self.lanes = self.count * self.warps * 32
+        every = np.arange(self.lanes)
+        self.warp_of, self.lane_of = every // 32, every % 32
+        self.block_of = every // (self.warps * 32)
+        self.inside = inside = every % (self.warps * 32)
+        self.exists = inside < threads
+        self.status = np.where(self.exists, RUN, DONE).astype(np.int8)
+        self.pc = np.zeros(self.lanes, np.int64)
+        self.barrier = np.zeros(self.lanes, np.int64)
+        self.barrier_count = np.zeros(self.lanes, np.int64)
+        self.mask = np.zeros(self.lanes, np.uint32)
+        self.special = _special_registers(grid, block, np.asarray(blocks)[self.block_of], inside, self.lane_of)
+        junk = JUNK[order]
+        self.regs = [np.frombuffer(bytes([junk]) * (self.lanes * t.itemsize), t).copy() for t in program.register_types]
+        self.shared = Space("shared", self.count, program.shared_layout(dynamic), junk)
+        self.local = Space("local", self.lanes, program.local_layout, junk)
+        self.idx: Any = slice(None)
+        self.n = self.lanes
+        self.first, self.limit = 0, _FAR
+        self.changes = self.seen_changes = self.polls = 0
+        self.polling = False  # whether threads that poll are the only ones left
+        self.copies: Any = None  # asynchronous copies, made by the first
+        self.barriers: dict[tuple[int, int], Any] = {}  # of transactions, by block and address
+
+    # ------------------------------------------------------------ threads
+
+    def threads(self) -> Array:
+        """The indices of the threads of this step."""
+        return np.arange(self.lanes) if isinstance(self.idx, slice) else self.idx
+
+    def among(self, chosen: Array, step: Step) -> Any:
+        """Run ``step`` for those of this step's threads that are ``chosen``."""
+        before = self.idx, self.n
+        self.idx = self.threads()[chosen]
+        self.n = len(self.idx)
+        found = step(self)
+        self.idx, self.n = before
+        return found
+
+    def describe(self, lane: int) -> str:
+        at = [int(self.special[f"{kind}.{axis}"][lane]) for kind in ("ctaid", "tid") for axis in "xyz"]
+        return f"thread {tuple(at[3:])} of block {tuple(at[:3])}"
+
+    def fault(self, message: str, lane: int | None = None) -> PTXFault:
+        return PTXFault(message if lane is None else f"{message}, by {self.describe(lane)}")
+
+    def unknown(self, what: str, where: str, lane: int) -> None:
+        """Memory is read that nothing has written."""
+        raise self.fault(f"{what} {where}".rstrip(), lane)
+
+    # ------------------------------------------------------------ running
+
+    def run(self) -> None:
+        code, executed, jumps = self.program.code, self.executed, 0
+        while self.pick():
+            at, limit, n = self.first, self.limit, self.n
+            while True:
+                executed[at] += n
+                found = code[at](self)
+                if found is None:
+                    at += 1
+                    if at < limit:
+                        continue
+                    self.pc[self.idx] = at
+                    break
+                jumps += 1
+                if found is STOP:
+                    break
+                at = found
+                if at >= limit:
+                    self.pc[self.idx] = at
+                    break
+                if jumps > _MOST_JUMPS:
+                    raise self.fault("a loop does not end")
+            if jumps > _MOST_JUMPS:
+                raise self.fault("a loop does not end")
+
+    def pick(self) -> bool:
+        """Choose who runs next; false when all have ended. Raises ``PTXFault`` if those who wait wait for ever."""
+        while True:
+            ready = self.status == RUN
+            if ready.any():
+                break
+            if (self.status == DONE).all():
+                return False
+            self.release()
+        if self.order != "together":
+            size = 1 if self.order == "threads" else 32
+            some = ready.reshape(self.count, -1, size).any(2)
+            last = some.shape[1] - 1
+            chosen = last - some[:, ::-1].argmax(1) if self.order == "reverse" else some.argmax(1)
+            ready = ready & (self.inside // size == chosen[self.block_of])
+        places = self.pc[ready]
+        self.first = int(places.min())
+        now = ready & (self.pc == self.first)
+        later = places[places != self.first]
+        self.limit = int(later.min()) if len(later) else _FAR
+        self.idx = np.nonzero(now)[0]
+        self.n = len(self.idx)
+        if self.order == "reverse":
+            self.idx = self.idx[::-1]
+        elif self.n == self.lanes:
+            self.idx = slice(None)
+        return True
+
+    def wait(self, status: int, at: int) -> Any:
+        """This step's threads wait at ``at``."""
+        self.status[self.idx] = status
+        self.pc[self.idx] = at
+        return STOP
+
+    def release(self) -> None:
+        """Let go on who may: blocks of which all threads have met at a barrier, threads that poll after a change."""
+        waiting = self.status == BARRIER
+        freed = False
+        for number in np.unique(self.block_of[waiting]):
+            freed |= self._release_block(np.nonzero((self.block_of == number) & self.exists)[0])
+        asleep = self.status == SLEEP
+        if freed:
+            return
+        if asleep.any() and self.polls < _IDLE:
+            self.polling = self.changes == self.seen_changes
+            self.polls = self.polls + 1 if self.polling else 0
+            self.seen_changes = self.changes
+            self.status[asleep] = RUN
+            return
+        raise self.stuck()
+
+    def _release_block(self, lanes: Array) -> bool:
+        status, freed = self.status[lanes], False
+        for barrier in np.unique(self.barrier[lanes[status == BARRIER]]):
+            here = lanes[(status == BARRIER) & (self.barrier[lanes] == barrier)]
+            wanted = int(self.barrier_count[here[0]]) or len(lanes)
+            if len(here) < wanted:
+                continue
+            if (self.pc[here] != self.pc[here[0]]).any():
+                raise self.fault(
+                    f"threads of a block meet at different barriers: {self.program.where(int(self.pc[here[0]]))} and "
+                    f"{self.program.where(int(self.pc[here][self.pc[here] != self.pc[here[0]]][0]))}"
+                )
+            self.program.meet(self, here)
+            self.status[here] = RUN
+            self.pc[here] += 1
+            freed = True
+        return freed
+
+    def stuck(self) -> PTXFault:
+        """The fault of threads that wait for ever."""
+        lanes = np.nonzero((self.status != DONE) & self.exists)[0]
+        lane = int(lanes[0])
+        place = self.program.where(int(self.pc[lane]))
+        others = np.nonzero((self.block_of == self.block_of[lane]) & self.exists)[0]
+        ended = others[self.status[others] == DONE]
+        elsewhere = others[(self.status[others] != DONE) & (self.pc[others] != self.pc[lane])]
+        why = ""
+        if len(elsewhere):
+            other = int(elsewhere[0])
+            why = f"; {self.describe(other)} waits {self.program.where(int(self.pc[other]))}"
+        elif len(ended):
+            why = f"; {self.describe(int(ended[0]))} has ended"
+        return self.fault(f"{self.describe(lane)} waits for ever {place}{why}")
+
+
+def _special_registers(grid: Size3, block: Size3, number: Array, inside: Array, lane: Array) -> dict[str, Array]:
+    made: dict[str, Array] = {}
+    for k, axis in enumerate("xyz"):
+        before, outer = int(np.prod(block[:k])), int(np.prod(grid[:k]))
+        made[f"tid.{axis}"] = inside // before % block[k]
+        made[f"ctaid.{axis}"] = number // outer % grid[k]
+        made[f"ntid.{axis}"] = np.full_like(inside, block[k])
+        made[f"nctaid.{axis}"] = np.full_like(inside, grid[k])
+    made["laneid"] = lane
+    made["warpid"] = inside // 32
+    made["nwarpid"] = np.full_like(inside, -(-(block[0] * block[1] * block[2]) // 32))
+    one = np.int64(1) << lane
+    made["lanemask_eq"], made["lanemask_lt"], made["lanemask_le"] = one, one - 1, 2 * one - 1
+    made["lanemask_gt"], made["lanemask_ge"] = (1 << 32) - 2 * one, (1 << 32) - one
+    made["clock"] = made["clock64"] = np.zeros_like(inside)
+    return {name: value.astype(np.uint64 if name == "clock64" else np.uint32) for name, value in made.items()}
