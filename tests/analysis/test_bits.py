@@ -144,7 +144,8 @@ def f(A: T.Buffer((64, 64), "int32"), B: T.Buffer((64, 64), "int32")):
 
 @pytest.mark.parametrize("index", ["((w ^ v % 8) ^ v // 8 % 8) ^ v % 4 * 8", "w ^ v % 8 * 8", "w ^ v * 3 % 64"])
 def test_swizzles_need_few_operations_of_exact_sets(index, monkeypatch):
-    monkeypatch.setattr("tir.poly.relation.MOST_OPERATIONS", 20_000)
+    monkeypatch.setattr("tir.poly.relation.FIRST_STEPS", 2_000)
+    monkeypatch.setattr("tir.poly.relation.COST", 1e9)  # one attempt
     sch = tir.Schedule(parse(TILE.replace("INDEX", index)))
     sch.reorder("j", "i")
     if "3" not in index:  # sets of the reader's elements need the digits of a column

@@ -1,12 +1,24 @@
-"""Differences of exact sets end in bounded time, also where each of isl's steps takes long."""
+"""The budget of exact sets: it ends every question, also inside one operation of isl, and loses no proof that we keep."""
 
 from __future__ import annotations
 
+import itertools
+
 import islpy
 import pytest
+from tools import replay
 
-from tir.poly import Relation, TooLong, bounded, relation
+from tir.poly import IntegerSet, Relation, Together, TooLong, bounded, relation
 
+# what isl's steps become slower and slower on, as numbers grow: the instances of an im2col product's epilogue, of which
+# nothing says that i0 // 2 and i3 // 64 are digits
+DIGITS = """
+{ [i0, i1, i2, i3] : exists (e0, e1: 0 <= i2 <= 55 and 0 <= i3 <= 255 and -7 + 12532i0 + 2014i1 - 8020i2 - 10e0 <=
+25063e1 <= 12532i0 + 2014i1 - 8020i2 - 10e0 and 58898i0 + 9464i1 - 37694i2 - 47e0 <= 117796e1 <= 97 + 58898i0 + 9464i1 -
+37694i2 - 47e0 and -31 + 1884736i0 + 302904i1 - 1206207i2 - 1504e0 <= 3769472e1 <= 1884736i0 + 302904i1 - 1206207i2 -
+1504e0 and 2515072i0 + 404208i1 - 1609614i2 - 2007e0 <= 5030144e1 <= 195 + 2515072i0 + 404208i1 - 1609614i2 - 2007e0) }
+"""
+BOX = "{ [i0, i1, i2, i3] : 0 <= i0 <= 15 and 0 <= i1 <= 55 and 0 <= i2 <= 55 and 0 <= i3 <= 255 }"
 # what the threads of an im2col kernel wrote last: with isl's limit of steps alone, this difference takes half a minute
 WRITES = """
 { [i0] -> [o0] : exists (e0, e1, e2, e3, e4: 0 <= i0 <= 127 and o0 > i0 and 0 <= o0 <= 127 and -e1 + 4e3 < e4 <= 4 - e1
@@ -42,21 +54,90 @@ and -o0 - 8e6 <= 8e9 <= 7 - o0 - 8e6 and 8e9 <= 3 - o0 - 4e6 and 8e9 <= 3 - o0 +
 """
 
 
-def read(text: str) -> Relation:
-    return Relation(islpy.Map(text))
+# schedules whose proofs take the most steps of isl in one operation, in thousands: a power of two that is enough
+STEPS = {
+    "classic/three_pools-split-reorder-compute_at-compute_at-rolling_buffer-rolling_buffer": 256,
+    "classic/two_pools-split-reorder-compute_at-rolling_buffer": 16,
+    "classic/im2col_epilogue-reverse_compute_inline": 8,
+    "classic/im2col_epilogue-split-reverse_compute_inline": 8,
+    "classic/im2col_epilogue-fuse-split-reverse_compute_inline": 16,
+    "classic/im2col_epilogue-split-reverse_compute_inline~2": 64,
+    "examples/gpu/sgemm-small": 8,
+    "examples/gpu/tensor_core_gemm-small": 16,
+    "primitives/rolling_buffer/an_accumulator": 8,
+    "primitives/rolling_buffer/a_window_of_rows_and_columns": 16,
+    "primitives/rolling_buffer/symbolic_rows": 4,
+    "primitives/rolling_buffer/under_a_split_with_a_tail": 4,
+    "primitives/reorder/tiles_with_a_halo": 4,
+    "primitives/split/a_window_that_each_lane_has_for_itself": 4,
+}
 
 
-def test_large_systems_of_constraints_get_fewer_steps():
-    with pytest.raises(TooLong):
-        read(WRITES).subtract(read(LATER))
-
-
-def test_small_ones_keep_what_the_question_has_left():
-    rows, columns = (read(f"{{ [i, j] -> [k] : 0 <= i, j < 8 and k = {k} }}") for k in ("8i + j", "i + 8j"))
-    limit = islpy.DEFAULT_CONTEXT.get_max_operations
-    with bounded():
-        assert not rows.subtract(columns).is_empty() and limit() == relation.MOST_OPERATIONS
+def test_large_sets_end_in_the_time_of_a_question(monkeypatch):
+    monkeypatch.setattr(relation, "MOST_SECONDS", 0.02)
+    monkeypatch.setattr(relation, "FIRST_STEPS", 2_000)
+    for points, others in (
+        (Relation(islpy.Map(WRITES)), Relation(islpy.Map(LATER))),
+        (IntegerSet(islpy.Set(DIGITS)), IntegerSet(islpy.Set(BOX))),
+    ):
         with pytest.raises(TooLong):
-            read(WRITES).subtract(read(LATER))
-        assert limit() == relation.MOST_OPERATIONS
-    assert limit() == 0
+            points.subtract(others)
+    assert islpy.DEFAULT_CONTEXT.get_max_operations() == 0
+
+
+class Slow:
+    """An operation that succeeds with so many steps of isl. Each attempt takes the time that its steps do."""
+
+    def __init__(self, monkeypatch, needed: int, cost: float):
+        self.needed, self.cost, self.now, self.attempts = needed, cost, 0.0, 0
+        monkeypatch.setattr(relation, "thread_time", lambda: self.now)
+
+    def __call__(self) -> str:
+        steps = islpy.DEFAULT_CONTEXT.get_max_operations()
+        self.attempts += 1
+        self.now += 1e-6 * min(steps, self.needed) ** self.cost
+        if steps < self.needed:
+            raise islpy.Error("maximal number of operations exceeded")
+        return "done"
+
+
+@pytest.mark.parametrize("cost", [1.0, 1.2, 1.3, 1.4])
+@pytest.mark.parametrize("needed", [10**3, 10**5, 10**6, 10**7])
+def test_attempts_of_more_steps_follow_while_they_fit_into_the_time(needed, cost, monkeypatch):
+    slow = Slow(monkeypatch, needed, cost)
+    alone = 1e-6 * needed**cost
+    try:
+        relation._run(slow)
+    except TooLong:
+        assert alone > relation.MOST_SECONDS / 20
+    assert slow.now <= relation.MOST_SECONDS
+
+
+def test_questions_that_run_out_of_time_share_it(monkeypatch):
+    slow = Slow(monkeypatch, 10**9, 1.2)
+
+    def ask() -> float:
+        start = slow.now
+        with pytest.raises(TooLong), bounded():
+            relation._run(slow)
+        return slow.now - start
+
+    alone = ask()
+    with Together():
+        together = [ask() for _ in range(10)]
+    assert together[0] == pytest.approx(alone) and sum(together) < 2 * relation.MOST_SECONDS
+    assert ask() == pytest.approx(alone)
+
+
+def test_a_second_attempt_repeats_nothing(monkeypatch):
+    monkeypatch.setattr(relation, "FIRST_STEPS", 20)
+    box = IntegerSet(islpy.Set("{ [i, j] : 0 <= i < 7 and i <= j < 9 }"))
+    assert sorted(box.points()) == [(i, j) for i in range(7) for j in range(i, 9)]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_proof_takes_as_few_steps_as_before(name, monkeypatch):
+    monkeypatch.setattr(relation, "FIRST_STEPS", 1000 * STEPS[name])
+    monkeypatch.setattr(relation, "COST", 1e9)  # no other attempts
+    monkeypatch.setattr(relation, "thread_time", map((1e-9).__mul__, itertools.count()).__next__)
+    assert "== refused" not in replay.cases()[name]()

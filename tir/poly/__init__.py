@@ -1,7 +1,7 @@
 """Exact integer sets and relations: the only package that imports islpy, on first use."""
 
 from .formula import Formula, Names
-from .relation import IntegerSet, NotAffine, Relation, TooLong, Undecided, bounded, everything
+from .relation import IntegerSet, NotAffine, Relation, Together, TooLong, Undecided, bounded, everything
 
 __all__ = [
     "Formula",
@@ -9,6 +9,7 @@ __all__ = [
     "Names",
     "NotAffine",
     "Relation",
+    "Together",
     "TooLong",
     "Undecided",
     "bounded",

@@ -44,7 +44,7 @@ from ..expr import (
     const,
     is_const,
 )
-from ..visit import walk
+from ..visit import free_vars, walk
 from .relation import IntegerSet, NotAffine, Relation
 from .rows import Alternatives, Row, Sum, both, plus
 
@@ -107,7 +107,7 @@ class Formula:
         self.parts: list[Row | Alternatives] = []
         self.helpers: list[str] = []
         self.used: dict[str, None] = {}
-        self.known: dict[Var, tuple[int, int]] = {}
+        self.known: dict[str, tuple[int, int]] = {}  # the least and the greatest value
         self.values: dict[Any, str] = {}  # the helper of each quotient and of each choice
 
     @staticmethod
@@ -130,8 +130,9 @@ class Formula:
         self.between(self.var(var), low, extent)
 
     def know(self, var: Var, least: int, most: int) -> None:
-        """Assume that ``var`` is between two numbers: bitwise operations can only be linearised with bounds."""
-        self.known[var] = (least, most)
+        """Assume that ``var`` is between two numbers: bitwise operations can only be linearised with bounds, and those of
+        a quotient are added, since isl finds which digit of which name it is by them."""
+        self.known[self.names.of(var)] = (least, most)
 
     @_all_or_nothing
     def between(self, name: str, low: Expr, extent: Expr) -> None:
@@ -245,6 +246,11 @@ class Formula:
             name = self.values[key] = self.helper()
             left = plus((rest, constant % by), ({name: 1}, 0), -by)
             self.parts += [Row(*left), Row(*plus(({}, by - 1), left, -1))]
+            if all(other in self.known for other in rest):
+                ends = [[c * end for end in self.known[other]] for other, c in rest.items()]
+                low, high = ((sum(map(end, ends)) + constant % by) // by for end in (min, max))
+                self.known[name] = (low, high)
+                self.parts += [Row({name: 1}, -low), Row({name: -1}, high)]
         return plus((whole, constant // by), ({name: 1}, 0))
 
     def _choice(self, test: Expr, yes: Expr, no: Expr) -> Sum:
@@ -316,7 +322,8 @@ class Formula:
         return 64 if low is None or high is None or low < 0 else high.bit_length()
 
     def _bounds(self, e: Expr) -> tuple[int | None, int | None]:
-        known = {v: Range(const(lo, v.dtype), const(hi - lo + 1, v.dtype)) for v, (lo, hi) in self.known.items()}
+        ends = {v: self.known[self.names.of(v)] for v in free_vars(e) if self.names.of(v) in self.known}
+        known = {v: Range(const(low, v.dtype), const(high - low + 1, v.dtype)) for v, (low, high) in ends.items()}
         return Analyzer(known).bound(e)
 
     # ------------------------------------------------------------ conditions

@@ -2,7 +2,7 @@
 
 An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may have parameters. Every operation
 is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: no
-answer. :func:`bounded` gives several operations one common limit.
+answer. :func:`bounded` gives the operations of a question one common limit, :class:`Together` several questions.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ContextDecorator
 from functools import cache
-from time import perf_counter
+from time import thread_time
 from typing import Any, TypeVar
 
 from .rows import Constraints, Row, without_given
 
-MOST_OPERATIONS = 2_000_000  # of isl for one question: about half a second
-SMALL_TABLE = 100  # coefficients of the systems of constraints whose steps take no longer than that
-MOST_SECONDS = 20.0  # for one question, between its operations: of large numbers, few operations take long
+MOST_SECONDS = 2.0  # of processor time, for one question
+LEAST_SECONDS = 0.1  # after others that ran out of it
+FIRST_STEPS = 20_000  # of isl, in the first attempt at one operation
+MOST_MORE = 8.0  # times the steps, in the next one
+COST = (
+    2.5  # an attempt of k times the steps takes up to k ** COST times as long: systems of constraints and numbers grow
+)
 
 R = TypeVar("R")
 Points = TypeVar("Points", bound="_Points")
@@ -46,26 +50,43 @@ class NotAffine(Undecided):
         return f"{self.expr}: {self.reason}" if isinstance(self.expr, str) else f"`{self.expr!r}`: {self.reason}"
 
 
-class _Limit:
-    """The remaining budget of one question. The library is loaded, and time counted, from its first operation on."""
+class Together(ContextDecorator):
+    """In this context, which may be entered again, the questions that run out of time have that of one together. Each has
+    ``LEAST_SECONDS``, also after these."""
 
     def __init__(self) -> None:
-        self.deadline: float | None = None
+        self.left = MOST_SECONDS
+        self._outer: list[Together | None] = []
 
-    def check(self) -> None:
-        """Raises ``TooLong`` past the deadline."""
-        if self.deadline is None:
-            self.deadline = perf_counter() + MOST_SECONDS
-            _isl().DEFAULT_CONTEXT.reset_operations()
-            _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
-        elif perf_counter() > self.deadline:
-            raise TooLong
+    def __enter__(self) -> None:
+        global _together
+        self._outer.append(_together)
+        _together = _together or self
 
-    def lift(self) -> None:
-        if self.deadline is not None:
-            _isl().DEFAULT_CONTEXT.set_max_operations(0)
+    def __exit__(self, *_: object) -> None:
+        global _together
+        _together = self._outer.pop()
 
 
+class _Limit:
+    """What is left of the processor time of one question. It is counted from the first operation on."""
+
+    def __init__(self) -> None:
+        self.end: float | None = None
+
+    def left(self) -> float:
+        now = thread_time()
+        if self.end is None:
+            self.end = now + (MOST_SECONDS if _together is None else max(_together.left, LEAST_SECONDS))
+        return self.end - now
+
+    def ran_out(self) -> TooLong:
+        if _together is not None:
+            _together.left = min(_together.left, self.left())
+        return TooLong()
+
+
+_together: Together | None = None  # the questions of a step
 _limit: _Limit | None = None  # of the question that is being answered
 
 
@@ -83,56 +104,45 @@ class _Bounded(ContextDecorator):
         global _limit
         if self.limit is not None:
             _limit = None
-            self.limit.lift()
 
     def _recreate_cm(self) -> _Bounded:
         return _Bounded()  # as a decorator: a context of its own for each call
 
 
 def bounded() -> _Bounded:
-    """Raises ``TooLong`` if the operations in the ``with`` block together take more than ``MOST_OPERATIONS`` steps of
-    isl, or ``MOST_SECONDS``. Nested blocks share the budget of the outermost."""
+    """Raises ``TooLong`` if the operations in the ``with`` block together take more than ``MOST_SECONDS`` of the
+    processor. Nested blocks share the budget of the outermost."""
     return _Bounded()
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
-    """Run an operation of isl within the budget. Raises ``TooLong``."""
+    """Run an operation of isl within the budget. Raises ``TooLong``.
+
+    isl can only be stopped after a number of steps, of which each may take the longer the more there were: there is an
+    attempt of few steps, and others of more while they fit into the time that is left.
+    """
     if _limit is None:
         with bounded():
             return _run(operation, *args)
-    _limit.check()
-    try:
-        return operation(*args)
-    except _isl().Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
-    raise TooLong
-
-
-def _run_difference(operation: Callable[[Any], R], points: Any, others: Any) -> R:
-    """As :func:`_run` for an operation that takes ``others`` from ``points``: the longest one, whose steps each take the
-    longer the larger its systems of constraints are. There may be fewer of them where these are large."""
-    most = MOST_OPERATIONS * SMALL_TABLE // max(_table(points, others), SMALL_TABLE)
-    if most == MOST_OPERATIONS:
-        return _run(operation, others)
-    with bounded():
-        assert _limit is not None
-        _limit.check()
-        _isl().DEFAULT_CONTEXT.set_max_operations(most)
+    context, steps = _isl().DEFAULT_CONTEXT, FIRST_STEPS
+    while True:
+        left, start = _limit.left(), thread_time()
+        if left < 0.0:
+            raise _limit.ran_out()
+        context.reset_operations()
+        context.set_max_operations(steps)
         try:
-            return _run(operation, others)
+            return operation(*args)
+        except _isl().Error as error:
+            if "maximal number of operations" not in str(error):
+                raise
         finally:
-            _isl().DEFAULT_CONTEXT.set_max_operations(MOST_OPERATIONS)
-
-
-def _table(points: Any, others: Any) -> int:
-    """The number of coefficients of the largest system of constraints of a piece of ``points`` beside one of ``others``."""
-    rows, hidden = 0, 0
-    for side in (points, others):
-        pieces = side.get_basic_sets() if hasattr(side, "get_basic_sets") else side.get_basic_maps()
-        rows += max((piece.n_constraint() for piece in pieces), default=0)
-        hidden += max((piece.dim(_isl().dim_type.div) for piece in pieces), default=0)
-    return rows * (hidden + points.dim(_isl().dim_type.all))
+            context.set_max_operations(0)
+        took = thread_time() - start
+        more = (max(left - took, 0.0) / took) ** (1 / COST)
+        if more < 2.0:
+            raise _limit.ran_out()
+        steps = int(steps * min(more, MOST_MORE))
 
 
 @cache
@@ -157,13 +167,13 @@ class _Points:
         return _run(self._isl.is_empty)
 
     def is_equal(self: Points, other: Points) -> bool:
-        return _run_difference(self._isl.is_equal, self._isl, other._isl)
+        return _run(self._isl.is_equal, other._isl)
 
     def intersect(self: Points, other: Points) -> Points:
         return type(self)(_run(self._isl.intersect, other._isl))
 
     def subtract(self: Points, other: Points) -> Points:
-        return type(self)(_run_difference(self._isl.subtract, self._isl, other._isl))
+        return type(self)(_run(self._isl.subtract, other._isl))
 
     def union(self: Points, other: Points) -> Points:
         return type(self)(_run(self._isl.union, other._isl))
@@ -195,7 +205,7 @@ class IntegerSet(_Points):
         return self._isl.dim(_isl().dim_type.set)
 
     def is_subset(self, other: IntegerSet) -> bool:
-        return _run_difference(self._isl.is_subset, self._isl, other._isl)
+        return _run(self._isl.is_subset, other._isl)
 
     def image(self, relation: Relation) -> IntegerSet:
         """The image of the set under ``relation``."""
@@ -215,14 +225,7 @@ class IntegerSet(_Points):
 
     def points(self) -> list[tuple[int, ...]]:
         """All points of a bounded set without parameters."""
-        found: list[tuple[int, ...]] = []
-        kind = _isl().dim_type.set
-        coordinates = range(self.rank)
-        _run(
-            self._isl.foreach_point,
-            lambda p: found.append(tuple(p.get_coordinate_val(kind, n).to_python() for n in coordinates)),
-        )
-        return found
+        return _run(_points, self._isl)
 
     def contains(self, point: Sequence[int], parameters: Mapping[str, int]) -> bool:
         """Whether ``point`` is in the set for these values of the parameters (others it does not have)."""
@@ -324,7 +327,7 @@ class Relation(_Points):
         return Relation(_run(self._isl.intersect_range, targets._isl))
 
     def domain_not_in(self, sources: IntegerSet) -> Relation:
-        return Relation(_run_difference(self._isl.subtract_domain, self._isl, sources._isl))
+        return Relation(_run(self._isl.subtract_domain, sources._isl))
 
     def beside(self, other: Relation) -> Relation:
         """The product: ``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
@@ -426,6 +429,14 @@ def _fixed(relation: Any, kind: Any, point: Sequence[int]) -> Any:
     for axis, value in enumerate(point):
         relation = relation.fix_val(kind, axis, value)
     return relation
+
+
+def _points(points: Any) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    kind = _isl().dim_type.set
+    coordinates = range(points.dim(kind))
+    points.foreach_point(lambda p: found.append(tuple(p.get_coordinate_val(kind, n).to_python() for n in coordinates)))
+    return found
 
 
 def _sample(points: Any) -> list[int] | None:

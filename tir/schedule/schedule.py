@@ -20,6 +20,7 @@ from ..analysis.undeclared import with_all_accesses_declared
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
+from ..poly import Together
 from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
@@ -288,13 +289,15 @@ class Schedule(Snapshots):
     def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
         """The snapshot after a step on ``state``, with the result and the plan. Raises ``ScheduleError`` if the step is
         refused or breaks an invariant."""
+        questions = Together()
         try:
-            new, result, plan = run(step, state, given)
-            if new.mod is not state.mod:
-                new = self._verify_step(step, step.kept_by(plan), given, state, new)
+            with questions:
+                new, result, plan = run(step, state, given)
+                if new.mod is not state.mod:
+                    new = self._verify_step(step, step.kept_by(plan), given, state, new)
             return new, result, plan
         except ScheduleError as error:
-            error.find_legal(functools.partial(alternatives, error, step, state, given, self._outcome))
+            error.find_legal(questions(functools.partial(alternatives, error, step, state, given, self._outcome)))
             raise self._plainer(error) from error.__cause__
 
     def _outcome(self, step: Primitive, state: State, given: Mapping[str, Any]) -> State | ScheduleError:
