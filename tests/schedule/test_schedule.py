@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from prim_checks import refused, schedule
 
 import tir
 from tir.analysis.index import LoopRef, index_of
@@ -235,6 +236,7 @@ def test_a_trace_keeps_lists_as_they_were(sch):
 def test_a_trace_of_several_functions_replays():
     mod = tir.IRModule.of({"first": parse(CHAIN), "second": parse(CHAIN)})
     sch = tir.Schedule(mod)
+    sch.work_on("first")
     sch.unroll("B.i")
     sch.work_on("second")
     sch.auto_inline()
@@ -242,7 +244,7 @@ def test_a_trace_of_several_functions_replays():
     sch.parallel("C.i")
     tir.assert_structural_equal(sch.trace.replay(mod).mod, sch.mod)
     tir.assert_structural_equal(Trace.from_json(sch.trace.as_json()).replay(mod).mod, sch.mod)
-    assert len(sch.history) == 6
+    assert len(sch.history) == 7
     sch.undo(2)
     assert sch.func_working_on == "second"
     sch.undo(2)
@@ -426,3 +428,56 @@ def test_a_refusal_shows_its_first_line_as_repr(sch):
         sch.split("nothing", [None, 2])
     first = str(caught.value).splitlines()[0]
     assert repr(caught.value) == f"ScheduleError({first!r})" and "{0}" not in first
+
+
+TWO_FUNCTIONS = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def a(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("init"):
+                v = T.axis.spatial(8, i)
+                A[v] = T.float32(0)
+
+    @T.prim_func
+    def b(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("init"):
+                v = T.axis.spatial(8, i)
+                A[v] = T.float32(1)
+        for j in range(8):
+            with T.block("other"):
+                v = T.axis.spatial(8, j)
+                B[v] = A[v]
+"""
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda s: s.get_block("init"),
+        lambda s: s["init"],
+        lambda s: s["i"],
+        lambda s: s.get("init"),
+        lambda s: s.get_loops("init"),
+        lambda s: s.vectorize("i"),
+        lambda s: s.split("init.i", [2, 4]),
+    ],
+)
+def test_a_name_that_two_functions_have_is_refused_until_one_is_chosen(ask):
+    sch = schedule(TWO_FUNCTIONS)
+    refused(lambda: ask(sch), "is in functions `a` and `b`", 'work_on("b")', "func_name=")
+    sch.work_on("a")
+    ask(sch)
+    main = schedule(TWO_FUNCTIONS.replace("def a(", "def main("))
+    ask(main)
+
+
+def test_a_name_of_one_function_and_a_handle_choose_it():
+    sch = schedule(TWO_FUNCTIONS)
+    init = sch.get_block("init", func_name="b")
+    _, inner = sch.split(sch.get_loops(init)[0], [None, 4])
+    sch.vectorize(inner)
+    assert "T.vectorized" not in sch.mod["a"].script() and "T.vectorized" in sch.mod["b"].script()
+    refused(lambda: sch.get_block("init"), "is in functions")  # the step before chose for itself

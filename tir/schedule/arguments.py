@@ -332,6 +332,7 @@ def _resolve(state: State, value: Any, places: str, near: Place | None) -> Any:
             loops = [ref.name for ref in state.find_block(value).all_loops()]
             raise ScheduleError("expected a loop, but block `{0}` was given", value.name, legal=loops)
         return state.find_block(value)
+    state.require_one_function(value)
     if not (wants_loop and wants_block):
         return state.find_loop(value, near) if wants_loop else state.find_block(value)
     is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))

@@ -213,20 +213,21 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
 
 def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
     """The snapshot set to work on the function that contains the handles."""
-    func = state.func_name
+    func, is_chosen = state.func_name, state.is_chosen
     for value in given.values():
         members = value if isinstance(value, (list, tuple)) else (value,)
         owner = next((m.func for m in members if isinstance(m, (LoopRV, BlockRV))), None)
         if owner is not None and owner in state.mod:
-            func = owner
+            func, is_chosen = owner, True
             break
-    return state.replaced(func_name=func, primitive_name=step.name, past=step.past)
+    return state.replaced(func_name=func, is_chosen=is_chosen, primitive_name=step.name, past=step.past)
 
 
 def _leave(state: State, before: State, working: State) -> State:
     """The snapshot set back to the function that was worked on, unless the step chose another."""
     func = before.func_name if state.func_name == working.func_name else state.func_name
-    return state.replaced(func_name=func, primitive_name="", past="", step=before.step + 1)
+    is_chosen = before.is_chosen or (state.is_chosen and not working.is_chosen)
+    return state.replaced(func_name=func, is_chosen=is_chosen, primitive_name="", past="", step=before.step + 1)
 
 
 class explained:

@@ -18,7 +18,7 @@ from .state import State
 def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     """The block called ``name``, in ``func_name`` (default: the function worked on).
 
-    Raises ``ScheduleError`` that lists the existing blocks.
+    Raises ``ScheduleError`` that lists the existing blocks, or the functions of which several have that name.
 
     >>> import tir
     >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
@@ -31,15 +31,14 @@ def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     legal: root, most, power, total, scale, out
     """
     if func_name is not None:
-        from dataclasses import replace
-
         require(
             func_name in state.mod,
             "no function `{0}` in the module",
             func_name,
             legal=lambda: near_names(func_name, state.mod),
         )
-        state = replace(state, func_name=func_name)
+        state = state.replaced(func_name=func_name, is_chosen=True)
+    state.require_one_function(name)
     return state.block_rv(state.find_block(name))
 
 

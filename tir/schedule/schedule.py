@@ -104,6 +104,7 @@ class Schedule(Snapshots):
             func,
             None if target is None else Target.of(target),
             seed=random.getrandbits(62) if seed is None or seed == -1 else seed,
+            is_chosen="main" in module or len(module) == 1,
         )
         super().__init__(state)
         self._level = error_render_level
@@ -118,6 +119,7 @@ class Schedule(Snapshots):
         handle. Raises ``ScheduleError`` that lists the existing ones, ``TypeError`` for what is no name."""
         if not isinstance(name, str):
             raise TypeError(f'a schedule has blocks and loops by their names, as in sch["C"], not by {name!r}')
+        self.state.require_one_function(name)
         if name in self.state.index.blocks:
             return self.state.block_rv(name)
         return self.state.loop_rv(self.state.find_loop(name))
@@ -143,6 +145,7 @@ class Schedule(Snapshots):
         if isinstance(handle, StmtSRef):
             return handle.stmt
         if isinstance(handle, str):
+            self.state.require_one_function(handle)
             is_block = handle in self.state.index.blocks
             return self.state.find_block(handle).block if is_block else self.state.find_loop(handle).node
         if isinstance(handle, LoopRV):

@@ -58,7 +58,8 @@ class Fate:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """One snapshot. ``func_name`` is the function worked on; ``step`` counts the primitives applied so far."""
+    """One snapshot. ``func_name`` is the function worked on, the first of several until one ``is_chosen``; ``step`` counts
+    the primitives applied so far."""
 
     mod: IRModule
     func_name: str
@@ -69,6 +70,7 @@ class State:
     trace: Any = None
     primitive_name: str = ""
     past: str = ""  # what that primitive does to loops and blocks, as a participle
+    is_chosen: bool = True  # by its name, `main`, by `work_on`, or since there is no other
 
     def __repr__(self) -> str:
         return f"State of {', '.join(self.mod)} after step {self.step}"
@@ -129,6 +131,23 @@ class State:
             legal=lambda: list(dict.fromkeys(b.name for ref in loops for b in self.index.blocks_below(ref))),
         )
         raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
+
+    def require_one_function(self, name: str) -> None:
+        """Refuse a name, of a block or a loop, that several functions have while none of them is chosen."""
+        if self.is_chosen:
+            return
+        block, _, _ = name.rpartition(".")
+        indices = {func: index_of(self.mod[func]) for func in self.mod}
+        having = [f for f, i in indices.items() if name in i.blocks or block in i.blocks or i.loops_named(name)]
+        require(
+            len(having) < 2,
+            "`{0}` is in functions {1}",
+            name,
+            " and ".join(f"`{func}`" for func in having),
+            legal=[*(f'sch.work_on("{func}")' for func in having), f'sch.get_block(…, func_name="{having[0]}")']
+            if having
+            else "",
+        )
 
     def _near_blocks(self, name: str) -> list[str]:
         return near_names(name, self.index.blocks)

@@ -12,7 +12,7 @@ from ..state import State
 def _check_work_on(state: State, func_name: str) -> State:
     """Look names up in the function ``func_name`` from now on.
 
-    A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
+    Of a module without ``main``, a name that several functions have is refused until then. A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
     they stood for. Raises ``ScheduleError`` when there is no such function.
 
     >>> import tir
@@ -35,7 +35,7 @@ def _check_work_on(state: State, func_name: str) -> State:
         func_name,
         legal=lambda: near_names(func_name, state.mod),
     )
-    return state.replaced(func_name=func_name)
+    return state.replaced(func_name=func_name, is_chosen=True)
 
 
 @primitive(check=_check_work_on, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
