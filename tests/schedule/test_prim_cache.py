@@ -157,6 +157,35 @@ def test_read_before_a_later_write():
     same(sch, WAR_AFTER)
 
 
+def test_a_block_that_makes_the_buffer_and_reads_it_keeps_reading_it():
+    sch = schedule("""
+@T.prim_func
+def main(B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    A = T.alloc_buffer((16, 16), "float32")
+    for i0, j0 in T.grid(4, 4):
+        with T.block("scope"):
+            i, j = T.axis.remap("SS", [i0, j0])
+            for x, y in T.grid(4, 4):
+                with T.block("A"):
+                    vi = T.axis.spatial(16, i * 4 + x)
+                    vj = T.axis.spatial(16, j * 4 + y)
+                    A[vi, vj] = T.Cast("float32", vi * 16 + vj)
+            for x, y in T.grid(4, 4):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i * 4 + x)
+                    vj = T.axis.spatial(16, j * 4 + y)
+                    B[vi, vj] = A[vi, vj] + 1.0
+    for i, j in T.grid(16, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * 2.0
+""")
+    sch.cache_read("B", 0, "local")
+    sch.cache_read("C", 0, "global")
+    same(sch)
+    assert "C[vi, vj] = A_global[vi, vj] * 2.0" in sch.script() and "B[vi, vj] = A_local[vi, vj] + 1.0" in sch.script()
+
+
 def test_in_place():
     sch = schedule(INP)
     sch.cache_read("B", "A", "local")

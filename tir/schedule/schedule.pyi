@@ -629,7 +629,7 @@ class Schedule(Snapshots):
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
-        scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
+        scope read the copy, except other blocks that write the buffer, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
         scope, or after the block that writes the buffer, in the innermost loop around both.
 
         Before, and after ``sch.cache_read("B", 0, "local")``::
@@ -1996,7 +1996,7 @@ class Schedule(Snapshots):
     def work_on(self, func_name: str) -> None:
         """Look names up in the function ``func_name`` from now on.
 
-        A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
+        Of a module without ``main``, a name that several functions have is refused until then. A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
         they stood for. Raises ``ScheduleError`` when there is no such function.
 
         >>> import tir
@@ -2053,7 +2053,7 @@ class Schedule(Snapshots):
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block called ``name``, in ``func_name`` (default: the function worked on).
 
-        Raises ``ScheduleError`` that lists the existing blocks.
+        Raises ``ScheduleError`` that lists the existing blocks, or the functions of which several have that name.
 
         >>> import tir
         >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))

@@ -66,7 +66,7 @@ def plan_cache_read(
     """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
-    scope read the copy, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
+    scope read the copy, except other blocks that write the buffer, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
     scope, or after the block that writes the buffer, in the innermost loop around both.
 
     Before, and after ``sch.cache_read("B", 0, "local")``::
@@ -91,7 +91,8 @@ def plan_cache_read(
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     reading = [r for r in readers(scope, buffer) if regions_of(r.block.reads, buffer)]
-    consumers = consumer_blocks or reading
+    makers = writers(scope, buffer)
+    consumers = consumer_blocks or [r for r in reading if r is block or r not in makers]
     require_members(consumers, scope)
     for consumer in consumers:
         require(
@@ -101,7 +102,6 @@ def plan_cache_read(
             buffer.name,
             legal=[r.name for r in reading],
         )
-    makers = writers(scope, buffer)
     require_known_uses(consumers, buffer, unsafe, makers)
     bare = bare_writers(scope, buffer)
     host = common_host([*makers, *bare, *consumers], scope) if makers or bare else scope
