@@ -10,6 +10,7 @@ from layout_programs import BLUR, MATMUL, TWO
 from prim_checks import refused, same, schedule
 
 import tir
+from tir.interp import run
 from tir.schedule.trace import Trace
 from tir.script import parse
 
@@ -531,3 +532,49 @@ def main(A: T.Buffer((ROWS, 4), "float32"), C: T.Buffer((ROWS, 4), "float32")):
     sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4), pad_value=0.0)
     assert f"B = T.alloc_buffer(({(rows + 3) // 4}, 4, 4)" in sch.script()
     same(sch)
+
+
+TILED = """
+@T.prim_func
+def main(n: T.int32, a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (EXTENT,), "float32")
+    C = T.match_buffer(c, (EXTENT,), "float32")
+    B = T.alloc_buffer((EXTENT,), "float32")
+    for i in range(EXTENT):
+        with T.block("B"):
+            vi = T.axis.spatial(EXTENT, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(EXTENT):
+        with T.block("C"):
+            vi = T.axis.spatial(EXTENT, i)
+            C[vi] = B[vi] + 1.0
+"""
+
+
+def tiles(sch: tir.Schedule, buffer: str, order: int = 1) -> None:
+    n = sch.mod["main"].params[0]
+    sch.transform_layout(buffer, ("write", 0), lambda i: (i // n, i % n)[::order], pad_value=0.0)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("extent, tiles_of_3", [("16", 6), ("n + 3", 2), ("n * 4", 4)])
+def test_tiles_of_a_symbolic_size_with_padding(extent: str, tiles_of_3: int, order: int) -> None:
+    sch = schedule(TILED.replace("EXTENT", extent))
+    tiles(sch, "C", order)
+    n, size = 3, {"16": 16, "n + 3": 6, "n * 4": 12}[extent]
+    given, made = np.arange(size, dtype="float32"), np.full((tiles_of_3, n)[::order], 9, "float32")
+    run(sch.mod["main"], n, given, made)
+    flat = (made if order == 1 else made.T).reshape(-1)
+    np.testing.assert_array_equal(flat[:size], given * 2 + 1)
+    assert not flat[size:].any()
+
+
+def test_tiles_of_a_size_that_may_be_zero_are_refused_where_elements_exist_without_it() -> None:
+    refused(lambda: tiles(schedule(TILED.replace("EXTENT", "16")), "B"), "divides by `n`", "not known to be positive")
+    sch = schedule(TILED.replace("EXTENT", "n * 4"))
+    tiles(sch, "B")
+    same(sch, n=0)
+    same(sch, n=3)
+    n = sch.mod["main"].params[0]
+    below = lambda: sch.transform_layout("C", ("write", 0), lambda i: (i // n - 1, i % n), pad_value=0.0)  # noqa: E731
+    refused(below, "can be -1")

@@ -29,6 +29,7 @@ from ..node import Node, node
 from ..op import OPS
 from ..visit import nodes_of, rewrite, substitute, walk
 from .analyzer import Analyzer
+from .divide import exact_quotient
 from .itermap import IterMap, detect_iter_map, inverse_iter_map
 from .linear import key, linear
 from .regions import relax
@@ -147,14 +148,7 @@ class IndexMap(Node):
         """
         self._count(shape, "extents")
         ctx = analyzer or Analyzer()
-        box = self.map_ranges(self._ranges(shape), ctx)
-        out = []
-        for axis in box:
-            lo, _ = ctx.bound(axis.min)
-            if lo is not None and lo < 0:
-                raise ValueError(f"a final index of the index map can be {lo}; indices must not be negative")
-            out.append(ctx.simplify(axis.min + axis.extent))
-        return tuple(out)
+        return tuple(_end(axis.min, axis.extent, ctx) for axis in self.map_ranges(self._ranges(shape), ctx))
 
     def _ranges(self, shape: Sequence[Any]) -> list[Range]:
         return [Range(const(0, e.dtype), e) for e in (as_expr(s, v.dtype) for s, v in zip(shape, self.initial_indices))]
@@ -192,9 +186,9 @@ class IndexMap(Node):
         >>> [int(e) for e in IndexMap.from_func(lambda i: [i // 4, i % 4]).padded_shape([3])]
         [1, 4]
 
-        Raises ``ValueError`` as it does.
+        Raises ``ValueError`` as it does, and when a final index can be negative.
         """
-        return tuple(Analyzer().simplify(i.base + i.extent) for i in self._whole(shape).found.indices)
+        return tuple(_end(i.base, i.extent, Analyzer()) for i in self._whole(shape).found.indices)
 
     def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
         """The inverse map, and the condition on its inputs (final indices) that identifies padding.
@@ -218,6 +212,16 @@ class IndexMap(Node):
                 inside = logical_and(inside, back[var] < end)
             final.append(ctx.simplify(back[var] - shift) if shift else back[var])
         return IndexMap(outputs, tuple(final)), ctx.simplify(logical_not(inside))
+
+    def symbolic_divisors(self) -> list[Expr]:
+        """What the final indices divide initial indices by, except constants.
+
+        >>> n = Var("n")
+        >>> IndexMap.from_func(lambda i, j: [i // n, i % n, j // 4]).symbolic_divisors()
+        [n]
+        """
+        found = [f for v in self.initial_indices for f in _factors(self.final_indices, v)]
+        return list({key(f): f for f in found if not isinstance(f, IntImm)}.values())
 
     def _whole(self, shape: Sequence[Any]) -> _Whole:
         """The map on axes padded to multiples of what they are divided by: a bijection, or else ``ValueError``."""
@@ -254,7 +258,8 @@ class IndexMap(Node):
         for var, size in zip(self.initial_indices, shape):
             size = as_expr(size, var.dtype)
             for factor in _factors(self.final_indices, var):
-                size = ctx.simplify((size + (factor - 1)) // factor * factor)
+                if exact_quotient(size, factor) is None:
+                    size = ctx.simplify((size + (factor - 1)) // factor * factor)
             out.append(size)
         return out
 
@@ -293,6 +298,14 @@ class _Whole:
     found: IterMap
     shape: Sequence[Any]
     shifts: Sequence[int]
+
+
+def _end(low: Expr, extent: Expr, analyzer: Analyzer) -> Expr:
+    """The size of an axis with so many indices from ``low`` on. Raises ``ValueError`` for negative ones."""
+    least, _ = analyzer.bound(low)
+    if least is not None and least < 0:
+        raise ValueError(f"a final index of the index map can be {least}; indices must not be negative")
+    return analyzer.simplify(low + extent)
 
 
 def _indices(count: int) -> str:

@@ -140,12 +140,13 @@ def _check_transform_layout(
         nodes=[beyond.node] if beyond else [],
     )
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
-    if not assume_injective_transform:
+    if pad_value is not None and made.symbolic_divisors():
+        _require_positive(state, old, made)  # and a bijection, below
+    elif not assume_injective_transform:
         rule = "two elements of buffer {0} would go to one place"
         require_injective(made.final_indices, domains, rule, old.name)
     try:
-        shape = made.map_shape(old.shape)  # refuses negative indices
-        shape = shape if pad_value is None else made.padded_shape(old.shape)
+        shape = made.map_shape(old.shape) if pad_value is None else made.padded_shape(old.shape)
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
     require(shape, "the index map gives no indices; a buffer needs at least one axis")
@@ -161,6 +162,21 @@ def _check_transform_layout(
     renamed = not assume_injective_transform and pad_value is None and _same_reductions(state.func, func, old)
     keeps = Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS
     return LayoutPlan(func, recorded, keeps if renamed else Keeps.NOTHING)
+
+
+def _require_positive(state: State, buffer: Buffer, index_map: IndexMap) -> None:
+    """Require that the index map divides by positive sizes. Those of a parameter are: the caller passes the new layout."""
+    analyzer = Analyzer()
+    analyzer.assume_sizes(state.func.buffer_map.values())
+    for size in buffer.shape:
+        analyzer.assume(size > 0)  # without elements nothing is divided
+    unknown = [d for d in index_map.symbolic_divisors() if not analyzer.can_prove(d > 0)]
+    require(
+        not unknown or buffer in state.func.buffer_map.values(),
+        "the index map divides by `{0}`, which is not known to be positive: buffer {1} has elements without it",
+        unknown[0] if unknown else "",
+        buffer.name,
+    )
 
 
 def _same_reductions(before: PrimFunc, after: PrimFunc, buffer: Buffer) -> bool:
