@@ -6,7 +6,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
-from ..expr import Expr, FloorDiv, FloorMod, IntImm
+from ..expr import Expr, FloorDiv, FloorMod, IntImm, Max, Min, Var
 from .bounds import bound_of, bound_of_linear
 from .linear import Linear, key, linear
 from .modular import modular_of_linear
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 
 def fits(form: Linear, dtype: DType) -> bool:
-    """Whether ``dtype`` has all constants of ``form``, those of the quotients and remainders in it included."""
-    return form.fits(dtype) and all(_numerator_fits(f) for factors, _ in form.items() for f in factors)
+    """Whether ``dtype`` has all constants of ``form``, those in its quotients, remainders, minima and maxima included."""
+    return form.fits(dtype) and all(_operands_fit(f) for factors, _ in form.items() for f in factors)
 
 
-def _numerator_fits(e: Any) -> bool:
-    while isinstance(e, (FloorDiv, FloorMod)):
-        if not (linear(e.a).fits(e.dtype) and linear(e.b).fits(e.dtype)):
-            return False
-        e = e.a
-    return True
+def _operands_fit(e: Any) -> bool:
+    if not isinstance(e, (FloorDiv, FloorMod, Min, Max)):
+        return True
+    return all(type(x) is Var or (linear(x).fits(e.dtype) and _operands_fit(x)) for x in (e.a, e.b))
 
 
 def atom_form(e: Expr) -> Linear:

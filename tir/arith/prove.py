@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..expr import (
     EQ,
@@ -114,7 +114,18 @@ class Prover:
         if (hi is not None and hi < 0) or depth == 0 or self.left <= 0:
             return False
         self.left -= 1
+        cases = self._cases(form)
+        if cases is not None and all(self.nonneg(case, depth - 1) for case in cases):
+            return True
         return any(self.nonneg(lower, depth - 1) for lower in self._lower_forms(form))
+
+    def _cases(self, form: Linear) -> list[Linear] | None:
+        """The forms for each operand of a least (or, subtracted, greatest) that all have to be >= 0 for ``form`` to be."""
+        for term_key, (factors, c) in form.terms.items():
+            atom: Any = factors[0]
+            if len(factors) == 1 and isinstance(atom, Min if c > 0 else Max):
+                return [form.replaced((term_key,), linear(e).scaled(c)) for e in (atom.a, atom.b)]
+        return None
 
     def _lower_forms(self, form: Linear):
         """Forms that are <= ``form``, each with one atom replaced by its bound or one fact subtracted."""
@@ -172,16 +183,6 @@ class Prover:
         elif isinstance(atom, Max if lower else Min):
             yield linear(atom.a).scaled(times)
             yield linear(atom.b).scaled(times)
-        elif isinstance(atom, (Min, Max)):
-            # both operands must satisfy the bound: one that is provably the extreme one stands for both
-            a, b = linear(atom.a), linear(atom.b)
-            gap = b.minus(a)
-            if isinstance(atom, Max):
-                gap = gap.scaled(-1)
-            if self.nonneg(gap, 2):
-                yield a.scaled(times)
-            elif self.nonneg(gap.scaled(-1), 2):
-                yield b.scaled(times)
 
     def _form_bounds(self, form: Linear, lower: bool):
         for term_key, (factors, c) in list(form.terms.items()):

@@ -7,6 +7,7 @@ by what is known of the terms; conditions are decided or normalized. Floating ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer
@@ -57,6 +58,7 @@ from .bounds import bound_of, bound_of_linear
 from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .digits import recombine, size_of
 from .divide import fits, quotient_form, remainder_form, xor_parts
+from .extremes import extreme_form, gathered, operands
 from .linear import Linear, is_index, key, linear, same
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Simplifier:
 
     def _built(self, form: Linear, e: Expr) -> Expr:
         """``form`` as an expression; ``e`` with simplified operands where a constant would not fit the type."""
-        form = recombine(self.ctx, form, e.dtype)
+        form = gathered(self.ctx, recombine(self.ctx, form, e.dtype), e.dtype)
         return form.build(e.dtype) if fits(form, e.dtype) else e.map_children(self.visit)
 
     def sum(self, e: Any) -> Expr:
@@ -198,35 +200,25 @@ class Simplifier:
     def extreme(self, e: Any) -> Expr:
         """min and max: operands bounded by another one are dropped."""
         a, b = self.visit(e.a), self.visit(e.b)
-        if not e.dtype.is_int or e.dtype.lanes > 1:
-            return e if a is e.a and b is e.b else type(e)(a, b)
         kind: Any = type(e)
+        if is_index(e.dtype):
+            forms = [linear(x) for side in (a, b) for x in operands(side, kind)]
+            return self._built(extreme_form(self.ctx, kind, forms, e.dtype), e)
+        if not e.dtype.is_int or e.dtype.lanes > 1:
+            return e if a is e.a and b is e.b else kind(a, b)
         kept: list[Expr] = []
-        for item in (*_operands(a, kind), *_operands(b, kind)):
-            if any(self._bounds(kind, k, item) for k in kept):
-                continue
-            kept = [k for k in kept if not self._bounds(kind, item, k)]
-            kept.append(item)
-        # constants last
-        kept.sort(key=lambda x: isinstance(x, IntImm))
-        out = kept[0]
-        for item in kept[1:]:
-            out = kind(out, item)
-        return out
+        for item in (*operands(a, kind), *operands(b, kind)):
+            if not any(self._bounds(kind, k, item) for k in kept):
+                kept = [k for k in kept if not self._bounds(kind, item, k)]
+                kept.append(item)
+        kept.sort(key=lambda x: isinstance(x, IntImm))  # constants last
+        return reduce(kind, kept)
 
     def _bounds(self, kind: Any, a: Expr, b: Expr) -> bool:
-        """Whether ``a`` stands for both in kind(a, b)."""
-        if key(a) == key(b):
-            return True
-        if not is_index(a.dtype):
-            return isinstance(a, IntImm) and isinstance(b, IntImm) and (a.value <= b.value) is (kind is Min)
-        gap = linear(b).minus(linear(a))
-        if kind is Max:
-            gap = gap.scaled(-1)
-        lo, hi = bound_of_linear(self.ctx, gap)
-        if lo is not None and lo >= 0:
-            return True
-        return (hi is None or hi >= 0) and bool(self.ctx.facts) and self.ctx.prove_linear(gap)
+        """Whether ``a`` stands for both in kind(a, b), for types that wrap around."""
+        (low, high) = (a, b) if kind is Min else (b, a)
+        most, least = bound_of(self.ctx, low)[1], bound_of(self.ctx, high)[0]
+        return key(a) == key(b) or (most is not None and least is not None and most <= least)
 
     # ------------------------------------------------------------ conditions
 
@@ -255,13 +247,13 @@ class Simplifier:
         return tidy(self.ctx, changed, left, right, diff)
 
     def conjunction(self, e: Any) -> Expr:
-        parts = _operands(e, And)
+        parts = operands(e, And)
         with self.ctx.scope():
             kept: list[Expr] = []
             seen: set[Any] = set()
             for part in parts:
                 new = self.visit(part)
-                for item in _operands(new, And):
+                for item in operands(new, And):
                     if isinstance(item, IntImm):
                         if not item.value:
                             return FALSE if e.dtype is BOOL else e
@@ -274,13 +266,13 @@ class Simplifier:
         return _joined(And, self._without_implied(kept, TRUE), TRUE)
 
     def disjunction(self, e: Any) -> Expr:
-        parts = self._without_implied(_operands(e, Or), FALSE)
+        parts = self._without_implied(operands(e, Or), FALSE)
         with self.ctx.scope():
             kept: list[Expr] = []
             seen: set[Any] = set()
             for part in parts:
                 new = self.visit(part)
-                for item in _operands(new, Or):
+                for item in operands(new, Or):
                     if isinstance(item, IntImm):
                         if item.value:
                             return TRUE if e.dtype is BOOL else e
@@ -419,13 +411,6 @@ _METHODS: dict[type, Callable[[Simplifier, Any], Any]] = {
     And: Simplifier.logical, Or: Simplifier.logical, Not: Simplifier.negation,
     Select: Simplifier.select, Call: Simplifier.call, Cast: Simplifier.cast, Let: Simplifier.let,
 }  # fmt: skip
-
-
-def _operands(e: Expr, kind: type) -> list[Expr]:
-    """The operands of nested ``kind`` nodes, in order."""
-    if not isinstance(e, kind):
-        return [e]
-    return _operands(e.a, kind) + _operands(e.b, kind)  # type: ignore[attr-defined]
 
 
 def _joined(kind: Any, parts: list[Expr], empty: Expr) -> Expr:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import expr as e
+from ..arith import simplify
+from ..arith.linear import is_index, linear
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ..dtype import DType
 from ..equal import structural_equal
@@ -264,11 +266,12 @@ class ExprPrinter:
             end = low.value + extent.value
             if low.dtype.min_value <= end <= low.dtype.max_value:
                 return self.expr(low), self.expr(e.IntImm(end, low.dtype))
-        if isinstance(extent, e.Sub) and not isinstance(low, e.IntImm):
+        if is_index(low.dtype) and linear(extent).contains(linear(low).scaled(-1)) and not isinstance(low, e.IntImm):
             from .values import extent_between
 
-            if structural_equal(extent_between(low, extent.a), extent):
-                return self.expr(low), self.expr(extent.a)
+            end = simplify(e.Add(low, extent))
+            if structural_equal(extent_between(low, end), extent):
+                return self.expr(low), self.expr(end)
         return self.expr(low), self.expr(e.Add(low, extent))
 
     def slice(self, r: Range) -> str:

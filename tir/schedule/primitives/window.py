@@ -165,13 +165,14 @@ def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str)
 
 def _inside(analyzer: Analyzer, axis: Range, size: Expr) -> Range:
     """``axis`` clipped to [0, ``size``): a guarded tail exceeds the buffer only formally."""
-    low, extent = axis.min, axis.extent
+    low, end = axis.min, axis.min + axis.extent
     if not analyzer.can_prove(low >= 0):
         low = analyzer.simplify(max_(low, 0))
-        extent = analyzer.simplify(axis.min + extent - low)
-    if not analyzer.can_prove(low + extent <= size):
-        extent = analyzer.simplify(min_(low + extent, size) - low)
-    return Range(low, extent)
+    if not analyzer.can_prove(end <= size):
+        end = min_(end, size)
+    elif low is axis.min:
+        return axis
+    return Range(low, analyzer.simplify(end - low))
 
 
 def _copy(name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target: Buffer) -> Stmt:
