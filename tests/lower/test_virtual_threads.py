@@ -91,3 +91,52 @@ def main(A: T.Buffer((2,), "int32"), O: T.Buffer((2,), "int32")):
     result = np.zeros(2, "int32")
     tir.build(func, "cuda-sim")(np.ones(2, "int32"), result)
     assert result.tolist() == [0, 0]
+
+
+HANDED = {
+    "a pointer": 'T.evaluate(T.call_extern("helper", S.data, dtype="int32"))',
+    "a pointer in an expression": 'T.evaluate(T.call_extern("helper", T.reinterpret("handle", S.data), dtype="int32"))',
+    "a name of a pointer": 'p: T.handle("int32", "local") = S.data\nT.evaluate(T.call_extern("helper", p, v, dtype="int32"))',
+}
+
+
+@pytest.mark.parametrize("form", HANDED)
+def test_a_pointer_to_what_each_has_for_itself_is_not_passed_on(form):
+    func = parse(PROGRAM + textwrap.indent("S[0] = v\n" + HANDED[form], "    "))
+    with pytest.raises(tir.BuildError, match="takes a pointer to `memory`, which is private to each virtual thread"):
+        inject_virtual_thread(func)
+
+
+def test_a_name_of_a_pointer_makes_its_memory_private():
+    func = parse(PROGRAM + textwrap.indent(HANDED["a name of a pointer"], "    "))
+    with pytest.raises(tir.BuildError, match="private to each virtual thread"):
+        inject_virtual_thread(func)
+
+
+VIEWS = {
+    "a part": ('Q = T.decl_buffer((2,), "int32", data=memory, scope="local", elem_offset=1)', "Q[0] = v"),
+    "the whole": ('Q = T.decl_buffer((3,), "int32", data=memory, scope="local")', "Q[1] = v"),
+    "smaller elements": ('Q = T.decl_buffer((2,), "int16", data=memory, scope="local")', 'Q[0] = T.Cast("int16", v)'),
+    "an element": ("", 'T.evaluate(T.call_extern("add_ten", T.address_of(S[1]), v, dtype="int32"))'),
+    "an access pointer": ("", 'T.evaluate(T.call_extern("add_ten", S.access_ptr("rw"), v, dtype="int32"))'),
+    "a name of an element": (
+        'p: T.handle("int32", "local") = T.address_of(S[1])',
+        'T.evaluate(T.call_extern("add_ten", p, v, dtype="int32"))',
+    ),
+}
+
+
+@pytest.mark.parametrize("form", VIEWS)
+def test_views_are_of_the_memory_of_their_virtual_thread(form):
+    def add_ten(memory, v):
+        memory[0] += 10 + v
+
+    tir.interp.register_extern("add_ten", add_ten)
+    lines = [line for line in VIEWS[form] if line]
+    kept = ["O[v, 0] = S[0]", "O[v, 1] = S[1]", "O[v, 2] = S[2]"]
+    func = parse(PROGRAM + textwrap.indent("\n".join([*lines, *kept]), "    "))
+    results = []
+    for program in (func, inject_virtual_thread(func)):
+        results.append(np.zeros((3, 8), "int32"))
+        tir.interp.run(program, np.zeros((3, 8), "int32"), results[-1])
+    np.testing.assert_array_equal(*results)

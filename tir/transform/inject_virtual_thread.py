@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.structure import has_load
+from ..arith.linear import same
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
@@ -26,7 +29,8 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import rewrite, substitute, walk
+from ..visit import contains, rewrite, substitute, walk
+from .layout import strides_of
 from .passes import func_pass
 from .threads import REDUCE_SCOPE, flat, is_launch
 
@@ -36,10 +40,21 @@ def _is_virtual(item: Any) -> bool:
 
 
 def _pointers(c: Call) -> set[Var]:
-    """The buffers that a call may write: those whose pointers it takes, and the results of an all-reduce, which are loads."""
+    """The buffers that a call may write: those whose pointers it takes, or addresses of elements, and the results of an
+    all-reduce, which are loads."""
     if c.op == "tvm_thread_allreduce":
         return {a.buffer.data for a in c.args if isinstance(a, BufferLoad)}
-    return {a for a in walk(c) if isinstance(a, Var)}
+    addresses = (n.args[0] for n in walk(c) if isinstance(n, Call) and n.op == "address_of")
+    return {n for n in walk(c) if isinstance(n, Var)}.union(
+        a.buffer.data for a in addresses if isinstance(a, BufferLoad)
+    )
+
+
+def _count(extents: Sequence[Expr]) -> Expr:
+    size: Expr = const(1)
+    for n in extents:
+        size = size * n
+    return size
 
 
 class _Virtual:
@@ -48,8 +63,8 @@ class _Virtual:
     def __init__(self, name: str, var: Var, extent: IntImm, body: Stmt):
         self.name, self.var, self.extent = name, var, extent
         self.lets: set[Var] = set()
-        self.sizes = {n.buffer_var: n.extents for n in walk(body) if isinstance(n, Allocate)}
-        self.own = set(self.sizes)
+        self.allocations = {n.buffer_var: n for n in walk(body) if isinstance(n, Allocate)}
+        self.own = set(self.allocations)
         self.private: set[Var] = set()
         self._find_private(body)
         self.new: dict[Buffer, Buffer] = {}
@@ -103,11 +118,28 @@ class _Virtual:
     # ------------------------------------------------------------ the rewriting
 
     def expanded(self, b: Buffer) -> Buffer:
+        """A buffer with an axis for the virtual threads, which are as far apart as the memory of one is long."""
         found = self.new.get(b)
         if found is None:
-            strides = (b.strides[0] * b.shape[0], *b.strides) if b.strides else ()
+            length = self._length(b)
+            plain = not b.strides and same(_count(b.shape), length)
+            strides = () if plain else (length, *strides_of(b))
             found = self.new[b] = b.replace(shape=(self.extent, *b.shape), strides=strides)
         return found
+
+    def _length(self, b: Buffer) -> Expr:
+        """How many elements of ``b`` the memory of one virtual thread has."""
+        memory = self.allocations[b.data]
+        size = _count(memory.extents)
+        ours, theirs = b.dtype.bytes, memory.dtype.bytes
+        if theirs % ours == 0:
+            return size * (theirs // ours)
+        if not isinstance(size, IntImm) or size.value * theirs % ours:
+            raise BuildError(
+                f"{self.name}: the elements of `{b.name}` ({b.dtype}) do not fill the memory of `{b.data.name}`, "
+                f"{size!r} elements of {memory.dtype}, of which each virtual thread has its own"
+            )
+        return const(size.value * theirs // ours)
 
     def over(self, s: Stmt) -> Stmt:
         """``s`` for each virtual thread in turn. What ``s`` allocates is each one's own already."""
@@ -134,11 +166,8 @@ class _Virtual:
                 f"{self.name}: `{c.op}` takes a pointer to `{pointer.name}`, which is private to each virtual thread; "
                 "pass it by access_ptr, or bind another loop"
             )
-        size: Expr = const(1)
-        for n in self.sizes[c.args[1]]:
-            size = size * n
         args = list(c.args)
-        args[2] = args[2] + var * size
+        args[2] = args[2] + var * _count(self.allocations[c.args[1]].extents)
         return c.replace(args=tuple(args))
 
     def visit(self, s: Any) -> Stmt:
@@ -167,8 +196,26 @@ def _inject(name: str, s: AttrStmt) -> Stmt:
         raise BuildError(f"{name}: the virtual thread `{s.node.var.name}` has the extent `{s.value!r}`, not a constant")
     if s.value.value == 0:
         return NOP
-    virtual = _Virtual(name, s.node.var, s.value, s.body)
-    return virtual.visit(s.body)
+    body = _without_pointer_names(name, s.body)
+    return _Virtual(name, s.node.var, s.value, body).visit(body)
+
+
+def _without_pointer_names(name: str, body: Stmt) -> Stmt:
+    """``body`` with the pointers themselves in place of lets that name them: what is done by the name is done to that
+    memory."""
+
+    def visit(item: Any) -> Any:
+        if not (isinstance(item, LetStmt) and item.var.dtype.is_handle):
+            return None
+        indices = [i for n in walk(item.value) if isinstance(n, BufferLoad) for i in n.indices]
+        if any(map(has_load, indices)):
+            raise BuildError(
+                f"{name}: `{item.var.name}` = `{item.value!r}` names an address in a virtual thread that data chooses; "
+                "write the address where it is used"
+            )
+        return substitute(item.body, {item.var: item.value})
+
+    return rewrite(body, visit) if contains(body, LetStmt) else body
 
 
 @func_pass
