@@ -286,3 +286,28 @@ def main(A: T.Buffer((4, 4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
     sch.parallel("o")
     same(sch)
     refused(lambda: sch.reorder("C.k", "i"))
+
+
+def test_a_condition_on_data_that_changes_in_between():
+    """What is filled where `D[vi]` is positive is not what is read where it is positive later."""
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    C = T.alloc_buffer((1,), "int32")
+    for i in range(8):
+        with T.block("fill"):
+            vi = T.axis.spatial(8, i)
+            if D[vi] > 0:
+                C[0] = A[vi]
+        with T.block("flip"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = 1
+        with T.block("use"):
+            vi = T.axis.spatial(8, i)
+            if D[vi] > 0:
+                B[vi] = C[0]
+"""
+    )
+    refused(lambda: sch.privatize("i", "C"), "it is not shown that an iteration writes each element")
+    refused(lambda: sch.parallel("i"), "cannot prove")

@@ -224,3 +224,27 @@ def test_reducers_of_the_users_own():
     tir.build(func, "llvm")(values, at, far)
     distance = np.abs(values - 1)
     assert at == 39 - distance[::-1].argmin() and far == distance.min()
+
+
+def test_positions_that_say_which_result_they_are_of():
+    """Where all values are the least, the position is the first of the row, as the init has it now."""
+    func = tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((3, 8), "int32"), at: T.Buffer((3,), "int32"), best: T.Buffer((3,), "int32")):
+    for i, k in T.grid(3, 8):
+        with T.block("best"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                at[vi] = 2147483647
+                best[vi] = -2147483648
+            v_at: T.int32 = T.Select(best[vi] > A[vi, vk] or (best[vi] == A[vi, vk] and at[vi] < vi * 8 + vk), at[vi], vi * 8 + vk)
+            v_best: T.int32 = T.Select(best[vi] > A[vi, vk] or (best[vi] == A[vi, vk] and at[vi] < vi * 8 + vk), best[vi], A[vi, vk])
+            at[vi] = v_at
+            best[vi] = v_best
+""")
+    done = order_arg_reductions(func)
+    assert done is not func
+    for program_ in (func, done):
+        at, best = np.zeros(3, "int32"), np.zeros(3, "int32")
+        tir.interp.run(program_, np.full((3, 8), -(2**31), "int32"), at, best)
+        assert at.tolist() == [0, 8, 16]

@@ -519,3 +519,29 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     a, b = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     tir.interp.run(planned, a, b)
     np.testing.assert_array_equal(b, (a + 1) * (a + 2))
+
+
+def test_a_loop_as_often_as_memory_says_that_no_thread_writes():
+    """All threads of a block read the same number, so each gets to the barriers in the loop."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4, 64), "int32"), K: T.Buffer((4,), "int32"), O: T.Buffer((4, 64), "int32")):
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("tile"):
+                vb, vt = T.axis.remap("SS", [b, t])
+                S = T.alloc_buffer((64,), "int32", scope="shared")
+                for k in range(K[vb]):
+                    S[vt] = A[vb, vt] + k
+                    O[vb, vt] = S[63 - vt]
+""")
+    data, counts, out = (
+        np.arange(256, dtype="int32").reshape(4, 64),
+        np.array([1, 0, 2, 0], "int32"),
+        np.zeros((4, 64), "int32"),
+    )
+    tir.build(func, "cuda-sim")(data, counts, out)
+    want = (data[:, ::-1] + counts[:, None] - 1) * (counts[:, None] > 0)
+    np.testing.assert_array_equal(out, want)
+    with pytest.raises(tir.BuildError, match="not all threads of the block get there"):
+        tir.lower(parse(func.script().replace("range(K[vb])", "range(K[vt % 4])")), target="cuda-sim")

@@ -305,3 +305,30 @@ def test_a_block_that_has_threads_moves_into_no_others_of_their_axis():
     """A refusal that names both loops, not a fault of the step."""
     rule = "loop j would be in loop x, which is bound to threadIdx.x too"
     refused(lambda: schedule(NESTED_AXES).compute_at("tile", "x"), rule)
+
+
+def test_two_kernels_that_only_read_are_no_evidence_until_the_writer_is_in_one():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), O: T.Buffer((8,), "int32"), P: T.Buffer((8,), "int32")):
+    S = T.alloc_buffer((8,), "int32", scope="local")
+    for k in range(8):
+        with T.block("S"):
+            vk = T.axis.spatial(8, k)
+            S[vk] = A[vk]
+    for i in range(8):
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = S[vi]
+    for j in range(8):
+        with T.block("P"):
+            vj = T.axis.spatial(8, j)
+            P[vj] = S[vj]
+"""
+    )
+    sch.bind("i", "threadIdx.x")
+    sch.bind("j", "threadIdx.x")
+    refused(
+        lambda: sch.compute_at("S", "i"), "`S` (local memory) would be used by two kernels", "S writes it in the kernel"
+    )
