@@ -61,7 +61,7 @@ def test_handles_match_buffer_and_symbolic_shapes():
     def f(a: T.handle, b: T.handle, n: T.int32):
         T.func_attr({"global_symbol": "renamed", "tir.noalias": True})
         m = T.int64(is_size_var=True)
-        A = T.match_buffer(a, (m, n), "float16", strides=[n, 1], elem_offset=0, align=64, offset_factor=1)
+        A = T.match_buffer(a, (m, n), "float16", strides=[n, 1], elem_offset=0, align=128, offset_factor=1)
         B = T.match_buffer(b, (m,), axis_separators=[], scope="global")
         for i in range(m):
             B[i] = T.Cast("float32", A[i, 0])
@@ -69,8 +69,33 @@ def test_handles_match_buffer_and_symbolic_shapes():
     a, b, n = f.params
     A, B = f.buffer_map[a], f.buffer_map[b]
     assert f.name == "renamed" and A.shape[1] is n and A.shape[0] is B.shape[0] and A.shape[0].dtype == "int64"
-    assert A.data_alignment == 64 and A.strides[0] is n and A.dtype == "float16" and A.name == "A"
+    assert A.data_alignment == 128 and A.strides[0] is n and A.dtype == "float16" and A.name == "A"
     assert found(f, S.For)[0].loop_var.dtype == "int64"
+
+
+def test_defaults_that_are_written_out_are_defaults():
+    text = """
+@T.prim_func
+def f(a: T.handle):
+    A = T.match_buffer(a, (8,), "float32"OPTIONS)
+    B = T.alloc_buffer((8,), "float32"OPTIONS)
+    B[0] = A[0]
+"""
+    plain, written = (
+        parse(text.replace("OPTIONS", options)) for options in ("", ", elem_offset=0, align=64, offset_factor=1")
+    )
+    assert tir.structural_equal(plain, written)
+    assert not tir.structural_equal(
+        plain, parse(text.replace("OPTIONS", ", elem_offset=0, align=128, offset_factor=1"))
+    )
+
+
+@pytest.mark.parametrize("choice", ["T.Select(n < 4, 1, 2)", "T.if_then_else(n < 4, 1, T.Select(n < 2, 2, 3))"])
+def test_a_choice_of_literals_takes_the_type_of_the_buffer(choice):
+    (store,) = found(body_of(f"A[0, 0] = {choice}"), S.BufferStore)
+    assert store.value.dtype == "float32" and not any(isinstance(n, tir.Cast) for n in walk(store.value))
+    with pytest.raises(ParseError):
+        body_of("A[0, 0] = T.Select(n < 4, n, 2)")
 
 
 def test_loop_kinds_bounds_and_annotations():

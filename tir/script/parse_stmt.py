@@ -544,9 +544,19 @@ class StmtParser(BlockParser, ExprParser):
 
 
 def _literal_as(e: Expr, dtype: DType) -> Expr:
-    """A constant in ``dtype`` where both types represent it exactly; any other expression as it is."""
+    """A constant, or a choice of constants, in ``dtype`` where both types represent them exactly; any other expression as
+    it is."""
     if isinstance(e, (_e.IntImm, _e.FloatImm)) and e.dtype.represents(e.value) and dtype.represents(e.value):
         return const(e.value, dtype)
+    if isinstance(e, _e.Select) or (isinstance(e, _e.Call) and e.op == "if_then_else"):
+        condition, *sides = e.children()
+        yes, no = (_literal_as(side, dtype) for side in sides)
+        if yes.dtype == no.dtype == dtype:
+            return (
+                e.replace(args=(condition, yes, no), dtype=dtype)
+                if isinstance(e, _e.Call)
+                else type(e)(condition, yes, no)
+            )
     return e
 
 

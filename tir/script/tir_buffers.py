@@ -70,6 +70,8 @@ class _BufferType:
         axis_separators: Any = None,
     ) -> _f.BufferSpec:
         _check_scope(scope)
+        if isinstance(elem_offset, int) and (elem_offset, align, offset_factor) == (0, 64, 1):
+            elem_offset, align, offset_factor = None, 0, 0  # as older scripts of TVM write all defaults out
         options = {
             "data": data,
             "strides": strides,
