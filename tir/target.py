@@ -20,7 +20,8 @@ from .names import did_you_mean
 __all__ = ["KINDS", "Target", "TargetKind", "forget_target", "register_intrin_rule", "register_target"]
 
 GPUS = ("cuda", "cuda-sim", "cuda-ptx")  # the device, the simulator, the executor of PTX
-KINDS = ("llvm", "interpreter", *GPUS)
+CPUS = ("llvm", "interpreter")
+KINDS = (*CPUS, *GPUS)
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads

@@ -96,6 +96,48 @@ def test_the_order_of_a_pipeline_is_a_permutation(order):
         tir.lower(parse(PIPELINE.replace("ORDER", order)))
 
 
+def test_a_pipeline_without_an_order_is_refused():
+    func = parse(PIPELINE.replace(', "software_pipeline_order": ORDER', ""))
+    with pytest.raises(
+        BuildError, match=r"software_pipeline_stage without software_pipeline_order; .*\[0, 1\] is that of"
+    ):
+        tir.lower(func)
+
+
+def test_a_predicate_that_names_an_own_iterator_is_refused():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            T.where(PLACE < 6)
+            A[vi] = vi
+"""
+    with pytest.raises(tir.WellFormedError, match="predicate of block `A` names its iterator `vi`"):
+        parse(text.replace("PLACE", "vi"))
+    func = parse(text.replace("PLACE", "i"))
+
+    def own(node):
+        return node.replace(predicate=node.block.iter_vars[0].var < 6) if getattr(node, "iter_values", ()) else None
+
+    with pytest.raises(BuildError, match="predicate of block `A` names its iterator `vi`"):
+        transform.convert_blocks_to_opaque(func.with_body(rewrite(func.body, own)))
+
+
+def test_a_function_for_a_cpu_stays_whole_beside_kernels():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32")):
+    for i in range(8):
+        A[i] = i
+""")
+    with pytest.raises(BuildError, match="not in a loop bound to threads"):
+        transform.split_host_device(tir.IRModule({"main": func}))
+    for_cpu = tir.IRModule({"main": func.with_attr({"target": tir.Target("llvm")})})
+    assert transform.split_host_device(for_cpu)["main"] is for_cpu["main"]
+
+
 def test_an_operator_with_a_text_has_no_vector_form(monkeypatch):
     monkeypatch.setitem(OPS, "named_twice", Op("named_twice", 2, "pure", "float32", lambda name, x: x * 2))
     func = parse(

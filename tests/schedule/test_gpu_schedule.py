@@ -376,6 +376,9 @@ def test_a_pipeline_in_a_pipeline_with_copies_through_registers(early):
 def test_a_pipeline_that_counts_more_than_there_is():
     sch = pipelined()
     sch.annotate("k_0", "software_pipeline_stage", [0, 0, 0, 1])
+    with pytest.raises(tir.BuildError, match=r"without software_pipeline_order; .*\[0, 1, 2, 3\] is that of the text"):
+        tir.lower(sch.mod, target="cuda")
+    sch.annotate("k_0", "software_pipeline_order", [0, 1, 2, 3])
     with pytest.raises(tir.BuildError, match=r"loop `k_0` holds 3 statements, but its software pipeline has stages"):
         tir.lower(sch.mod, target="cuda")
 

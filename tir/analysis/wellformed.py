@@ -456,7 +456,12 @@ class _Checker:
             self.expr(value, s)
         if not s.predicate.dtype.is_bool:
             self.say(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
-        if type(s.predicate) is not IntImm:
+        known = type(s.predicate) is IntImm
+        own = None if known else next((iv.var for iv in block.iter_vars if uses_var(s.predicate, iv.var)), None)
+        if own is not None:
+            what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
+            self.say(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
+        elif not known:
             self.expr(s.predicate, s)
         for iv in block.iter_vars:
             for e in () if iv.dom is None else (iv.dom.min, iv.dom.extent):

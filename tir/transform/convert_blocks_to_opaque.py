@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import BuildError
 from ..expr import cast
 from ..function import PrimFunc
 from ..stmt import BlockRealize
-from ..visit import rewrite, substitute
+from ..visit import rewrite, substitute, uses_var
 from .passes import func_pass
 
 
 def _bind(item: Any) -> Any:
     if not isinstance(item, BlockRealize) or not item.iter_values:
         return None
+    own = next((v.var for v in item.block.iter_vars if uses_var(item.predicate, v.var)), None)
+    if own is not None:
+        raise BuildError(
+            f"the predicate of block `{item.block.name}` names its iterator `{own.name}`, not the loops around"
+        )
     values = {v.var: cast(v.var.dtype, e) for v, e in zip(item.block.iter_vars, item.iter_values)}
     block = substitute(item.block.replace(iter_vars=()), values)
     return item.replace(iter_values=(), block=block)
@@ -21,7 +27,7 @@ def _bind(item: Any) -> Any:
 
 @func_pass
 def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
-    """Block iterators are replaced by the values they are bound to.
+    """Block iterators are replaced by the values they are bound to. Raises ``BuildError`` for a predicate that names one.
 
     >>> import tir
     >>> f = tir.script.parse('''

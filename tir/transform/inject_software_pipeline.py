@@ -71,7 +71,12 @@ class _Pipeline:
             )
         self.allocs: list[Buffer] = []
         stages = _numbers(loop.annotations[STAGE])
-        orders = _numbers(loop.annotations.get(ORDER, list(range(len(stages)))))
+        if ORDER not in loop.annotations:
+            raise BuildError(
+                f"{name}: loop `{loop.loop_var.name}` has {STAGE} without {ORDER}; say in which order the statements of "
+                f"a step run: {list(range(len(stages)))} is that of the text"
+            )
+        orders = _numbers(loop.annotations[ORDER])
         # a CPU copies synchronously: an asynchronous stage runs in place
         self.asynchronous = set() if cpu else set(_numbers(loop.annotations.get(ASYNC, [])))
         body: Any = loop.body
@@ -388,8 +393,8 @@ class _Injector:
 def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     """A loop annotated with ``software_pipeline_stage`` runs the stages of different iterations together.
 
-    A statement of stage s runs s steps after the iteration began; ``software_pipeline_order`` is the order within a
-    step. The prologue and the epilogue hold the steps in which not all stages are active. A buffer that
+    A statement of stage s runs s steps after the iteration began; ``software_pipeline_order``, which must be there too, is
+    the order within a step. The prologue and the epilogue hold the steps in which not all stages are active. A buffer that
     passes data from one stage to a later one gets one version for each iteration in flight. Statements of
     ``software_pipeline_async_stages`` are put under ``async_scope``, committed as a group in each step, and waited for
     at the start of the step that uses what they wrote, or after the loop. With ``cpu`` memory of any scope that is local to the loop is

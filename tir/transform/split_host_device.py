@@ -15,7 +15,7 @@ from ..levels import SHARED_DYN, ends_with_launch
 from ..node import frozendict
 from ..op import call
 from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
-from ..target import Target
+from ..target import CPUS, Target
 from ..visit import free_vars, rewrite, substitute, walk
 from .passes import module_pass
 from .plan_shared_memory import bytes_of
@@ -117,7 +117,8 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
 
     The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
     extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``
-    for a store outside the kernels and for global memory allocated inside one.
+    for a store outside the kernels and for global memory allocated inside one. Functions of which the attribute ``target``
+    is a CPU stay as they are.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -136,7 +137,8 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
     taken = set(mod.functions)
     functions: dict[str, PrimFunc] = {}
     for name, func in mod.items():
-        if func.attrs.get("calling_conv") == "device_kernel":
+        own = func.attrs.get("target")
+        if func.attrs.get("calling_conv") == "device_kernel" or (own is not None and Target.of(own).kind in CPUS):
             functions[name] = func
             continue
         splitter = _Splitter(func, name, where, taken)
