@@ -111,3 +111,17 @@ def test_faults_of_one_place_are_counted_together():
                 found.add("here", error)
     (one,) = found
     assert (one.count, one.error) == (3, "ValueError: 0")
+
+
+def test_a_rule_that_takes_steps_in_its_argument_leaves_no_mark(usual):
+    @tir.tune.rule(order=1)
+    def careless_rule(sch, block, env):
+        sch.split(sch.get_loops(block)[0], [None, 2])
+        return []
+
+    try:
+        with pytest.warns(RuntimeWarning, match="rule careless_rule raised ValueError: it took steps in the schedule"):
+            sch = tir.tune.default(parse(MATMUL))
+    finally:
+        tir.tune.remove("careless_rule")
+    tir.assert_structural_equal(sch.mod, usual.mod)

@@ -18,6 +18,9 @@ from typing import Any
 _LAZY = {
     "Env": ("tir.tune.space", "Env"),
     "rule": ("tir.tune.space", "rule"),
+    "choose": ("tir.tune.space", "choose"),
+    "remove": ("tir.tune.space", "remove"),
+    "Nest": ("tir.tune.nest", "Nest"),
     "default": ("tir.tune.default", "default"),
     "predict": ("tir.tune.model", "predict"),
     "tune": ("tir.tune.session", "tune"),

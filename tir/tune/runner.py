@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..errors import TirError
 from ..function import IRModule
 from ..target import Target
 from .process import CandidateFailed, Child, ChildFailed
@@ -74,11 +75,34 @@ class Measurement:
         return self.status in ("ok", "censored")
 
 
+STATUSES = ("ok", "censored", "wrong", "crashed", "timeout", "build", "refused", "skipped")
+
+
+def require_measurements(runner: Any, jobs: Sequence[Job], made: Any) -> list[Measurement]:
+    """``made`` if it is what a runner owes: a measurement for each job, in their order, with a known status and, where a
+    candidate ran, a time. Raises ``TirError`` for anything else: no result of such a runner can be compared."""
+    if not isinstance(made, (list, tuple)) or not all(isinstance(m, Measurement) for m in made):
+        what = f"{made!r:.60}"
+    elif [m.number for m in made] != [job.number for job in jobs]:
+        what = f"{len(made)} measurements, of the jobs {', '.join(str(m.number) for m in made) or 'none'}"
+    else:
+        bad = next((m for m in made if m.status not in STATUSES or (m.ok and not 0 < m.seconds < math.inf)), None)
+        if bad is None:
+            return list(made)
+        what = f"{bad.status!r} after {bad.seconds} s for job {bad.number}"
+    raise TirError(
+        f"{type(runner).__name__}.measure answered {what}\nlegal: a list of one Measurement for each of the jobs "
+        f"{', '.join(str(job.number) for job in jobs)}, in this order, with a status of {', '.join(STATUSES)}; "
+        "ok and censored ones with a finite time above 0"
+    )
+
+
 class Runner(Protocol):
     """Builds and times candidates."""
 
     def measure(self, problem: Problem, jobs: Sequence[Job], best: float = math.inf) -> list[Measurement]:
-        """One measurement for each job, in their order. ``best`` is the least time known of the problem."""
+        """One measurement for each job, in their order (:func:`require_measurements`). ``best`` is the least time known of
+        the problem."""
         ...
 
     def close(self) -> None:

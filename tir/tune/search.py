@@ -25,7 +25,7 @@ from .naming import Naming
 from .ranking import decisions_of, sketch_of
 from .record import Record, digest
 from .records import NO_RUN, Records, workload_key
-from .runner import Job, Measurement, Problem, Runner
+from .runner import Job, Measurement, Problem, Runner, require_measurements
 from .space import Env
 from .transfer import nearest_sizes, transferred
 
@@ -464,7 +464,7 @@ class Search:
         found = {n: self._recorded.get((batch, trial.row)) for n, trial in enumerate(trials)}
         asked = [Job(n, trials[n].schedule.mod) for n, made in found.items() if made is None]
         if asked:
-            found.update(zip((job.number for job in asked), ask(asked)))
+            found.update((m.number, m) for m in require_measurements(self.runner, asked, ask(asked)))
         answers = [replace(made, number=n) for n, made in found.items() if made is not None]
         kept = [(trials[a.number].row, a) for a in answers if trials[a.number].row and a.status != "skipped"]
         self.records.note(self.run, self.naming.program, self.machine, self.problem.sizes, batch, kept)

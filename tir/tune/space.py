@@ -198,7 +198,7 @@ class Space:
         return Made(sch, tuple(fusions))
 
     def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
-        return self._tried(one, lambda: list(one.apply(sch, block, self.env) or ())) or ()
+        return self._tried(one, lambda: _offered(one, sch, block, self.env)) or ()
 
     def _made(self, one: Rule, fork: Fork) -> Schedule | None:
         return self._tried(one, lambda: as_schedule(fork() if callable(fork) else fork))
@@ -221,6 +221,18 @@ class Space:
 def likeliest_offer(count: int) -> int:
     """The number of the offer that a rule names first."""
     return 0
+
+
+def _offered(one: Rule, sch: Schedule, block: str, env: Env) -> list[Fork]:
+    """What a rule offers. Raises ``ValueError`` if it takes steps in the schedule that it gets; these are undone."""
+    before = len(sch.states)
+    try:
+        return list(one.apply(sch, block, env) or ())
+    finally:
+        taken = len(sch.states) - before
+        if taken:
+            sch.undo(taken)
+            raise ValueError("it took steps in the schedule that it was given; take them in a copy: made = sch.copy()")
 
 
 def as_schedule(made: Any) -> Schedule:
