@@ -95,7 +95,9 @@ def test_wmma_takes_rows_in_order():
     shared = sch.get_block("A_shared.dyn")
     sch.unannotate(shared, "buffer_dim_align")
     sch.storage_swizzle(shared, 0)
-    with pytest.raises(BuildError, match=r"`tvm_load_matrix_sync` reads `A_shared_dyn` by its pointer.*ldmatrix"):
+    with pytest.raises(
+        BuildError, match=r"`tvm_load_matrix_sync` assumes that the rows of `A_shared_dyn` lie in order.*ldmatrix"
+    ):
         tir.lower(sch.mod, target="cuda")
 
 

@@ -392,7 +392,10 @@ def test_a_size_that_no_function_has():
         (lambda jobs: [], "answered 0 measurements, of the jobs none"),
         (lambda jobs: [1.0 for _ in jobs], r"answered \[1.0"),
         (lambda jobs: [tir.tune.Measurement(9, "ok", 1.0)], "answered 1 measurements, of the jobs 9"),
-        (lambda jobs: [tir.tune.Measurement(j.number, "ok", math.nan) for j in jobs], "answered 'ok' after nan s for job 0"),
+        (
+            lambda jobs: [tir.tune.Measurement(j.number, "ok", math.nan) for j in jobs],
+            "answered 'ok' after nan s for job 0",
+        ),
         (lambda jobs: [tir.tune.Measurement(j.number, "ok", 0.0) for j in jobs], "answered 'ok' after 0.0 s"),
         (lambda jobs: [tir.tune.Measurement(j.number, "fine", 1.0) for j in jobs], "answered 'fine' after"),
     ],
@@ -402,7 +405,5 @@ def test_an_answer_that_is_no_measurement_of_each_job_is_refused(answer, told):
         def measure(self, problem, jobs, best=math.inf):
             return answer(jobs)
 
-    with pytest.raises(
-        tir.TirError, match=rf"Careless.measure {told}(.|\n)*legal: a list of one Measurement"
-    ):
+    with pytest.raises(tir.TirError, match=rf"Careless.measure {told}(.|\n)*legal: a list of one Measurement"):
         tir.tune(parse(MATMUL), "llvm", trials=2, runner=Careless(), verbose=False)

@@ -431,7 +431,7 @@ def parse_data(text: str) -> PrimFunc | IRModule:
     >>> import tir
     >>> double = tir.script.parse_data(tir.library.elementwise.scale_add(2).script())
     >>> double.name
-    'main'
+    'scale_add'
     >>> tir.script.parse_data('''
     ... @T.prim_func
     ... def f(A: T.Buffer((len("four"),), "float32")):
@@ -440,7 +440,7 @@ def parse_data(text: str) -> PrimFunc | IRModule:
     Traceback (most recent call last):
     tir.errors.ParseError: 1 error in the text
     error: undefined name `len`
-     --> <text>:3:19
+     --> <text>:3:20
     3 | def f(A: T.Buffer((len("four"),), "float32")):
       |                    ^^^
     """

@@ -69,15 +69,10 @@ def _gather(sch: Schedule, name: str, access: Access, order: Groups) -> None:
     regions = getattr(sch.get(name), f"{which}s")
     place = (which, next(n for n, r in enumerate(regions) if r.buffer is access.buffer))
     made = sch.reindex(name, place)
-    layout = _fused([a.var for a in _block_axes(sch, name, order) if a.extent != 1], order)
+    axes = [axis.min for axis in getattr(sch.get(name), f"{which}s")[place[1]].region]  # iterators: one for each axis
+    layout = _fused(axes, order)
     sch.transform_layout(name, place, layout)
     sch.transform_block_layout(made, layout)
-
-
-def _block_axes(sch: Schedule, name: str, order: Groups) -> list[Axis]:
-    """The axes of ``order`` as the iterators of the block are ordered."""
-    own = {a.var.name: a for g in order for a in g}
-    return [own[i.var.name] for i in sch.get(name).iter_vars if i.var.name in own]
 
 
 def _fused(axes: Sequence[object], groups: Groups) -> IndexMap:
