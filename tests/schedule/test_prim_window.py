@@ -230,6 +230,30 @@ def test_cache_index(thresh, count):
     same(sch)
 
 
+PLACE = '(T.Cast("float32", AXIS) + T.float32(0.5)) * T.float32(0.5) - T.float32(0.5)'
+FLOOR = f'T.Cast("int32", T.floor({PLACE}))'
+LEFT, RIGHT = f"T.max(T.min({FLOOR}, 3), 0)", f"T.max(T.min({FLOOR} + 1, 3), 0)"
+ROW = LEFT.replace("AXIS", "vh")
+BILINEAR = f"""
+@T.prim_func
+def main(A: T.Buffer((2, 4, 4), "float32"), R: T.Buffer((2, 8, 8), "float32")):
+    for c, h, w in T.grid(2, 8, 8):
+        with T.block("R"):
+            vc, vh, vw = T.axis.remap("SSS", [c, h, w])
+            R[vc, vh, vw] = T.if_then_else(vw * 2 < 16, A[vc, {ROW}, {LEFT}] + (A[vc, {ROW}, {RIGHT}] - A[vc, {ROW}, {LEFT}]) * (
+                {PLACE} - T.Cast("float32", {FLOOR})), T.float32(0))
+""".replace("AXIS", "vw")
+
+
+@pytest.mark.parametrize("thresh, dtypes", [(0, "fiii"), (1, "fiii"), (2, "iii"), (9, "")])
+def test_cache_index_of_an_interpolation_has_its_weights_too(thresh, dtypes):
+    sch = schedule(BILINEAR)
+    made = sch.cache_index("R", "global", thresh)
+    tables = [sch.get(block).writes[0].buffer.dtype for block in made]
+    assert "".join(sorted(t[0] for t in tables)) == dtypes and "vw * 2 < 16" in sch.script()  # conditions stay
+    same(sch)
+
+
 def test_cache_index_leaves_what_reads_memory():
     sch = schedule(
         """

@@ -555,11 +555,12 @@ class Schedule(Snapshots):
         into an outer and an inner part.
         """
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
-        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
+        """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up; and so with
+        the largest parts of what it stores that depend on iterators alone, as the weights of an interpolation do.
 
-        With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
-        subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
-        divide by zero or shift too far, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+        With ``cse_thresh`` 0 every one that is not an iterator or a constant is precomputed; otherwise those
+        subexpressions, largest first, that occur at least so often. Conditions stay, and expressions that read memory, or might
+        divide by zero or shift too far. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
         statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
         The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold

@@ -1,4 +1,4 @@
-"""Precomputing index expressions into lookup tables: cache_index."""
+"""Precomputing what depends on iterators alone, indices above all, into lookup tables: cache_index."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from ..state import State, scope_of
 
 
 def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> Stage:
-    """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up.
+    """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up; and so with
+    the largest parts of what it stores that depend on iterators alone, as the weights of an interpolation do.
 
-    With ``cse_thresh`` 0 every index that is not an iterator or a constant is precomputed; otherwise those
-    subexpressions of indices, largest first, that occur at least so often. Expressions that read memory, or might
-    divide by zero or shift too far, stay. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
+    With ``cse_thresh`` 0 every one that is not an iterator or a constant is precomputed; otherwise those
+    subexpressions, largest first, that occur at least so often. Conditions stay, and expressions that read memory, or might
+    divide by zero or shift too far. Each becomes a block ``index_0``, ``index_1`` … over the iterators that it uses, before the
     statement with ``block``. Returns these blocks; if there is nothing to compute, none, and the program is unchanged.
 
     The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold
@@ -102,14 +103,27 @@ def _covered(state: State, block: BlockRef) -> tuple[State, BlockRef]:
     return state, state.find_block(block.name)
 
 
-def _indices(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:
+def _computations(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:
     """Every index of a load, outer ones first, except of ``skipped``: buffers that are written, so that updates stay
-    recognisable."""
+    recognisable; and the largest parts of stored values that read nothing."""
     for part in parts:
         if part is not None:
             for item in walk(part):
                 if isinstance(item, BufferLoad) and item.buffer not in skipped:
                     yield from item.indices
+                elif isinstance(item, BufferStore):
+                    yield from _without_loads(item.value)
+
+
+def _without_loads(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, BufferLoad) or e.dtype.is_bool:
+        return
+    if any(isinstance(n, BufferLoad) for n in nodes_of(e)):
+        for child in e.children():
+            if isinstance(child, Expr):
+                yield from _without_loads(child)
+    else:
+        yield e
 
 
 def _written(parts: Sequence[Any]) -> set[Buffer]:
@@ -119,10 +133,10 @@ def _written(parts: Sequence[Any]) -> set[Buffer]:
 def _next(
     parts: Sequence[Any], skipped: set[Buffer], domains: Any, inner: set[Var], least: int, whole: bool
 ) -> Expr | None:
-    """The largest index (or subexpression, unless ``whole``) that occurs ``least`` times; the first of equals."""
+    """The largest computation (or subexpression, unless ``whole``) that occurs ``least`` times; the first of equals."""
     count: dict[Any, int] = {}
     first: dict[Any, tuple[int, Expr]] = {}
-    for index in _indices(parts, skipped):
+    for index in _computations(parts, skipped):
         for item in [index] if whole else _subexpressions(index):
             if _worth(item, domains, inner):
                 at = key(item)
@@ -141,7 +155,9 @@ def _subexpressions(index: Expr) -> Iterator[Expr]:
 
 def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
     """Whether ``e`` is a computation that has the same value ahead of the block."""
-    if isinstance(e, (Var, IntImm, FloatImm, StringImm, BufferLoad)) or not e.dtype.is_int or e.dtype.lanes != 1:
+    if isinstance(e, (Var, IntImm, FloatImm, StringImm, BufferLoad)) or e.dtype.lanes != 1:
+        return False
+    if e.dtype.is_bool or not (e.dtype.is_int or e.dtype.is_float):
         return False
     used: dict[Var, Range] = {}
     for item in walk(e):
@@ -156,7 +172,8 @@ def _worth(e: Expr, domains: Any, inner: set[Var]) -> bool:
 
 
 def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:
-    """``part`` with ``chosen`` replaced in the indices of loads; loads of ``skip`` are unchanged."""
+    """``part`` with ``chosen`` replaced in the indices of loads and in stored values; conditions and loads of ``skip`` are
+    unchanged."""
     if part is None:
         return None
     wanted = key(chosen)
@@ -164,7 +181,12 @@ def _looked_up(part: Any, chosen: Expr, value: Expr, skip: set[Buffer]) -> Any:
     def swap(item: Any) -> Any:
         return value if isinstance(item, Expr) and type(item) is type(chosen) and key(item) == wanted else None
 
+    def is_open(item: Any) -> bool:
+        return not (item.dtype.is_bool or (isinstance(item, BufferLoad) and item.buffer in skip))
+
     def visit(item: Any) -> Any:
+        if isinstance(item, BufferStore):
+            return item.replace(value=rewrite(item.value, swap, lambda n: not isinstance(n, Expr) or is_open(n)))
         if not isinstance(item, BufferLoad) or item.buffer in skip:
             return None
         indices = tuple(rewrite(i, swap) for i in item.indices)
