@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tir.analysis.bare_stores import bare_stores
+from tir.analysis.evaluation import evaluated_parts
 from tir.analysis.structure import constant, has_load, places_of_views, vars_in
 from tir.arith import simplify
 from tir.buffer import Buffer
-from tir.expr import BufferLoad, Cast, Var, const
+from tir.expr import BufferLoad, Cast, Expr, Var, const
 from tir.function import IRModule, PrimFunc
 from tir.node import Memo, Node
 from tir.stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
@@ -146,6 +147,10 @@ def _several_terms(func: PrimFunc) -> bool:
     )
 
 
+def _lazy_load(e: Expr) -> bool:
+    return any(condition is not None and has_load(part) for part, condition in evaluated_parts(e))
+
+
 def _symbolic(func: PrimFunc) -> bool:
     return any(isinstance(x, Var) for s in _sizes(func) for x in walk(s))
 
@@ -185,6 +190,8 @@ CLASSES: dict[str, Question] = {
     ),
     "several outputs": _realized(lambda r: len({w.buffer for w in r.block.writes}) > 1),
     "loop marked before any step": _any(lambda f: any(loop.kind != "serial" for loop in _loops(f))),
+    "load that is lazy": _any(lambda f: any(isinstance(n, Expr) and _lazy_load(n) for n in _nodes(f))),
+    "arguments that may overlap": _any(lambda f: not f.attrs.get("tir.noalias", True)),
     "place that data decides": _any(
         lambda f: any(has_load(i) for n in _nodes(f) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)
     ),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from tests.fuzz.awkward_programs import AWKWARD
 from tests.fuzz.edge_case_programs import CORNERS
+from tests.fuzz.memory_programs import MEMORY
 from tests.fuzz.reduction_programs import REDUCTIONS
 from tests.fuzz.steered_programs import steered
 from tests.fuzz.tensor_programs import tensors
@@ -311,7 +312,7 @@ FAMILIES: dict[str, Callable[[Choice], str | PrimFunc | IRModule]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, flat_rows, recurrence, *CORNERS,
-        *REDUCTIONS, steered, *AWKWARD, tensors, functions,
+        *REDUCTIONS, steered, *MEMORY, *AWKWARD, tensors, functions,
     )
 }  # fmt: skip
 

@@ -249,6 +249,16 @@ def call_inputs(
             inputs = random_inputs(func, seed, sizes)
             if not sizes or _runs(program, name, inputs):
                 yield name, [_distinct(a, seed) for a in inputs] if _selects(func) else inputs
+            if not func.attrs.get("tir.noalias", True):
+                yield name, _in_one_memory(inputs, seed)
+
+
+def _in_one_memory(inputs: list[Any], seed: int) -> list[Any]:
+    """The arrays of ``inputs``, which are rows of one type, as parts of one array that overlap."""
+    arrays = [a for a in inputs if isinstance(a, np.ndarray)]
+    memory = np.resize(np.concatenate(arrays), max(map(len, arrays)) + 3)
+    starts = np.random.default_rng(seed).integers(0, 4, len(inputs))
+    return [memory[s : s + len(a)] if isinstance(a, np.ndarray) else a for s, a in zip(starts, inputs)]
 
 
 def _runs(program: PrimFunc | IRModule, name: str, inputs: list[Any]) -> bool:
