@@ -148,3 +148,43 @@ def test_a_pointer_that_is_passed_on() -> None:
     refused(lambda: tir.Schedule(both), "may overlap", "T.address_of(B[…])")
     addresses = PASSED.format(noalias=False, dtype="int32", value="T.address_of(A[0]), T.address_of(B[0])")
     tir.Schedule(parse(addresses)).split("i", [None, 4])
+
+
+def test_what_a_schedule_shows_is_one_program() -> None:
+    sch = shift()
+    block = sch.get("B")
+    assert block.reads[0].buffer is sch.func.buffers()[0] and block.writes[0].buffer is sch.func.buffers()[1]
+    assert sch.get(sch["i"]) is sch.get("i") is sch.get_sref("i").stmt
+    assert sch.get_sref(sch.get("i")).stmt is sch.get("i")
+
+
+PIPELINE = """
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), O: T.Buffer((8,), "int32")):
+    T.func_attr({"tir.noalias": NOALIAS})
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = 1
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = A[vi]
+"""
+
+
+@pytest.mark.parametrize("noalias", [True, False])
+def test_a_pipeline_whose_stages_meet_by_two_names(noalias: bool) -> None:
+    sch = tir.Schedule(parse(PIPELINE.replace("NOALIAS", str(noalias))))
+    sch.annotate("i", "software_pipeline_stage", [0, 1])
+    sch.annotate("i", "software_pipeline_order", [0, 1])
+    if noalias:
+        tir.lower(sch.mod)
+        return
+    with pytest.raises(tir.BuildError, match="with which it shares `A`, by the name `B`"):
+        tir.lower(sch.mod)
+
+
+def test_threads_by_default_are_for_loops_without_conflicts_of_names() -> None:
+    x = np.zeros(17, "int32")
+    tir.build(shift().mod, "cuda-sim")(x, x)
+    np.testing.assert_array_equal(x, np.arange(17))

@@ -162,8 +162,7 @@ def is_same_parameter(a: Buffer, b: Buffer) -> bool:
     return a is b or _TWIN.get(a) is b
 
 
-def nodes_in_own_memory(func: PrimFunc, nodes: Sequence[Any]) -> list[Any]:
-    """What ``nodes`` of ``func`` have become in :func:`with_own_memory`."""
-    own = with_own_memory(func)
-    same = {} if own is func else dict(zip(walk(func.body), walk(own.body)))
+def same_nodes(func: PrimFunc, other: PrimFunc, nodes: Sequence[Any]) -> list[Any]:
+    """What ``nodes`` of ``func`` are in ``other``, which is it :func:`with_own_memory` or :func:`with_one_memory`."""
+    same = {} if other is func else dict(zip(walk(func.body), walk(other.body)))
     return [same.get(n, n) for n in nodes]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import extension
-from ..analysis.aliasing import nodes_in_own_memory, with_one_memory, with_own_memory
-from ..analysis.index import BlockRef, LoopRef, node_of
+from ..analysis.aliasing import same_nodes, with_one_memory, with_own_memory
+from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
@@ -144,17 +144,20 @@ class Schedule(Snapshots):
         """
         if isinstance(handle, StmtSRef):
             return handle.stmt
-        if isinstance(handle, str):
-            self.state.require_one_function(handle)
-            is_block = handle in self.state.index.blocks
-            return self.state.find_block(handle).block if is_block else self.state.find_loop(handle).node
-        if isinstance(handle, LoopRV):
-            return self._in(handle.func).find_loop(handle).node
-        if isinstance(handle, BlockRV):
-            return self._in(handle.func).find_block(handle).block
+        if isinstance(handle, (str, LoopRV, BlockRV)):
+            state = self.state if isinstance(handle, str) else self._in(handle.func)
+            return same_nodes(state.func, with_own_memory(state.func), [self._found(state, handle)])[0]
         if isinstance(handle, int) or hasattr(handle, "__index__"):
             return int(handle)
         raise TypeError(f"expected a handle that this schedule gave, got {type(handle).__name__}")
+
+    @staticmethod
+    def _found(state: State, handle: LoopRV | BlockRV | str) -> For | Block:
+        """The loop or block of a handle or a name, in the program that steps see."""
+        if isinstance(handle, str):
+            state.require_one_function(handle)
+        is_block = isinstance(handle, BlockRV) or (isinstance(handle, str) and handle in state.index.blocks)
+        return state.find_block(handle).block if is_block else state.find_loop(handle).node  # type: ignore[arg-type]
 
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef:
         """The loop or block that a handle or a name currently refers to, with its parents. It does not follow later
@@ -170,7 +173,7 @@ class Schedule(Snapshots):
         """
         node: Any = handle if isinstance(handle, (For, Block)) else self.get(handle)
         func = handle.func if isinstance(handle, (LoopRV, BlockRV)) else self.state.func_name
-        index = self._in(func).index
+        index = index_of(with_own_memory(self._in(func).func))
         chain = [p for p in (*index.loops.values(), *index.blocks.values()) if node_of(p) is node]
         if not chain:
             raise ScheduleError(f"the function has no such {'loop' if isinstance(node, For) else 'block'} now")
@@ -314,7 +317,8 @@ class Schedule(Snapshots):
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:
         if error.func is not None:
-            error.func, error.nodes = with_own_memory(error.func), nodes_in_own_memory(error.func, error.nodes)
+            own = with_own_memory(error.func)
+            error.func, error.nodes = own, same_nodes(error.func, own, error.nodes)
         if self._level != "detail":
             error.nodes = []
         if self._level == "none":

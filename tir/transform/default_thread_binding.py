@@ -67,7 +67,7 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
         nest = rewrite(nest, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
     sch = Schedule(_only(func, nest))
     loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
-    proved = _independent(sch.func, [sch.get(loop) for loop in loops])
+    proved = _independent(sch.state.func, [sch.state.find_loop(loop).node for loop in loops])
     try:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         outer, inner = sch.split(fused, [None, threads])

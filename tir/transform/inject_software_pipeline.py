@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..analysis.aliasing import with_one_memory, with_own_memory
 from ..analysis.annotations import ASYNC, ORDER, STAGE
 from ..analysis.privatization import is_privatizable
 from ..arith import Analyzer
@@ -140,18 +142,19 @@ class _Pipeline:
         """Check that statements with conflicting accesses still run in the order of the loop."""
         for x in self.parts:
             for y in self.parts:
-                for b in {**x.reads, **x.writes}:
-                    if not (b in y.writes or (b in x.writes and b in y.reads)):
+                for b, c in itertools.product({**x.reads, **x.writes}, {**y.reads, **y.writes}):
+                    if b.data is not c.data or not (b in x.writes or c in y.writes):
                         continue
                     same = x.number < y.number and (x.stage, x.order) > (y.stage, y.order)
-                    later = b not in self.versions and (x.stage, x.order) >= (y.stage + 1, y.order)
-                    later = later and not self._apart(x, y, b)
+                    later = (x.stage, x.order) >= (y.stage + 1, y.order)
+                    if later and b is c:  # of two names it is not known where they meet
+                        later = b not in self.versions and not self._apart(x, y, b)
                     if (same or later) and x is not y:
                         when = "the same iteration" if same else "the next iteration"
                         raise BuildError(
                             f"{self.name}: in the pipeline of loop `{self.loop.loop_var.name}` `{y.name}` (stage "
                             f"{y.stage}, order {y.order}) of {when} would run before `{x.name}` (stage {x.stage}, order "
-                            f"{x.order}), with which it shares `{b.name}`"
+                            f"{x.order}), with which it shares `{b.name}`{'' if b is c else f', by the name `{c.name}`'}"
                         )
 
     def _apart(self, x: _Part, y: _Part, b: Buffer) -> bool:
@@ -443,6 +446,7 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
     """
     if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
         return func
+    func = with_one_memory(func)
     injector = _Injector(func, cpu)
     body = injector.visit(func.body)
     if injector.new:  # versions of buffers that are allocated further out
@@ -453,4 +457,4 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
             return None
 
         body = rewrite(body, grown)
-    return func.with_body(flat(body))
+    return with_own_memory(func.with_body(flat(body)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.aliasing import same_nodes, with_one_memory
 from ..analysis.block_regions import block_access_region
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
@@ -245,7 +246,12 @@ class _Lowering:
         found = [f for f in _steps(realize, loops) if is_thread_axis(f.thread)]
         if not found or threads_can_share(realize.block):
             return found
-        return [f for f in found if not check_parallel(self.func, f, THREAD_BINDING).is_proved]
+        one = with_one_memory(self.func)
+        return [
+            f
+            for f, g in zip(found, same_nodes(self.func, one, found))
+            if not check_parallel(one, g, THREAD_BINDING).is_proved
+        ]
 
     # ------------------------------------------------------------ what cannot be shared
 
