@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +219,29 @@ def test_a_child_ends_with_its_parent():
     child._process.stdin.close()
     assert child._process.wait(20) == 0
     child.close()
+
+
+def test_the_folder_of_a_killed_tuner_is_removed_by_the_next(tmp_path, monkeypatch):
+    """And neither that of one which lives, nor one of something else."""
+    pytest.importorskip("fcntl")
+    from tir.tune.folder import Folder
+
+    code = "from tir.tune.folder import Folder; import sys; print(Folder().path, flush=True); sys.stdin.read()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    killed, alive = (subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) for _ in range(2))
+    left, kept = Path(killed.stdout.readline().strip()), Path(alive.stdout.readline().strip())
+    (left / "0").mkdir()
+    (left / "0" / "output.npy").write_bytes(b"1")
+    killed.kill()
+    killed.communicate()
+    other = tmp_path / "tir-tune-of-mine"
+    other.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = Folder()
+    assert not left.exists() and kept.exists() and other.exists() and made.path.exists()
+    made.close()
+    alive.communicate("")
+    assert not made.path.exists()
+    made.open()  # a runner may be used again after it was closed
+    assert made.path.exists() and Folder().path != made.path and made.path.exists()

@@ -397,6 +397,13 @@ class Records:
         """Every trial that is done."""
         return self._select("WHERE t.status <> 'claimed' ORDER BY t.id", ())
 
+    def claimed(self, program: Canonical, machine: str, sizes: Mapping[str, int]) -> int:
+        """How many trials of a program on a machine are being measured by processes that are alive."""
+        text = """SELECT t.owner, t.made FROM trial t JOIN workload w ON w.id = t.workload JOIN machine m ON m.id = t.machine
+            WHERE w.key=? AND m.key=? AND t.status='claimed'"""
+        values = (workload_key(program.key, sizes), machine)
+        return sum(self._rows(text, values, lambda owner, made: not (_is_gone(owner) or _is_old(made))))
+
     def count(self) -> int:
         """How many trials there are, claimed ones too."""
         return int(self._database.execute("SELECT COUNT(*) FROM trial").fetchone()[0])

@@ -193,11 +193,25 @@ def no_result(searches: Sequence[Search]) -> TirError:
     """The error of a search in which no trial gave a result: it has the first failure in full."""
     failed = [t for search in searches for t in search.trials if t.result is not None and not t.result.ok]
     if not failed:
-        return TirError("nothing was measured: the budget was used up before the first trial")
+        return TirError(f"nothing was measured: {_why_nothing(searches)}")
     counts = {status: sum(t.status == status for t in failed) for status in FAILED}
     text = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     first = failed[0].result
     return TirError(f"no trial gave a result ({text}); the first failure: {first.error if first is not None else ''}")
+
+
+def _why_nothing(searches: Sequence[Search]) -> str:
+    if any(search.waits for search in searches):
+        return (
+            "other processes that share the records had claimed every schedule that was found, and none had a result before "
+            "the budget was used up; with more seconds their results are waited for"
+        )
+    reasons = [search.reason for search in searches if search.best is None and search.reason]
+    return (
+        f"{reasons[0]}, and no record of one can be used here"
+        if reasons
+        else "the budget was used up before the first trial"
+    )
 
 
 def _short(decisions: Sequence[Any]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +13,7 @@ from typing import Any, Protocol
 from ..errors import TirError
 from ..function import IRModule
 from ..target import Target
+from .folder import Folder
 from .process import CandidateFailed, Child, ChildFailed
 from .reference import in_order
 
@@ -168,7 +167,7 @@ class LocalRunner:
         self.memory, self.rounds, self.seconds = memory, rounds, seconds
         self._prepare = prepare
         self._children: list[Child] = []
-        self._folder = tempfile.mkdtemp(prefix="tir-tune-")
+        self._folder = Folder()
         self._problems: list[Problem] = []  # a folder for each, with its reference outputs
         self._problem: Problem | None = None
         self._reference_seconds = 0.0
@@ -213,12 +212,14 @@ class LocalRunner:
         for child in self._children:
             child.close()
         self._children.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()
 
     # ------------------------------------------------------------ children
 
     def _child(self) -> Child:
-        cache = {"TIR_CACHE": "1", "TIR_CACHE_DIR": self._folder} if os.environ.get("TIR_CACHE") == "0" else {}
+        cache = (
+            {"TIR_CACHE": "1", "TIR_CACHE_DIR": str(self._folder.path)} if os.environ.get("TIR_CACHE") == "0" else {}
+        )
         gpu = self._problem is not None and self._problem.target.kind == "cuda"
         memory = self.memory if self.memory is not None or gpu else available_memory()
         child = Child(memory, cache)
@@ -228,7 +229,7 @@ class LocalRunner:
 
     def start(self) -> None:
         """Start the processes, which takes them a second; they need not be waited for."""
-        os.makedirs(self._folder, exist_ok=True)
+        self._folder.open()
         for ended in [child for child in self._children if not child.alive]:  # killed by somebody else
             self._children.remove(ended)
             ended.close()
@@ -247,7 +248,7 @@ class LocalRunner:
     def _place(self, problem: Problem) -> str:
         """The folder of a problem."""
         number = next(n for n, known in enumerate(self._problems) if known is problem)
-        folder = os.path.join(self._folder, str(number))
+        folder = os.path.join(self._folder.path, str(number))
         os.makedirs(folder, exist_ok=True)
         return folder
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -37,6 +38,7 @@ ENOUGH = 1.05  # times the floor: what is that fast is as good as it gets
 DESCRIBED = "described"  # in place of a sketch, where a source says itself what its decisions are
 OUTLIER = 20.0  # times the best
 LAST = -1  # the number of the batch in which the best are timed once more
+WAITING_SECONDS = 0.2  # between looks at what other processes have measured
 PATIENCE = 3  # rounds without an improvement of one per cent
 
 
@@ -123,7 +125,7 @@ class Search:
         self.reason = ""  # why it ended, once it has
         self.batch, self.patience, self.drawing_seconds = batch, patience, drawing_seconds
         self.recorded = 0  # trials that the database had
-        self.elsewhere = 0  # candidates that another process is measuring, or has measured
+        self.waits = False  # whether all that is left is being measured by other processes
         self.floor = 0.0
         self._default = default
         self._generator = random.Random(seed)
@@ -246,7 +248,7 @@ class Search:
         own = workload_key(self.naming.program.key, self.problem.sizes), self.machine  # taken over, or not to be
         for record in nearest_sizes(self.records, self.naming.program, self._before):
             first += self._transferred(record) if (record.key, record.machine) != own else []
-        return first[: self.batch // 2] + diverse(self._drawn(made is None or made.predicted is not None))
+        return first[: max(1, self.batch // 2)] + diverse(self._drawn(made is None or made.predicted is not None))
 
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Samples candidates; more if a model preselects."""
@@ -365,8 +367,9 @@ class Search:
         usual = max(self.drawing_seconds if not self.trials else 2.0, 2.0 * self._measuring)
         self._until = math.inf if self._is_replayed else self.now() + usual
         chosen = self._next(min(most, self.batch))
+        self.waits = not chosen and self._others_go_on()
         if not chosen:
-            self.reason = self.reason or "every schedule of the space has been measured"
+            self.reason = self.reason or ("" if self.waits else "every schedule of the space has been measured")
             return 0
         start = self.now()
         self._measure(chosen)
@@ -379,9 +382,31 @@ class Search:
             self.reason = f"{self._stale} rounds brought no improvement of 1 %"
         return len(chosen)
 
+    def _others_go_on(self) -> bool:
+        """Whether there may be more from other processes: one of them has a result by now, or is measuring."""
+        had = self.recorded
+        self.refresh()
+        if self.recorded > had:
+            return True
+        if not self.records.claimed(self.naming.program, self.machine, self.problem.sizes):
+            return False
+        time.sleep(WAITING_SECONDS)
+        return True
+
     def _next(self, count: int) -> list[Trial]:
         """Candidates that are this process's to measure."""
         chosen: list[Trial] = []
+        try:
+            self._claim_into(chosen, count)
+        except BaseException:
+            self._release(chosen)
+            raise
+        if len(self.measured) >= MEASURED_BEFORE_LEARNING:
+            self._passed_over += self._waiting  # what is known now orders better
+            self._waiting = []
+        return chosen
+
+    def _claim_into(self, chosen: list[Trial], count: int) -> None:
         refills = 0
         if not self.trials and not self._waiting:
             self._waiting = self._first()
@@ -395,10 +420,6 @@ class Search:
             trial = self._waiting.pop(0)
             if self._claim(trial):
                 chosen.append(trial)
-        if len(self.measured) >= MEASURED_BEFORE_LEARNING:
-            self._passed_over += self._waiting  # what is known now orders better
-            self._waiting = []
-        return chosen
 
     @property
     def _is_replayed(self) -> bool:
@@ -431,8 +452,8 @@ class Search:
         if trial.claim is not None:
             self._rows.add(trial.row)
             return True
-        self.elsewhere += 1
-        self._forget(trial)  # its row is read once it is done
+        self._forget(trial)  # its row is read once it is done, also where it was done before and this candidate waited
+        self._rows.discard(trial.row)
         return False
 
     def _measure(self, chosen: list[Trial]) -> None:

@@ -249,7 +249,7 @@ def _spend(tuned: list[Tuned], trials: int, seconds: float, now: Callable[[], fl
             waiting = [one for one in tuned if not one.search.reason and (used < trials or not one.search.trials)]
             if not waiting:
                 break
-            one = max(waiting, key=_gain)
+            one = max(waiting, key=lambda each: (not each.search.waits, _gain(each)))
             before = len(one.search.trials)
             one.search.step(max(1, trials - used))
             used += len(one.search.trials) - before
