@@ -8,10 +8,10 @@ import tir
 from tir import testing
 from tir.expr import Add, Sub
 from tir.schedule.primitive import PRIMITIVES, primitive
-from tir.schedule.state import BlockRef, State
+from tir.schedule.state import BlockRef, LoopRef, State
 from tir.transform import func_pass
 from tir.transform.pipeline import cpu_pipeline, inserted
-from tir.visit import rewrite
+from tir.visit import rewrite, substitute
 
 ROWS = tir.script.parse("""
 @T.prim_func
@@ -146,6 +146,51 @@ def test_a_failing_schedule_is_reduced(wrong_step):
     assert all(n == 1 for shape in shapes for n in shape)
     with pytest.raises(AssertionError):
         check(case.program, case.trace.replay(case.program))
+
+
+@pytest.fixture
+def backwards():
+    """A primitive that runs a loop backwards, legal or not."""
+
+    def check(state: State, loop: LoopRef):
+        """Run a loop backwards."""
+        old, var = loop.node, loop.node.loop_var.replace()
+        return old, old.replace(loop_var=var, body=substitute(old.body, {old.loop_var: old.extent - 1 - var}))
+
+    @primitive(check=check, name="backwards")
+    def apply(state, plan):
+        old, new = plan
+        return state.replace(old, new, moved={old.loop_var: [new.loop_var]})
+
+    yield
+    del PRIMITIVES["backwards"]
+
+
+def test_a_reduced_case_is_not_a_program_that_is_wrong_by_itself(backwards):
+    """With fewer statements the program reads memory that nothing wrote, which is the same type of error."""
+    program = tir.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("A"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = A[vi] + 1
+    for j in range(6):
+        B[j] = T.if_then_else(j > 0, B[j - 1] + A[j], C[j])
+""")
+    sch = tir.Schedule(program)
+    sch.backwards("i")
+    sch.backwards("j")
+
+    def check(program, sch):
+        testing.assert_same_result(program, sch.mod, engines=["interpreter"])
+
+    case = testing.reduce_case(program, check, sch.trace)
+    assert isinstance(case.error, tir.RunError) and len(case.trace.insts) == 1
+    check(case.program, tir.Schedule(case.program))
+    with pytest.raises(AssertionError, match=r"step 1 of 1, `backwards\("):
+        testing.check_schedule(case.program, case.trace.apply_to_schedule)
 
 
 def test_a_failing_program_is_reduced_to_what_fails():

@@ -84,7 +84,7 @@ def reduce_case(
 
     ``check(program)`` raises an error for a faulty program. With a ``trace``, ``check(program, sch)`` gets a schedule of
     it to which the trace was applied (what a step raises counts too). A smaller case has to raise the same type of error,
-    with ``message`` in its text. Steps are left out and their numbers made smaller; functions, statements, loops,
+    with ``message`` in its text, and ``check`` has to accept its program without steps, if it does so of the first. Steps are left out and their numbers made smaller; functions, statements, loops,
     conditions, operators and parameters are left out, and extents made smaller, until nothing of it can be done or
     ``tries`` checks or ``seconds`` are over. Every program tried is well-formed.
 
@@ -126,6 +126,7 @@ class _Search:
         self.check, self.scheduled, self.message = check, scheduled, message
         self.tries, self.end, self.tried = tries, end, 0
         self.kind: type[BaseException] = BaseException
+        self.right: Program | None = None  # of which the check accepts the schedule without steps, as of all that follow
 
     def first(self, program: Program, trace: Trace) -> Case:
         error = self._error(program, trace)
@@ -133,6 +134,8 @@ class _Search:
             found = "accepts" if error is None else f"raises another error ({error}) for"
             raise ValueError(f"nothing to reduce: the check {found} this case")
         self.kind = type(error)
+        if self.scheduled and self._error(program, Trace([])) is None:
+            self.right = program
         return Case(program, trace, error, 0)
 
     def descend(self, case: Case, smaller: Callable[[Case], Iterator[Candidate]]) -> Case:
@@ -159,8 +162,13 @@ class _Search:
             return None
         self.tried += 1
         error = self._error(program, trace)
-        same = error is not None and type(error) is self.kind and self.message in str(error)
-        return Case(program, trace, error, 0) if error is not None and same else None
+        if error is None or type(error) is not self.kind or self.message not in str(error):
+            return None
+        if self.right is not None and program is not self.right:
+            if self._error(program, Trace([])) is not None:
+                return None  # the program is wrong by itself
+            self.right = program
+        return Case(program, trace, error, 0)
 
     def _error(self, program: Program, trace: Trace) -> Exception | None:
         try:
