@@ -35,13 +35,18 @@ def _cases() -> dict[str, list[dict[str, str]]]:
 def example_of(primitive: str) -> tuple[str, tir.Schedule] | None:
     """The steps and the schedule of the plainest case in which the primitive changes the shape of the loop nest; if none
     does, in which it changes the program."""
+    changed = [(steps, sch) for steps, sch in runs_of(primitive) if sch.states[-1].mod is not sch.states[0].mod]
+    return next((pair for pair in changed if changes_nest(pair[1])), changed[0] if changed else None)
+
+
+@cache
+def runs_of(primitive: str) -> list[tuple[str, tir.Schedule]]:
+    """The steps and the schedules of the accepted cases of a primitive, the plainest first."""
     cases = _cases().get(primitive, [])
-    runs = [(s["steps"], golden_cases.perform(golden_cases.program_of(s), s["steps"])[0]) for s in cases[:12]]
-    changed = [(steps, sch) for steps, sch in runs if sch.states[-1].mod is not sch.states[0].mod]
-    return next((pair for pair in changed if _changes_nest(pair[1])), changed[0] if changed else None)
+    return [(s["steps"], golden_cases.perform(golden_cases.program_of(s), s["steps"])[0]) for s in cases]
 
 
-def _changes_nest(sch: tir.Schedule) -> bool:
+def changes_nest(sch: tir.Schedule) -> bool:
     """Whether loops and blocks are others than at the start, whatever they are called."""
     before, after = (
         [(row.is_block and row.regions, row.depth, row.kind, row.extent) for row in sch.loop_tree(step=step).rows]
@@ -57,7 +62,7 @@ def drawing(primitive: str) -> str:
         return ""
     steps, sch = example
     shown = [f"<p><code>{html.escape(steps).replace(chr(10), '<br/>')}</code></p>"]
-    if _changes_nest(sch):
+    if changes_nest(sch):
         shown.append(before_and_after(sch.loop_tree(step=0), sch.loop_tree()))
     changed = sch.diff(color=False)._repr_html_()  # pyright: ignore[reportAttributeAccessIssue]
     shown.append(f"<details><summary>the program</summary>{changed}</details>")

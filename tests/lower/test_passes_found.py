@@ -58,3 +58,12 @@ def test_every_pass_is_exported():
         assert getattr(transform, name) is made and transform.find(name) is made and name in transform.__all__
     pipelines = [*transform.cpu_pipeline(), *transform.gpu_pipeline()]
     assert all(isinstance(step, Pass) and step.name in ours for step in pipelines)
+
+
+def test_every_pass_is_in_a_pipeline_or_says_that_it_is_not_and_is_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "lowering.md").read_text(encoding="utf-8")
+    used = {step.name for step in (*transform.cpu_pipeline(), *transform.gpu_pipeline())}
+    for name, made in PASSES.items():
+        if made.fn.__module__.startswith("tir.transform."):
+            assert (name in used) != ("In no pipeline:" in (made.fn.__doc__ or "")), name
+            assert (f"| `{name}` |" if name in used else f"`{name}`") in page, name

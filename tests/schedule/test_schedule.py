@@ -281,8 +281,9 @@ def test_a_primitive_from_outside(sch):
             raise KeyError("x")
 
         before = sch.mod
-        with pytest.raises(tir.ScheduleError, match="a fault inside broken, not in your program"):
+        with pytest.raises(tir.ScheduleError, match="a fault inside broken, not in your program") as fault:
             sch.broken("B.i")
+        assert "legal" not in str(fault.value)  # other calls have the same fault, or not
         for ask in (lambda: sch.can.broken("B.i"), sch.can.broken):  # neither yes nor no
             with pytest.raises(InternalError, match="a fault inside broken, not in your program"):
                 ask()

@@ -17,7 +17,7 @@ from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
-from ..errors import ScheduleError
+from ..errors import InternalError, ScheduleError
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
 from ..poly import Together
@@ -303,7 +303,8 @@ class Schedule(Snapshots):
                     new = self._verify_step(step, step.kept_by(plan), given, state, new)
             return new, result, plan
         except ScheduleError as error:
-            error.find_legal(questions(functools.partial(alternatives, error, step, state, given, self._outcome)))
+            if not isinstance(error, InternalError):  # a fault: which other calls have it says nothing
+                error.find_legal(questions(functools.partial(alternatives, error, step, state, given, self._outcome)))
             raise self._plainer(error) from error.__cause__
 
     def _outcome(self, step: Primitive, state: State, given: Mapping[str, Any]) -> State | ScheduleError:

@@ -126,7 +126,9 @@ class _Search:
         self.check, self.scheduled, self.message = check, scheduled, message
         self.tries, self.end, self.tried = tries, end, 0
         self.kind: type[BaseException] = BaseException
-        self.right: Program | None = None  # of which the check accepts the schedule without steps, as of all that follow
+        self.right: Program | None = (
+            None  # of which the check accepts the schedule without steps, as of all that follow
+        )
 
     def first(self, program: Program, trace: Trace) -> Case:
         error = self._error(program, trace)

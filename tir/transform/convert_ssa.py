@@ -14,6 +14,8 @@ def convert_ssa(func: PrimFunc) -> PrimFunc:
     Loops, lets, allocations, iterators, views and thread axes one after the other may share a variable, as programs made
     by hand from one statement used twice do. A thread axis that a kernel launches again inside itself stays the one.
 
+    In no pipeline: it is given by ``insert=``, or by a pass context.
+
     >>> import tir
     >>> i = tir.Var("i", "int32")
     >>> loop = tir.For(i, tir.IntImm(0), tir.IntImm(4), "serial", tir.Evaluate(i))

@@ -57,6 +57,8 @@ def lower_intrin(func: PrimFunc) -> PrimFunc:
     """Floor division and remainder of values that are never negative become the truncating ones of machines; of others, by
     a power of two, an arithmetic shift or a mask.
 
+    In no pipeline: it is given by ``insert=``, or by a pass context.
+
     >>> import tir
     >>> f = tir.script.parse('''
     ... @T.prim_func

@@ -18,6 +18,8 @@ def _serial(item: Any) -> Any:
 def skip_vectorize(func: PrimFunc) -> PrimFunc:
     """Vectorized loops become serial: it takes the place of ``vectorize_loop`` under ``tir.disable_vectorize``.
 
+    In no pipeline: it is given by ``insert=``, or by a pass context.
+
     >>> import tir
     >>> f = tir.script.parse('''
     ... @T.prim_func
