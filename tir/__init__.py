@@ -55,10 +55,24 @@ _LAZY = {
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
     "register_func": ("codegen.runtime.packed", "register_func"),
+    "PrimExpr": ("tir.expr", "Expr"),
+    "DataType": ("tir.dtype", "DType"),
     "TVMError": ("tir.errors", "TirError"),
     **{
         name: ("tir.compat", name)
-        for name in ("array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime", "CallEffectKind")
+        for name in (
+            "array",
+            "compile",
+            "cpu",
+            "cuda",
+            "device",
+            "ir",
+            "nd",
+            "runtime",
+            "CallEffectKind",
+            "comm_reducer",
+            "convert",
+        )
     },
     "stmt_functor": ("tir.compat", "stmt_functor"),
     "gpu": ("tir.compat", "cuda"),
@@ -115,7 +129,6 @@ EXPRESSIONS = frozenset(
         "max",
         "abs",
         "round",
-        "comm_reducer",
         "call_intrin",
         "power",
         "ceildiv",

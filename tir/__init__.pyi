@@ -59,6 +59,8 @@ from tir.schedule import Schedule as Schedule
 from tir.schedule import Trace as Trace
 from tir.transform.pipeline import lower as lower
 from codegen.runtime.packed import register_func as register_func
+from tir.expr import Expr as PrimExpr
+from tir.dtype import DType as DataType
 from tir.errors import TirError as TVMError
 from tir.compat import array as array
 from tir.compat import compile as compile
@@ -69,6 +71,8 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import CallEffectKind as CallEffectKind
+from tir.compat import comm_reducer as comm_reducer
+from tir.compat import convert as convert
 from tir.compat import stmt_functor as stmt_functor
 from tir.compat import cuda as gpu
 from tir.compat import device as context
@@ -140,7 +144,6 @@ from tir.script.tir import call_spirv_pure_glsl450 as call_spirv_pure_glsl450
 from tir.script.tir import ceil as ceil
 from tir.script.tir import ceildiv as ceildiv
 from tir.script.tir import clz as clz
-from tir.script.tir import comm_reducer as comm_reducer
 from tir.script.tir import continue_loop as continue_loop
 from tir.script.tir import copysign as copysign
 from tir.script.tir import cos as cos

@@ -15,6 +15,7 @@ import numpy as np
 
 from .buffer import Range
 from .equal import assert_structural_equal, structural_equal, structural_hash
+from .expr import StringImm, as_expr
 from .function import IRModule, PrimFunc
 from .intrin_rules import register_intrin_lowering, register_op_attr
 from .visit import rewrite, substitute, walk
@@ -195,7 +196,32 @@ def load_module(path: str) -> Any:
     return load(path)
 
 
-runtime = SimpleNamespace(**vars(nd), tensor=array, load_module=load_module)
+def comm_reducer(fcombine: Any, fidentity: Any, name: str = "reduce") -> Any:
+    """A reducer: ``te.comm_reducer`` of a function that gives the identity, ``T.comm_reducer`` of identity elements.
+
+    >>> import tir
+    >>> tir.comm_reducer(lambda x, y: x * y, lambda dtype: tir.const(1, dtype), name="mul")
+    te.mul
+    """
+    from .script.tir_expr import comm_reducer as of_elements
+    from .te import comm_reducer as of_function
+
+    return of_function(fcombine, fidentity, name) if callable(fidentity) else of_elements(fcombine, fidentity)
+
+
+def convert(value: Any) -> Any:
+    """A value of Python as a node: a number or an expression, a string; lists and tuples of them as tuples.
+
+    >>> import tir
+    >>> tir.convert([1, 2.5, "a"])
+    (1, T.float32(2.5), 'a')
+    """
+    if isinstance(value, (list, tuple)):
+        return tuple(map(convert, value))
+    return StringImm(value) if isinstance(value, str) else as_expr(value)
+
+
+runtime = SimpleNamespace(**vars(nd), tensor=array, load_module=load_module, convert=convert)
 stmt_functor = SimpleNamespace(
     post_order_visit=post_order_visit, pre_order_visit=pre_order_visit, ir_transform=ir_transform, substitute=substitute
 )

@@ -562,16 +562,25 @@ def _attach_operators() -> None:
         "xor": partial(bit_op, "bitwise_xor"),
     }
     for name, build in binary.items():
-        setattr(Expr, f"__{name}__", lambda self, other, build=build: build(self, other))
+        setattr(Expr, f"__{name}__", _or_reflected(build))
         setattr(Expr, f"__r{name}__", lambda self, other, build=build: build(other, self))
     for kind in (LT, LE, GT, GE):
-        setattr(Expr, f"__{kind.__name__.lower()}__", lambda self, other, kind=kind: compare(kind, self, other))
+        setattr(Expr, f"__{kind.__name__.lower()}__", _or_reflected(partial(compare, kind)))
     for kind in (EQ, NE):
         setattr(Expr, f"__{kind.__name__.lower()}__", lambda self, other, kind=kind: _compare_with(kind, self, other))
     Expr.__neg__ = neg
     Expr.__invert__ = invert
     Expr.astype = lambda self, dtype: cast(dtype, self)
     Expr.equal = lambda self, other: compare(EQ, self, other)
+
+
+def _or_reflected(build: Callable[[Any, Any], Expr]) -> Callable[[Expr, Any], Any]:
+    """``build``, left to the operators of what stands on the right where that says so, as NumPy's operators do."""
+
+    def apply(self: Expr, other: Any) -> Any:
+        return NotImplemented if getattr(type(other), "__array_ufunc__", build) is None else build(self, other)
+
+    return apply
 
 
 def _compare_with(kind: Any, a: Expr, b: object) -> Any:

@@ -233,8 +233,19 @@ FloorMod = _binary(
 )
 Min = _binary("Min", Arithmetic, "The smaller of ``a`` and ``b``", "T.min(i, j)")
 Max = _binary("Max", Arithmetic, "The larger of ``a`` and ``b``", "T.max(i, j)")
-EQ = _binary("EQ", Comparison, "Whether ``a == b``, a bool", "i == j")
-NE = _binary("NE", Comparison, "Whether ``a != b``, a bool", "i != j")
+
+
+def _by_identity(holds: bool) -> Any:
+    """``bool`` of a comparison: ``holds`` where both sides are one expression of integers; else it is not known."""
+
+    def known(self: Any) -> bool:
+        return holds if self.a is self.b and not self.a.dtype.is_float else Expr.__bool__(self)
+
+    return known
+
+
+EQ = _binary("EQ", Comparison, "Whether ``a == b``, a bool", "i == j", __bool__=_by_identity(True))
+NE = _binary("NE", Comparison, "Whether ``a != b``, a bool", "i != j", __bool__=_by_identity(False))
 LT = _binary("LT", Comparison, "Whether ``a < b``, a bool", "i < j")
 LE = _binary("LE", Comparison, "Whether ``a <= b``, a bool", "i <= j")
 GT = _binary("GT", Comparison, "Whether ``a > b``, a bool", "i > j")

@@ -127,7 +127,7 @@ CASES = {
     "a chain of comparisons": (lambda: compute(lambda i: te.if_then_else(0 < i < 4, B[i], 0.0)), "is not known while"),
     "iteration over a tensor": (lambda: list(B), "cannot be iterated"),
     "a float extent": (lambda: te.placeholder((2.5,), name="P"), "extent 0 of `P` is an integer"),
-    "a float extent of a result": (lambda: compute(lambda i: B[i], (6.0,)), "extent 0 of `C` is an integer"),
+    "a float extent of a result": (lambda: compute(lambda i: B[i], (6.5,)), "extent 0 of `C` is an integer"),
     "a negative extent": (lambda: te.placeholder((-1,), name="P"), "extent 0 of `P` is -1"),
     "a tensor as an extent": (lambda: te.placeholder((B,), name="P"), "used as a scalar"),
     "an unknown type": (lambda: te.placeholder((2,), "float31"), "float31"),

@@ -118,6 +118,7 @@ def scan(
             raise error(f"a tensor is the {what} of two states of a scan")
     for first, step, state in zip(*groups):
         _check_shapes(first, step, state)
+    inputs = [inputs] if isinstance(inputs, Tensor) else inputs
     if not isinstance(inputs, (list, tuple, type(None))):
         raise error(f"the inputs of a scan are a list of tensors, not {inputs!r}")
     made = ScanOp(name, _time(groups), groups[0], groups[1], groups[2], tuple(inputs or ()), **notes(tag, attrs))

@@ -152,6 +152,7 @@ class Plan:
             if stage.attach is not None:
                 self._check_attachment(stage, stage.attach)
         for stage in self.inlined:
+            self._require_inside(stage)
             _require_unscheduled(stage)
             for block in self.graph.blocks[stage.op]:
                 yield Step("compute_inline", (block,), call=stage.inlined)
@@ -172,6 +173,16 @@ class Plan:
             yield from self._resets(stage)
 
     # ------------------------------------------------------------ one stage
+
+    def _require_inside(self, stage: Stage) -> None:
+        """Raise ``ScheduleError`` for a stage that is inlined, and whose tensor is an argument: nothing would write it."""
+        if any(self.graph.buffers.get(t) in self.graph.func.buffers() for t in stage.op.outputs):
+            assert stage.inlined is not None
+            raise refusal(
+                stage.inlined,
+                f"`{stage.name}` is among the arguments, and inlined it would not be written",
+                f"arguments without it, as in tir.lower(s, [{', '.join(t.name for t in self.recorded.outputs[0].outputs)}])",
+            )
 
     def _block(self, stage: Stage) -> str:
         return self.graph.blocks[stage.op][-1]

@@ -71,6 +71,7 @@ class Schedule:
     def __init__(self, outputs: Sequence[Operation]):
         self.outputs = list(dict.fromkeys(outputs))
         self.stages: list[Stage] = []
+        self.groups: list[Group] = []
         self._of: dict[Operation, Stage] = {}
         self._replay = Replay(self)
         for op in operations_of([t for o in self.outputs for t in o.outputs]):
@@ -236,7 +237,11 @@ class Schedule:
         stages = tuple(self._of[op] for op in operations_between(last, edge))
         if not stages:
             raise refusal(call, "no operation is between the inputs and the outputs")
-        return Group(stages)
+        made = Group(stages)
+        self.groups.append(made)
+        for stage in stages:
+            stage.group = made
+        return made
 
     def normalize(self) -> Schedule:
         """This schedule; the record needs no normal form."""

@@ -16,6 +16,7 @@ from .store_predicate import StorePredicate
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
 
 if TYPE_CHECKING:
+    from .group import Group
     from .schedule import Schedule
 
 
@@ -72,6 +73,13 @@ class Fuse:
         return (self.fused,)
 
 
+class Axes(list[Axis]):
+    """Axes in order. One is among them by identity: ``i == j`` is an expression."""
+
+    def __contains__(self, axis: object) -> bool:
+        return any(a is axis for a in self)
+
+
 @dataclass(frozen=True, eq=False)
 class Attach:
     """Where a stage runs: at ``axis`` of ``stage``."""
@@ -115,9 +123,10 @@ class Stage:
     scope_call: Call | None = None
     reordered: Call | None = None
     environment: Mark | None = None
+    group: Group | None = None
 
     def __post_init__(self) -> None:
-        self.leaf_iter_vars = self.leaf_iter_vars or [*self.op.axis, *self.op.reduce_axis]
+        self.leaf_iter_vars = Axes(self.leaf_iter_vars or [*self.op.axis, *self.op.reduce_axis])
 
     def __repr__(self) -> str:
         return f"Stage({self.name}: {', '.join(axis_name(a) for a in self.leaf_iter_vars)})"

@@ -121,11 +121,11 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
 
 
 def size(value: Any, what: str) -> Expr:
-    """A size or an index as an integer expression. Raises ``TensorExpressionError`` for anything else."""
+    """A size or an index as an integer expression; ``128 / 32`` is 4. Raises ``TensorExpressionError`` for anything else."""
     if isinstance(value, (Tensor, TensorSlice)):
         raise value.as_scalar_error()
     try:
-        return index_expr(value)
+        return index_expr(int(value) if isinstance(value, float) and value.is_integer() else value)
     except (TypeError, ValueError) as exc:
         raise error(f"{what} is an integer, not {value!r} ({exc})") from None
 
@@ -155,14 +155,17 @@ class _NoScalar(ABC):
 _SCALAR_OPERATORS = [*(n for n in _OPERATORS if n not in dir(object)), "__pow__", "__rpow__", "__abs__", "__float__"]
 for _name in (*_SCALAR_OPERATORS, "__int__", "__index__", "__lt__", "__le__", "__gt__", "__ge__"):
     setattr(_NoScalar, _name, _NoScalar._refuse)
+_NoScalar.__array_ufunc__ = None  # what stands on the left, a scalar or an array, leaves it to these operators
 
 
 def _elementwise(name: str, swapped: bool = False) -> Callable[..., Any]:
-    """An operator of Python on whole tensors and numbers, which is that of :mod:`tir.ops`."""
+    """An operator of Python on whole tensors, numbers and scalars, which is that of :mod:`tir.ops`."""
 
     def apply(self: Tensor, *others: Any) -> Any:
-        if not all(isinstance(o, (Tensor, int, float)) for o in others):
-            raise self.as_scalar_error()
+        for o in others:  # an element is a scalar of a formula, in which a whole tensor is a mistake
+            is_scalar = isinstance(o, Expr) and not any(True for _ in loads_in(o))
+            if not is_scalar and not isinstance(o, (Tensor, int, float)):
+                raise self.as_scalar_error()
         operands = (*others, self) if swapped else (self, *others)
         return getattr(importlib.import_module("tir.ops"), name)(*operands)
 
@@ -172,8 +175,8 @@ def _elementwise(name: str, swapped: bool = False) -> Callable[..., Any]:
 class Tensor(_NoScalar):
     """Output ``value_index`` of operation ``op``: ``shape`` (a tuple of integer expressions), ``dtype``, ``name``.
 
-    ``A[i, j]`` and ``A(i, j)`` read an element, ``x[()]`` that of a 0-d tensor. ``A + B``, ``2.0 * A``, ``-A`` are the
-    operators of :mod:`tir.ops` on whole tensors, which broadcast.
+    ``A[i, j]`` and ``A(i, j)`` read an element, ``x[()]`` that of a 0-d tensor. ``A + B``, ``2.0 * A``, ``A @ B``, ``A > k`` are
+    the operators of :mod:`tir.ops` on whole tensors, which broadcast, and scalars; ``A == B`` is whether they are one tensor.
 
     >>> from tir import te
     >>> A = te.placeholder((4, 8), name="A")
@@ -239,7 +242,14 @@ class Tensor(_NoScalar):
     __xor__, __rxor__ = _elementwise("bitwise_xor"), _elementwise("bitwise_xor", swapped=True)
     __lshift__, __rlshift__ = _elementwise("left_shift"), _elementwise("left_shift", swapped=True)
     __rshift__, __rrshift__ = _elementwise("right_shift"), _elementwise("right_shift", swapped=True)
+    __matmul__, __rmatmul__ = _elementwise("matmul"), _elementwise("matmul", swapped=True)
+    __lt__, __le__ = _elementwise("less"), _elementwise("less_equal")
+    __gt__, __ge__ = _elementwise("greater"), _elementwise("greater_equal")
     __neg__, __abs__, __invert__ = _elementwise("negative"), _elementwise("abs"), _elementwise("bitwise_not")
+
+    def astype(self, dtype: Any) -> Tensor:
+        """The tensor in another data type, as :func:`tir.ops.astype` gives it."""
+        return importlib.import_module("tir.ops").astype(self, dtype)
 
     def as_scalar_error(self) -> Exception:
         return error(

@@ -216,7 +216,9 @@ class Lowering:
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         stored_in = self._states(tensors, operations)
         self.buffers: dict[Tensor, Buffer] = {}
-        for tensor in dict.fromkeys((*tensors, *(t for op in operations for t in op.outputs))):
+        read = {t for op in operations for t in (*op.input_tensors, *(op.states if isinstance(op, ScanOp) else ()))}
+        made = (t for op in operations for t in op.outputs if t in read or not _are_apart(op))
+        for tensor in dict.fromkeys((*tensors, *made)):
             if tensor not in stored_in:
                 self.buffers[tensor] = self._buffer(tensor)
         self.buffers.update((t, self.buffers[state]) for t, state in stored_in.items())
@@ -291,7 +293,13 @@ def _(op: ComputeOp, lowering: Lowering) -> Stmt:
         return _Reduction(op, lowering).statement()
     nest = _Nest(op, op.axis, lowering)
     names = [op.name] if len(op.body) == 1 else [t.name for t in op.outputs]
-    return nest.around(seq(nest.block(name, nest.store(n, e)) for n, (name, e) in enumerate(zip(names, op.body))))
+    needed = [n for n, t in enumerate(op.outputs) if t in lowering.buffers]
+    return nest.around(seq(nest.block(names[n], nest.store(n, op.body[n])) for n in needed))
+
+
+def _are_apart(op: Operation) -> bool:
+    """Whether the tensors of an operation are computed apart, so that one that nobody reads is left out."""
+    return isinstance(op, ComputeOp) and not isinstance(op.body[0], Reduce)
 
 
 class _Nest:
