@@ -75,7 +75,10 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
                 one = type(t)(t.space, place[now], None)
                 old, known = t.space.load(one.place, bytes_)
                 if not known.all():
-                    m.unknown("an atomic operation on memory that nothing has written", c_where, int(m.threads()[k[0]]))
+                    raise m.fault(
+                        f"an atomic operation on {t.space.what} memory that nothing has written {where}",
+                        int(m.threads()[k[~known][0]]),
+                    )
                 before[k] = old
                 was = old.view(made)
                 new = np.where(was == given[0][k], given[1][k], was) if run is None else run(was, given[0][k])
@@ -83,5 +86,5 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
         if put is not None:
             put(m, before.view(made))
 
-    c_where = c.program.where(c.at)
+    where = c.program.where(c.at)
     return access(c, inst, atomic)

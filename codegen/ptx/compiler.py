@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import convert, integers, reals  # noqa: F401  (they fill the table of forms)
+from . import convert, integers, reals, unknown  # noqa: F401  (they fill the table of forms)
 from .flatten import flatten
 from .machine import STOP, Machine, Step
 from .memory import GLOBAL, laid_out
@@ -67,7 +67,9 @@ class Program:
         self.addresses = addresses
         compiler = Compiler(self)
         self.code: list[Step] = [compiler.compile(k, inst) for k, inst in enumerate(self.function.body)]
+        self.following = [compiler.following(k, inst) for k, inst in enumerate(self.function.body)]
         self.code.append(flow.end)
+        self.following.append(flow.end)
 
     def _shared(self, dynamic: int) -> list[tuple[str, int, int]]:
         """Static variables, then the dynamic memory, at one address by each of its names."""
@@ -122,10 +124,12 @@ class Compiler:
             raise PTXError(
                 f"PTX line {inst.line}: the executor does not know this form ({error!r})\n{inst.line:5} | {inst.text}"
             ) from error
-        return self.located(inst, made if inst.guard is None or inst.op == "bra" else self.guarded(inst, made))
+        return made if inst.guard is None or inst.op == "bra" else self.guarded(inst, made)
 
-    def located(self, inst: Instruction, made: Step) -> Step:
-        return made
+    def following(self, at: int, inst: Instruction) -> Step:
+        """The step for when some registers are unknown."""
+        self.at = at
+        return unknown.following(self, inst, self.program.code[at])
 
     def guarded(self, inst: Instruction, made: Step) -> Step:
         assert inst.guard is not None

@@ -58,14 +58,14 @@ def _land(m: Machine, copy: Copy, now: Array) -> None:
     source, target, real = copy.source[now], copy.target[now], copy.real[now]
     for k in range(copy.size):
         some = real > k
-        value = np.zeros(m.n, np.uint8)
+        value, known = np.zeros(m.n, np.uint8), np.ones(0, bool)
         if some.any():
             place = m.memory.place(0, source[some] + k - GLOBAL, 1)
             value[some], known = m.memory.load(place, 1)
-            if not known.all():
-                m.unknown("an asynchronous copy reads memory that nothing has written", "", int(m.idx[some][~known][0]))
         (t,) = find(m, "shared", target + k, 1)
         t.space.store(t.place, value, 1)
+        if not known.all():
+            t.space.forget(t.place[some][~known], 1)
     m.idx, m.n = before
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import unknown
 from .compiler import Compiler, Get, step
 from .machine import Machine, Step
 from .memory import GLOBAL, LOCAL, SHARED, Space
@@ -93,15 +94,15 @@ def _ld(c: Compiler, inst: Instruction) -> Step:
         space = "local"
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
     where = c.program.where(c.at)
+    slots, base = unknown.registers(c, *targets), unknown.registers(c, source)
 
     def load(m: Machine) -> None:
+        if m.unknown:
+            unknown.require(m, base, "the address is", where)
         found = find(m, space, read(m), bytes_, len(puts))
         for k, put in enumerate(puts):
             parts = [(t, *t.space.load(t.place + k, bytes_)) for t in found]
-            for t, _, known in parts:
-                if not known.all():
-                    lane = m.threads() if t.chosen is None else m.threads()[t.chosen]
-                    m.unknown(f"{t.space.what} memory is read that nothing has written", where, int(lane[~known][0]))
+            _follow(m, parts, slots[k : k + 1], where)
             if constant and m.memory.was_written(found[0].place + k, bytes_).any():
                 late = m.memory.was_written(found[0].place + k, bytes_)
                 raise m.fault(
@@ -117,6 +118,18 @@ def _ld(c: Compiler, inst: Instruction) -> Step:
             put(m, whole.view(_signed(kind, made)))
 
     return access(c, inst, load)
+
+
+def _follow(m: Machine, parts: list[tuple[Target, Array, Array]], slots: list[int], where: str) -> None:
+    """Mark a register as unknown in threads whose load reads what nothing has written."""
+    marks: Array | None = None
+    for t, _, known in parts:
+        if not known.all():
+            marks = np.zeros(m.n, bool) if marks is None else marks
+            marks[slice(None) if t.chosen is None else t.chosen] = ~known
+            m.origin = f"{t.space.what} memory, read {where}, which nothing has written"
+    if marks is not None or m.unknown:
+        unknown.mark(m, slots, marks)
 
 
 def _signed(kind: str, made: str) -> Any:
@@ -151,13 +164,23 @@ def _st(c: Compiler, inst: Instruction) -> Step:
     sources = source.parts if isinstance(source, Vector) and lanes else (source,)
     values = [c.get(s, kind) for s in sources]
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
+    where, base = c.program.where(c.at), unknown.registers(c, target)
+    slots = [unknown.registers(c, s) for s in sources]
 
     def store(m: Machine) -> None:
+        if m.unknown:
+            unknown.require(m, base, "the address is", where)
         found = find(m, space, read(m), bytes_, len(values))
         for k, value in enumerate(values):
             x = value(m).view(made)
+            marks = unknown.of(m, slots[k]) if m.unknown else None
             for t in found:
+                if marks is not None and t.space is m.memory:
+                    unknown.require(m, slots[k], "to global memory goes", where)
                 write(m, t, k, x if t.chosen is None else x[t.chosen], bytes_)
+                if marks is not None:
+                    own = marks if t.chosen is None else marks[t.chosen]
+                    t.space.forget(t.place[own] + k, bytes_)
 
     return access(c, inst, store)
 

@@ -66,6 +66,8 @@ class Machine:
         self.first, self.limit = 0, _FAR
         self.changes = self.seen_changes = self.polls = 0
         self.polling = False  # whether threads that poll are the only ones left
+        self.unknown: dict[int, Array] = {}  # by register, the threads in which nothing has written it: see unknown.py
+        self.origin = ""  # the last load of such memory
         self.copies: Any = None  # asynchronous copies, made by the first
         self.barriers: dict[tuple[int, int], Any] = {}  # of transactions, by block and address
 
@@ -91,19 +93,16 @@ class Machine:
     def fault(self, message: str, lane: int | None = None) -> PTXFault:
         return PTXFault(message if lane is None else f"{message}, by {self.describe(lane)}")
 
-    def unknown(self, what: str, where: str, lane: int) -> None:
-        """Memory is read that nothing has written."""
-        raise self.fault(f"{what} {where}".rstrip(), lane)
-
     # ------------------------------------------------------------ running
 
     def run(self) -> None:
-        code, executed, jumps = self.program.code, self.executed, 0
+        code, slow, unknown = self.program.code, self.program.following, self.unknown
+        executed, jumps = self.executed, 0
         while self.pick():
             at, limit, n = self.first, self.limit, self.n
             while True:
                 executed[at] += n
-                found = code[at](self)
+                found = slow[at](self) if unknown else code[at](self)
                 if found is None:
                     at += 1
                     if at < limit:

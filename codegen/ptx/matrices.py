@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import unknown
 from .compiler import Compiler, step
 from .floats import BF16, F16, F32, SMALL
 from .loads import access, find, write
@@ -79,14 +80,6 @@ def gathered(m: Machine, slots: list[int], lanes: Array) -> Array:
     return np.stack([m.regs[s][lanes] for s in slots], -1)
 
 
-def to_matrix(words: Array, role: str, kind: str, shape: tuple[int, int]) -> Array:
-    x = widened(words, kind)
-    rows, columns = places(role, kind, words.shape[-1])
-    made = np.zeros((len(words), *shape), x.dtype)
-    made[:, rows, columns] = x
-    return made
-
-
 def _slots(c: Compiler, operand: Any) -> list[int]:
     parts = operand.parts if isinstance(operand, Vector) else (operand,)
     found = []
@@ -136,17 +129,57 @@ def _mma(c: Compiler, inst: Instruction) -> Step:
         raise mods.unknown()
     rows, columns = places("c", kd, len(d))
 
+    operands = [
+        (a, places("a", ka, len(a)), (m_, k_), ka),
+        (b, places("b", kb, len(b)), (k_, n_), kb),
+        (acc, places("c", kc, len(acc)), (m_, n_), kc),
+    ]
+    return together(c, None, _product(where, operands, (d, (rows, columns), (m_, n_), kd), saturate), whole=True)
+
+
+Operand = tuple[list[int], tuple[Array, Array], tuple[int, int], str]  # registers, places, rows and columns, type
+
+
+def _product(where: str, operands: list[Operand], result: Operand, saturate: bool) -> Step:
+    """The step that computes D = A B + C of whole warps."""
+    d, (rows, columns), _, kind = result
+
     def multiply(m: Machine) -> None:
         lanes = full_warps(m, where)
-        x = to_matrix(gathered(m, a, lanes), "a", ka, (m_, k_))
-        y = to_matrix(gathered(m, b, lanes), "b", kb, (k_, n_))
-        z = to_matrix(gathered(m, acc, lanes), "c", kc, (m_, n_))
-        total = _times(x, y, z)
-        made = narrowed(total[:, rows, columns], kd, saturate)
+        matrices = []
+        for slots, at, shape, type_ in operands:
+            x = widened(gathered(m, slots, lanes), type_)
+            made = np.zeros((len(lanes), *shape), x.dtype)
+            made[:, at[0], at[1]] = x
+            matrices.append(made)
+        if m.unknown:
+            follow(m, lanes)
+        made = narrowed(_times(*matrices)[:, rows, columns], kind, saturate)
         for k, slot in enumerate(d):
             m.regs[slot][lanes] = made[..., k]
 
-    return together(c, None, multiply, whole=True)
+    def follow(m: Machine, lanes: Array) -> None:
+        """An element of D is unknown if one of its row of A, of its column of B, or of C is."""
+        x, y, z = (_unknown_elements(m, lanes, slots, at, shape) for slots, at, shape, _ in operands)
+        total = np.any(x, 2, keepdims=True) | np.any(y, 1, keepdims=True) | z
+        _mark(m, lanes, d, np.any(total[:, rows, columns], -1))
+
+    return multiply
+
+
+def _unknown_elements(m: Machine, lanes: Array, slots: list[int], at: tuple[Array, Array], shape: Any) -> Array:
+    marks = np.stack([m.unknown[s][lanes] if s in m.unknown else np.zeros(lanes.shape, bool) for s in slots], -1)
+    made = np.zeros((len(lanes), *shape), bool)
+    made[:, at[0], at[1]] = marks[..., None]
+    return made
+
+
+def _mark(m: Machine, lanes: Array, slots: list[int], marks: Array) -> None:
+    """Mark registers of whole warps: ``marks`` is of warps, lanes, registers."""
+    m.idx, m.n = lanes.ravel(), lanes.size
+    for k, slot in enumerate(slots):
+        own = marks[..., k].ravel()
+        unknown.mark(m, [slot], own if own.any() else None)
 
 
 # ------------------------------------------------------------ ldmatrix
@@ -183,12 +216,13 @@ def _ldmatrix(c: Compiler, inst: Instruction) -> Step:
             row, column = column, row
         if loads:
             data, known = t.space.load(places_, 2)
-            if not known.all():
-                m.unknown("shared memory is read that nothing has written", where, int(lanes[0, 0]))
-            matrix = data.reshape(shape)
+            matrix, marks = data.reshape(shape), ~known.reshape(shape)
             for k, slot in enumerate(slots):
                 pair = np.ascontiguousarray(matrix[:, k][:, row, column])
                 m.regs[slot][lanes] = pair.view(np.uint32)[..., 0]
+            if m.unknown or marks.any():
+                m.origin = f"shared memory, read {where}, which nothing has written" if marks.any() else m.origin
+                _mark(m, lanes, slots, np.stack([marks[:, k][:, row, column].any(-1) for k in range(count)], -1))
         else:
             matrix = np.zeros(shape, np.uint16)
             for k, slot in enumerate(slots):
@@ -273,12 +307,17 @@ def _wmma(c: Compiler, inst: Instruction) -> Step:
         form = (*lanes.shape, len(slots), rows.shape[-1])
         if what == "load":
             data, known = t.space.load(t.place, bytes_)
-            if not known.all():
-                m.unknown("a matrix is read that nothing has written", where, int(lanes[0, 0]))
             words = np.ascontiguousarray(data.reshape(form)).view(np.uint32 if bytes_ < 8 else np.uint64)[..., 0]
             for k, slot in enumerate(slots):
                 m.regs[slot][lanes] = words[..., k]
+            if m.unknown or not known.all():
+                m.origin = (
+                    m.origin if known.all() else f"{t.space.what} memory, read {where}, which nothing has written"
+                )
+                _mark(m, lanes, slots, np.any(~known.reshape(form), -1))
         else:
+            m.idx, m.n = lanes.ravel(), lanes.size
+            unknown.require(m, slots, "a matrix in memory is made", where)
             words = gathered(m, slots, lanes)
             data = np.ascontiguousarray(words)[..., None].view(f"uint{8 * bytes_}")
             write(m, t, 0, data.ravel(), bytes_)
@@ -299,25 +338,9 @@ def _wmma_mma(c: Compiler, inst: Instruction, mods: Mods, sizes: tuple[int, int,
     slots = [_slots(c, x) for x in inst.operands[:4]]
     m_, n_, k_ = sizes
     where = c.program.where(c.at)
-    forms = [
-        (role, kind, _wmma_layout(role, kind, sizes, len(s)), shape)
-        for role, kind, s, shape in zip(
-            "dabc", (kd, ka, kb, kc), slots, ((m_, n_), (m_, k_), (k_, n_), (m_, n_)), strict=True
-        )
+    shapes = ((m_, n_), (m_, k_), (k_, n_), (m_, n_))
+    forms: list[Operand] = [
+        (s, _wmma_layout(role, kind, sizes, len(s)), shape, kind)
+        for role, kind, s, shape in zip("dabc", (kd, ka, kb, kc), slots, shapes)
     ]
-
-    def multiply(m: Machine) -> None:
-        lanes = full_warps(m, where)
-        matrices = []
-        for (_, kind, (rows, columns), shape), own in zip(forms[1:], slots[1:]):
-            x = widened(gathered(m, own, lanes), kind)
-            made = np.zeros((len(lanes), *shape), x.dtype)
-            made[:, rows, columns] = x
-            matrices.append(made)
-        total = _times(*matrices)
-        rows, columns = forms[0][2]
-        made = narrowed(total[:, rows, columns], kd, saturate)
-        for k, slot in enumerate(slots[0]):
-            m.regs[slot][lanes] = made[..., k]
-
-    return together(c, None, multiply, whole=True)
+    return together(c, None, _product(where, forms[1:], forms[0], saturate), whole=True)

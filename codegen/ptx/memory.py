@@ -82,6 +82,10 @@ class Space:
         data[place] = value
         known[place] = known.dtype.type(int("01" * bytes_, 16))
 
+    def forget(self, place: Array, bytes_: int) -> None:
+        """What is there counts as not written."""
+        self._typed(bytes_)[1][place] = 0
+
 
 class GlobalMemory(Space):
     """Global memory: an arena that grows. Addresses are offsets from :data:`GLOBAL`."""
@@ -147,6 +151,7 @@ def laid_out(variables: Sequence[tuple[str, int, int]]) -> tuple[dict[str, int],
         align = max(align, 16)
         at = -(-at // align) * align
         found[name] = at
-        pieces.append((name, at, size))
+        # the compiler owns the layout: it loads to the end of the last 16 bytes, and then takes what it needs
+        pieces.append((name, at, -(-size // 16) * 16))
         at += size + GAP
     return found, pieces, at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from codegen.cuda.plan import Plan
 from tir.buffer import Buffer
 from tir.errors import BuildError
 from tir.function import IRModule
+from tir.interp.named_arguments import in_order
 from tir.interp.numbers import storage_dtype
 from tir.target import Target
 
@@ -88,17 +90,47 @@ class PTXFunction(CUDAFunction):
     """A host function whose kernels run on the executor; takes NumPy arrays."""
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> None:
-        from tir.interp.named_arguments import in_order
-
         given = in_order(self.func, args, named) if named else args
-        if any(isinstance(a, np.ndarray) for a in given):
-            self.module.simulated.launches.clear()
-            self.on_copies(*given)
-        else:
+        if not any(isinstance(a, np.ndarray) for a in given):
             super().__call__(*given, stream=stream)
+            return
+        simulated = self.module.simulated
+        simulated.launches.clear()
+        is_array = [p in self.func.buffer_map for p in self.func.params] + [False] * len(given)
+        held = [Copied(a, simulated) if b and isinstance(a, np.ndarray) else a for a, b in zip(given, is_array)]
+        super().__call__(*held, stream=stream)
+        for k in self.outputs():
+            if isinstance(held[k], Copied):
+                held[k].copy_back()
 
     def _zeros(self, shape: Sequence[int], buffer: Buffer) -> Any:
         return np.zeros(shape, storage_dtype(buffer.dtype))
+
+
+class Copied:
+    """An array in the executor's memory, with the strides that it has in NumPy; freed with this object."""
+
+    def __init__(self, array: np.ndarray, driver: PTXDriver):
+        self.array, self.driver = array, driver
+        spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)] if array.size else []
+        self.before = -sum(s for s in spans if s < 0)  # bytes in front of the first element
+        self.size = self.before + sum(s for s in spans if s > 0) + (array.itemsize if array.size else 0)
+        self.address = driver.allocate(self.size)
+        driver.copy_in(self.address, array.ctypes.data - self.before, self.size)
+        weakref.finalize(self, driver.free, self.address)
+        self.__cuda_array_interface__ = {
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "strides": array.strides,
+            "data": (self.address + self.before, not array.flags.writeable),
+            "version": 3,
+        }
+
+    def copy_back(self) -> None:
+        made = np.empty(self.size, np.uint8)
+        self.driver.copy_out(made.ctypes.data, self.address, self.size)
+        array = self.array
+        np.copyto(array, np.ndarray(array.shape, array.dtype, made, self.before, array.strides))
 
 
 PTXModule.function_type = PTXFunction

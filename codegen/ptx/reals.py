@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .floats import BF16, F16, F32, Format, add, directed64, flush, fma64, fma_narrow, quotient, root
+from .floats import BF16, F16, F32, add, directed64, flush, fma64, fma_narrow, quotient, root
 from .table import Array, Elementwise, Mods, form
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
@@ -268,7 +268,7 @@ def _rcp(m: Mods) -> Elementwise:
     if kind == "f64":
         m.done()
         if mode == "approx":
-            return Elementwise((kind,), (kind,), lambda a: _top(plain(flush_top(a))))
+            return Elementwise((kind,), (kind,), lambda a: flush_top(plain(flush_top(a))))
         if mode == "rn":
             return Elementwise((kind,), (kind,), plain)
         if is_root:
@@ -285,9 +285,6 @@ def flush_top(a: Array) -> Array:
     return (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 
-_top = flush_top
-
-
 @form("rsqrt", "sin", "cos", "lg2", "ex2", "tanh")
 def _function(m: Mods) -> Elementwise:
     """Approximations: here the nearest number."""
@@ -299,11 +296,8 @@ def _function(m: Mods) -> Elementwise:
         if m.inst.op != "rsqrt":
             raise m.unknown()
         m.done()
-        return Elementwise((kind,), (kind,), lambda a: _top(function(flush_top(a))))
+        # with ftz the upper half alone, for a kernel to refine; without, the system's own refinement
+        return Elementwise((kind,), (kind,), (lambda a: flush_top(function(flush_top(a)))) if ftz else function)
     if kind == "f32":
         return _float32(m, _through(function), 1, ftz, False)
     return _bits(m, kind, lambda a: (function(a), np.zeros_like(a)), 1)
-
-
-def as_format(kind: str) -> Format:
-    return NARROW[kind]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import unknown
 from .compiler import Compiler, Get, step
 from .machine import DONE, RUN, STOP, SYNC, Machine, Step
 from .syntax import Both, Imm, Instruction
@@ -94,6 +95,7 @@ def _shfl(c: Compiler, inst: Instruction) -> Step:
     target, flag = (result.first, result.second) if isinstance(result, Both) else (result, None)
     read, by, limits, mask = c.get(a, kind), c.get(b, "u32"), c.get(clamp, "u32"), c.get(members, "u32")
     put, put_flag = c.put(target, kind), c.put(flag, "pred")
+    own, goal = unknown.registers(c, a), unknown.registers(c, target)
 
     def run(m: Machine) -> None:
         lanes = m.threads()
@@ -111,6 +113,10 @@ def _shfl(c: Compiler, inst: Instruction) -> Step:
         value = everywhere(m, read(m))
         put(m, value[m.warp_of[lanes] * 32 + source])
         put_flag(m, inside)
+        if m.unknown:
+            marks = unknown.of(m, own)
+            there = None if marks is None else everywhere(m, marks, 0)[m.warp_of[lanes] * 32 + source]
+            unknown.mark(m, goal, there)
 
     return together(c, mask, run)
 

@@ -38,8 +38,17 @@ AT = "mov.u32 %r1, S; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2;"
         ("not aligned", "ld.global.u32 %r1, [%a2+2];"),
         ("not aligned", "ld.global.v2.u32 {%r1, %r2}, [%a2];"),
         ("outside of every allocation of shared", AT + "st.shared.u32 [%r3+256], %r0;"),
-        ("nothing has written", AT + "ld.shared.u32 %r4, [%r3];"),
-        ("nothing has written", "ld.local.u32 %r4, [L];"),
+        ("to global memory goes of shared memory, read .*, which nothing has written",
+         AT + "ld.shared.u32 %r4, [%r3]; add.u32 %r5, %r4, 1; st.global.u32 [%a2], %r5;"),
+        ("local memory, .* nothing has written", "ld.local.u32 %r4, [L]; st.global.u32 [%a2], %r4;"),
+        ("course of a kernel .* nothing has written",
+         "ld.local.u32 %r4, [L]; setp.eq.u32 %p0, %r4, 0; @%p0 bra L1; st.global.u32 [%a2], 1; L1:"),
+        ("the address is of local .* nothing has written",
+         "ld.local.u64 %a3, [L]; add.u64 %a3, %a3, %a0; st.global.u32 [%a3], 1;"),
+        ("nothing has written", AT + "ld.local.u32 %r4, [L]; st.shared.u32 [%r3], %r4; ld.shared.u32 %r5, [%r3];"
+         "st.global.u32 [%a2], %r5;"),
+        ("nothing has written", "ld.local.u32 %r4, [L]; shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1; st.global.u32 [%a2], %r5;"),
+        ("atomic operation on shared memory that nothing", AT + "atom.shared.add.u32 %r4, [%r3], 1;"),
         ("bypasses the stores", "st.global.u32 [%a2], %r0; ld.global.nc.u32 %r4, [%a2];"),
         ("waits for ever .*bar.sync", "setp.lt.u32 %p0, %r0, 40; @%p0 bar.sync 0;"),
         ("waits for ever .*bar.sync", "setp.lt.u32 %p0, %r0, 32; @%p0 bra L1; bar.sync 0; L1:"),
@@ -65,6 +74,23 @@ def test_a_fault_names_the_kernel_the_line_and_the_thread():
         run("st.global.u32 [%a2+1024], %r0;")
     with pytest.raises(PTXFault, match=r"by thread \(40, 0, 0\) of block \(0, 0, 0\)"):
         run("setp.eq.u32 %p0, %r0, 40; @%p0 trap;")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "",
+        "setp.lt.u32 %p0, %r0, 99; selp.b32 %r5, 7, %r4, %p0;",
+        "setp.gt.u32 %p0, %r0, 99; selp.b32 %r5, %r4, 7, %p0;",
+        "mov.u32 %r6, 0; and.b32 %r5, %r4, %r6; add.u32 %r5, %r5, 7;",
+        "st.shared.u32 [%r3], %r4; st.shared.u32 [%r3], 7; ld.shared.u32 %r5, [%r3];",
+        "add.u32 %r4, %r4, 1; mov.u32 %r4, 7; mov.u32 %r5, %r4;",
+        "setp.lt.u32 %p0, %r0, 99; setp.eq.u32 %p1, %r4, 0; or.pred %p2, %p0, %p1; @%p2 bra L1; trap; L1:",
+    ],
+)
+def test_a_load_before_the_first_write_is_no_fault_until_its_value_decides_something(use: str):
+    body = f"mov.u32 %r5, 7; {AT} ld.local.u32 %r4, [L]; {use} st.global.u32 [%a2], %r5;"
+    assert (run(body, declared=SHARED + ".local .align 4 .b8 L[64];")[:64] == 7).all()
 
 
 # ---------------------------------------------------------------- control flow

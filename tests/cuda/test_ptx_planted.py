@@ -28,7 +28,7 @@ LEFT_OUT = [
     ("pipeline_three_stages", BARRIER, 1, "", "forward"),
     ("shared_dynamic", BARRIER, 0, "", "forward"),
     ("shared_static", BARRIER, 0, "", "reverse"),
-    ("softmax_shared", BARRIER, 2, "", "reverse"),
+    ("softmax_shared", BARRIER, 2, "", "forward"),
     ("sum_of_a_block", BARRIER, 0, "", "forward"),
     ("transpose_padded", BARRIER, 0, "", "forward"),
     ("compute_at_shared_stencil", BARRIER, 0, "", "threads"),

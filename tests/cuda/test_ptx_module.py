@@ -1,0 +1,145 @@
+"""``tir.build(mod, "cuda-ptx")``: arguments, orders, reports and errors of the module."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tests.gpu_examples import NAMES, load
+from tir import BuildError, RunError
+from tir.script import parse
+from tir.testing.oracle import random_inputs
+
+SCALE = """
+@T.prim_func
+def scale(a: T.handle, B: T.Buffer((3, 8), "float32"), factor: T.float32):
+    s0, s1 = T.int32(), T.int32()
+    A = T.match_buffer(a, (3, 8), "float32", strides=[s0, s1])
+    for i in T.thread_binding(3, thread="blockIdx.x"):
+        for j in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * factor + T.Cast("float32", s0)
+"""
+
+
+def test_arrays_of_numpy_are_written_in_place():
+    mod = tir.build(parse(SCALE), "cuda-ptx")
+    a, b = np.arange(24, dtype="float32").reshape(3, 8), np.zeros((3, 8), "float32")
+    mod(a, b, 2.0)
+    assert (b == a * 2 + 8).all()
+    mod(a, factor=3.0, B=b)
+    assert (b == a * 3 + 8).all()
+
+
+@pytest.mark.parametrize("view", [lambda x: x[:, ::2], lambda x: x[:, 5:13], lambda x: x.T[:8].T])
+def test_arrays_keep_their_strides(view):
+    a, out = view(np.arange(48, dtype="float32").reshape(3, 16)), np.zeros((3, 8), "float32")
+    tir.build(parse(SCALE), "cuda-ptx")(a, out, 2.0)
+    assert (out == a * 2 + a.strides[0] // 4).all()
+
+
+def test_the_order_of_threads_is_an_option_and_an_attribute():
+    mod = tir.build(parse(SCALE), "cuda-ptx -arch=sm_75 -order=reverse")
+    assert mod.order == "reverse" and ".target sm_75" in mod.source("ptx")
+    mod.order = "threads"
+    with pytest.raises(ValueError, match="no order 'random' of warps; there are together, forward, reverse, threads"):
+        mod.order = "random"
+    with pytest.raises(BuildError, match="no order 'random'"):
+        tir.build(parse(SCALE), "cuda-ptx -order=random")
+    with pytest.raises(BuildError, match="target cuda-ptx has no option 'speed'"):
+        tir.build(parse(SCALE), "cuda-ptx -speed=3")
+
+
+def test_the_report_counts_what_was_executed():
+    mod = tir.build(parse(SCALE), "cuda-ptx")
+    assert str(mod.report) == "no launch yet"
+    mod(np.zeros((3, 8), "float32"), np.zeros((3, 8), "float32"), 1.0)
+    (row,) = mod.report
+    assert row.executed["st.global.f32"] == 24 and row.kinds()["memory"] == 48 and row.registers > 0
+    assert "main_kernel" in str(mod.report) and "instructions" in str(mod.report)
+
+
+def test_a_fault_is_a_run_error_that_names_kernel_and_line():
+    mod = tir.build(
+        parse("""
+@T.prim_func
+def f(I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        B[I[i]] = 1.0
+"""),
+        "cuda-ptx",
+    )
+    with pytest.raises(
+        RunError, match=r"main_kernel: an access of 4 bytes .* outside of every allocation .*PTX line \d+"
+    ):
+        mod(np.full(8, 99, "int32"), np.zeros(8, "float32"))
+
+
+def test_buffers_between_kernels_have_bounds_of_their_own():
+    program = """
+@T.prim_func
+def f(I: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        B[I[i]] = i
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        C[i] = B[i]
+"""
+    mod, out = tir.build(parse(program), "cuda-ptx"), np.zeros(8, "int32")
+    mod(np.arange(8, dtype="int32")[::-1].copy(), out)
+    assert out.tolist() == list(range(8))[::-1]
+    with pytest.raises(RunError, match="outside of every allocation"):
+        mod(np.arange(1, 9, dtype="int32"), out)
+    with pytest.raises(RunError, match="nothing has written"):
+        mod(np.zeros(8, "int32"), out)  # and what an earlier call left there does not count
+
+
+def test_prints_and_asserts_of_kernels(capsys: pytest.CaptureFixture[str]):
+    mod = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((2,), "float32"), B: T.Buffer((2,), "int32")):
+    for i in T.thread_binding(2, thread="threadIdx.x"):
+        T.evaluate(T.print("value", A[i], B[i]))
+        assert B[i] < 5, "too great"
+"""),
+        "cuda-ptx",
+    )
+    mod(np.array([1.5, 2.5], "float32"), np.array([3, -4], "int32"))
+    assert capsys.readouterr().out.splitlines() == ["value 1.5 3", "value 2.5 -4"]
+    with pytest.raises(RunError, match="trap"):
+        mod(np.zeros(2, "float32"), np.array([3, 7], "int32"))
+
+
+def test_threads_that_atomics_serialise_end():
+    """bfloat16 has no atomic addition on sm_80: a loop of compare and swap, in which all threads of a block contend."""
+    mod = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "bfloat16"), B: T.Buffer((2,), "bfloat16")):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        T.evaluate(T.atomic_add(T.address_of(B[i % 2]), A[i], dtype="bfloat16"))
+"""),
+        "cuda-ptx -arch=sm_80",
+    )
+    for order in ("together", "forward", "reverse", "threads"):
+        mod.order = order
+        out = np.zeros(2, "uint16")
+        mod(np.full(64, 0x3F80, "uint16"), out)
+        assert out.tolist() == [0x4200, 0x4200]  # 32
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example(name: str):
+    """The kernels of the documentation's examples, compiled and executed, give what NumPy gives."""
+    example = load(name)
+    func, sch = example.small()
+    arch = sch.target.attrs.get("arch", "sm_80") if sch.target is not None else "sm_80"
+    mod = tir.build(sch.mod, f"cuda-ptx -arch={arch} -order=reverse")
+    *inputs, out = random_inputs(func, 1)
+    mod(*inputs, out)
+    wanted = np.asarray(example.reference(*inputs)).reshape(out.shape)
+    near = 1e-4 if all(x.dtype == "float32" for x in inputs) else 2e-2
+    np.testing.assert_allclose(out.astype("float64"), wanted.astype("float64"), rtol=near, atol=near)
