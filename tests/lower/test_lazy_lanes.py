@@ -63,3 +63,31 @@ def test_the_right_side_is_evaluated_where_the_left_holds(kind, guard, a, b):
             got = arguments(count)
             run(*got)
             np.testing.assert_array_equal(got[2], want[2])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "P[vi] >= 0 and P[vi] < 2 and A[P[vi] * 2] > 0",
+        "P[vi] < 0 or P[vi] >= 2 or A[P[vi] * 2] > 0",
+        "not (P[vi] < 0 or P[vi] >= 2 or A[P[vi] * 2] > 0)",
+        "P[vi] != 0 and 8 // P[vi] > 2",
+    ],
+)
+def test_kernels_load_in_no_lane_what_is_guarded_there(value: str) -> None:
+    """CUDA has no masks: such a loop is left scalar."""
+    func = parse(f"""
+@T.prim_func
+def main(P: T.Buffer((8,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((8,), "int32")):
+    for t in T.thread_binding(2, thread="threadIdx.x"):
+        for i in T.vectorized(4):
+            with T.block("C"):
+                vi = T.axis.spatial(8, t * 4 + i)
+                C[vi] = T.Cast("int32", {value})
+""")
+    places, data = np.array([0, -2000000000, 1, 5, -1, 7, 0, 1], "int32"), np.array([0, 1, 2, 3], "int32")
+    results = []
+    for target in ("interpreter", "cuda-sim"):
+        results.append(np.zeros(8, "int32"))
+        tir.build(func, target)(places, data, results[-1])
+    np.testing.assert_array_equal(*results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.evaluation import evaluated_parts
 from ..dtype import DType
 from ..expr import (
     Add,
@@ -47,6 +48,7 @@ from .passes import func_pass
 
 MAX_LANES = 256
 REASON = "scalar_because"
+GUARDED = "a condition that guards a load differs between lanes"
 
 
 class NotVector(Exception):
@@ -192,6 +194,8 @@ class _Vectorizer:
         raise NotVector(f"a {type(e).__name__} has no vector form")
 
     def binary(self, e: Any) -> Expr:
+        if not self.masks and not all(_always_safe(part) for part, when in evaluated_parts(e) if when is not None):
+            raise NotVector(GUARDED)
         a, b = self.expr(e.a), self.expr(e.b)
         if e.dtype.element.is_int:
             if isinstance(e, Add):
@@ -225,7 +229,7 @@ class _Vectorizer:
             if _always_safe(then) and _always_safe(other):
                 return Select(*wide)
             if not self.masks:
-                raise NotVector("a condition that guards a load differs between lanes")
+                raise NotVector(GUARDED)
             return Call(e.op, wide, dtype)
         if op is None or op.effect != "pure" or (op.numpy is None and e.op not in _LANEWISE):
             raise NotVector(f"{e.op} has no vector form")
