@@ -173,9 +173,13 @@ def _infix(g: Generator, e: Any) -> str:
     x, y = widened(e.a, e.b), widened(e.b, e.a)
     a = plain(e.a, e.b) or _operand(g.expr(x), x.dtype, sign, True)
     b = plain(e.b, e.a) or _operand(g.expr(y), y.dtype, sign, False)
-    if e.a.dtype.lanes == 1 and e.dtype.bits in (8, 16) and e.dtype.is_int:  # C computes in int: truncate to the type
-        return f"({scalar_type(e.dtype)})({a} {sign} {b})"
-    return f"({a} {sign} {b})"
+    return narrowed(f"({a} {sign} {b})", e.dtype)
+
+
+def narrowed(text: str, dtype: DType) -> str:
+    """``text``, computed by C's operators, in its own type: of narrow integers C makes int."""
+    narrow = dtype.is_int and dtype.bits in (8, 16) and dtype.lanes == 1
+    return f"({scalar_type(dtype)}){text}" if narrow else text
 
 
 def need_operators(g: Generator, dtype: DType) -> None:
@@ -189,10 +193,10 @@ def _truncating(g: Generator, e: Any) -> str:
     need_operators(g, e.dtype)
     a, b = g.expr(e.a), g.expr(e.b)
     if isinstance(e, Div):
-        return f"({a} / {b})"
+        return narrowed(f"({a} / {b})", e.dtype)
     if e.dtype.is_float:
         return g.expr(Call("fmod", (e.a, e.b), e.dtype))
-    return f"({a} % {b})"
+    return narrowed(f"({a} % {b})", e.dtype)
 
 
 @expr_rule(FloorDiv, FloorMod)
@@ -204,11 +208,12 @@ def _flooring(g: Generator, e: Any) -> str:
     divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
     a = g.expr(e.a)
     if isinstance(divisor, IntImm) and divisor.value > 0 and divisor.value & (divisor.value - 1) == 0:
-        operand = divisor.value.bit_length() - 1 if is_div else divisor.value - 1
-        return f"({a} {'>>' if is_div else '&'} {operand if is_div else plain(IntImm(operand, divisor.dtype), e.a) or int_constant(operand, divisor.dtype)})"
+        mask = IntImm(divisor.value - 1, divisor.dtype)
+        b = str(divisor.value.bit_length() - 1) if is_div else plain(mask, e.a) or g.expr(mask)
+        return narrowed(f"({a} {'>>' if is_div else '&'} {b})", e.dtype)
     b = g.expr(e.b)
     if g.is_nonnegative(e.a) and g.is_nonnegative(e.b):
-        return f"({a} {'/' if is_div else '%'} {b})"
+        return narrowed(f"({a} {'/' if is_div else '%'} {b})", e.dtype)
     return each(g, e.dtype, g.need("floordiv" if is_div else "floormod"), a, b)
 
 

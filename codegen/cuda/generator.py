@@ -9,10 +9,12 @@ import re
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
+from tir.errors import BuildError
 from tir.expr import Expr, Var
-from tir.small_floats import SMALL_FLOATS
+from tir.names import unique_name
 from tir.stmt import Stmt
 
+from ..c_names import identifier, is_reserved
 from ..rules import Dispatch, Rules
 
 RULES = Rules()
@@ -21,18 +23,39 @@ expr_rule, stmt_rule, op_rule = RULES.expr, RULES.stmt, RULES.op
 
 WIDTH = 120
 
-_TAKEN = re.findall(
-    r"\w+",
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue
-    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
-    inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast return short signed sizeof static static_assert struct switch template this throw true
-    try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq half vec threadIdx blockIdx blockDim gridDim warpSize exp log sin cos tan pow sqrt floor ceil round
-    min max abs fabs erf assert printf main j0 j1 jn y0 y1 yn gamma each convert ramp broadcast select gather scatter
-    widened load_lanes store_lanes bits_to floordiv floormod minimum maximum shared_address barriers fill mma_store_16x16
-    mma_store_16x16_pairs copy_async_4 copy_async_8 copy_async_16 commit_copies wait_copies copy_bulk barrier_init barrier_arrive barrier_expect barrier_wait
-    barrier_arrive_after_copies""",
-)
+LOCAL = "ʹ"  # ends each name of the user's in a text that is not finished; names of the user's have no such letter
+
+_OTHER = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|(?<!::)(?<![\w.])([A-Za-z_]\w*)', re.DOTALL)
+
+
+def finished(text: str) -> str:
+    """``text`` with the user's names as C can have them: with a number where C, or the text itself, uses a name for
+    something else, so that a buffer ``exp`` and the function ``exp`` may be in one kernel.
+
+    >>> finished(f"exp{LOCAL}[i{LOCAL}] = exp(x{LOCAL}.y);")
+    'exp_1[i] = exp(x.y);'
+    """
+    words = dict.fromkeys(word for word in _OTHER.findall(text) if word)
+    own = {word for word in words if not word.endswith(LOCAL)}
+    chosen: dict[str, str] = {}
+    taken = own | {word[: -len(LOCAL)] for word in words if word not in own}
+    for word in words:
+        name = word[: -len(LOCAL)]
+        if word not in own and (name in own or is_reserved(name)):
+            chosen[word] = unique_name(name, taken)
+            taken.add(chosen[word])
+    return re.sub(rf"\w+{LOCAL}", lambda found: chosen.get(found[0], found[0][: -len(LOCAL)]), text)
+
+
+def kernel_symbol(name: str) -> str:
+    """The name in CUDA C of the kernel ``name``; no function of CUDA's has it, and no other kernel.
+
+    >>> kernel_symbol("main_kernel"), kernel_symbol("exp"), kernel_symbol("é_kernel")
+    ('main_kernel', 'exp_kernel', 'k_ue9__kernel')
+    """
+    made = re.sub(r"\W", lambda found: f"_u{ord(found[0]):x}_", name, flags=re.ASCII)
+    made = made if made[0].isalpha() else f"k{made}"
+    return made if "kernel" in made else f"{made}_kernel"
 
 
 def broken(text: str) -> list[str]:
@@ -67,13 +90,13 @@ class Generator(Dispatch):
     rules = RULES
 
     def __init__(self, func_name: str, fast_math: bool = False, warps: int = 1):
-        self.func_name = func_name
+        self.func_name, self.symbol = func_name, kernel_symbol(func_name)
         self.fast_math = fast_math
         self.warps = warps  # of a block: copies of warp memory that is not held in registers
         self.lines: list[str] = []
         self.depth = 1
         self.names: dict[Any, str] = {}
-        self.taken: set[str] = {*_TAKEN, *SMALL_FLOATS}
+        self.taken: set[str] = set()  # names of the user's that are in use
         self.declared: set[Any] = set()  # variables of the function already declared
         self.analyzer = Analyzer()
         self.helpers: dict[str, None] = {}  # parts of the prelude that the kernel uses
@@ -87,7 +110,7 @@ class Generator(Dispatch):
 
     def emit(self, text: str = "") -> None:
         indent = "  " * self.depth
-        parts = [text] if len(indent) + len(text) <= WIDTH else broken(text)
+        parts = [text] if len(indent) + len(text) - text.count(LOCAL) <= WIDTH else broken(text)
         self.lines += [indent + part if part else "" for part in parts]
 
     def name(self, item: Any, hint: str) -> str:
@@ -98,15 +121,17 @@ class Generator(Dispatch):
         return found
 
     def fresh(self, hint: str) -> str:
-        base = re.sub(r"\W", "_", hint, flags=re.ASCII) or "v"
-        if base[0].isdigit() or base.startswith("__"):
-            base = "v" + base.lstrip("_")
-        made, count = base, 0
-        while made in self.taken:
-            count += 1
-            made = f"{base}_{count}"
+        """A name made of the user's ``hint`` that no other has: see :func:`finished`."""
+        made = unique_name(re.sub(r"^_*(?=\d|$)|^__+", "v", identifier(hint)), self.taken)
         self.taken.add(made)
-        return made
+        return made + LOCAL
+
+    def release(self, name: str) -> None:
+        """``name`` is out of scope: another may have it."""
+        self.taken.discard(name.removesuffix(LOCAL))
+
+    def error(self, message: str) -> BuildError:
+        return super().error(message.replace(LOCAL, ""))
 
     def need(self, helper: str) -> str:
         """Request a part of the prelude; returns its name."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tir.buffer import Range
 from tir.dtype import DType
+from tir.errors import BuildError
 from tir.expr import IntImm, Var
 from tir.function import PrimFunc
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
@@ -13,7 +15,7 @@ from tir.stmt import Allocate, AttrStmt
 from tir.visit import walk
 
 from . import expr, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)
-from .generator import Generator
+from .generator import LOCAL, Generator, finished
 from .memory import Place
 from .prelude import prelude
 from .promises import promises
@@ -44,7 +46,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     extents = _extents(func)
     threads = _product([extents.get(a, IntImm(1)) for a in THREAD_AXES])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
-    symbol = g.fresh(name)
+    symbol = g.symbol
     made = promises(func)
     params = []
     pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]
@@ -62,10 +64,10 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     bounds = f" __launch_bounds__({threads})" if threads else ""
     head = f'extern "C" __global__ void{bounds} {symbol}('
     one_line = head + ", ".join(params) + ") {"
-    if len(one_line) > 120:
+    if len(one_line) - one_line.count(LOCAL) > 120:
         one_line = head + "\n    " + ",\n    ".join(params) + ") {"
     body = "\n".join(g.lines)
-    text = "\n\n".join([*g.statics, f"{one_line}\n{body}\n}}\n"])
+    text = finished("\n\n".join([*g.statics, f"{one_line}\n{body}\n}}\n"]))
     alignments = tuple(g.pointers[p].aligned if p in g.pointers else 1 for p in pointers)
     return KernelText(
         symbol,
@@ -128,7 +130,10 @@ def _dynamic(func: PrimFunc) -> int:
 
 
 def source_of(kernels: list[KernelText]) -> str:
-    """One compilation unit of all ``kernels``."""
+    """One compilation unit of all ``kernels``. Raises ``BuildError`` for two of one name."""
+    for name, number in Counter(k.name for k in kernels).items():
+        if number > 1:
+            raise BuildError(f"two kernels would be called {name} in CUDA C; give one of them another name")
     helpers = dict.fromkeys(h for k in kernels for h in k.helpers)
     functions = dict(f for k in kernels for f in k.functions)
     head = prelude(helpers, functions.values())

@@ -402,7 +402,6 @@ def _wait(g: Generator, e: Call) -> str:
 @op_rule("create_barriers")
 def _create_barriers(g: Generator, e: Call) -> str:
     count = int(e.args[0])
-    g.taken.add("barriers")
     g.emit(f"__shared__ alignas(8) unsigned long long barriers[{count}];")
     return ""
 

@@ -9,10 +9,10 @@ from tir.expr import Call, IntImm, StringImm
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 
-from .expr import bare, choice, convert, declare_type, each, lane, need_operators, plain, quoted
+from .expr import bare, choice, convert, declare_type, each, lane, narrowed, need_operators, plain, quoted
 from .generator import RULES, Generator, expr_rule, op_rule
 from .memory import data_of, element_of, place_of, pointer
-from .types import c_type, float_constant, is_small, scalar_type
+from .types import c_type, float_constant, is_small
 
 F32 = DType("float32")
 
@@ -42,7 +42,9 @@ def _math(g: Generator, e: Call) -> str:
     if not dtype.is_float:
         if e.op == "abs" and dtype.is_int:
             x = g.expr(e.args[0])
-            return x if dtype.code == "uint" else each(g, dtype, "llabs" if dtype.bits == 64 else "abs", x)
+            if dtype.code == "uint":
+                return x
+            return each(g, dtype, narrowed("llabs" if dtype.bits == 64 else "abs", dtype.element), x)
         raise g.error(f"`{e!r}`: {e.op} takes floats, not {dtype}")
     args = [convert(g, g.expr(a), a.dtype, dtype) for a in e.args]
     wide = dtype if dtype.bits >= 32 else F32.with_lanes(dtype.lanes)
@@ -105,7 +107,7 @@ def _classify(g: Generator, e: Call) -> str:
     x = g.expr(e.args[0])
     if is_small(dtype):
         x = convert(g, x, dtype, F32.with_lanes(dtype.lanes))
-    return each(g, e.dtype, e.op, x)
+    return each(g, e.dtype, f"(bool){e.op}", x) if dtype.lanes > 1 else f"((bool){e.op}({bare(x)}))"  # they give an int
 
 
 # ---------------------------------------------------------------- bits
@@ -119,16 +121,13 @@ def _bits(g: Generator, e: Call) -> str:
     need_operators(g, e.dtype)
     shift = e.op.startswith("shift")  # whose result has the type of its left operand
     a, b = (not shift and plain(*e.args)) or g.expr(e.args[0]), plain(*e.args[::-1]) or g.expr(e.args[1])
-    text = f"({a} {_BITS[e.op]} {b})"
-    grows = e.op == "shift_left" and e.dtype.bits in (8, 16) and e.dtype.lanes == 1  # C computes in int
-    return f"({scalar_type(e.dtype)}){text}" if grows else text
+    return narrowed(f"({a} {_BITS[e.op]} {b})", e.dtype)
 
 
 @op_rule("bitwise_not")
 def _invert(g: Generator, e: Call) -> str:
     need_operators(g, e.dtype)
-    text = f"(~{g.expr(e.args[0])})"
-    return f"(({scalar_type(e.dtype)}){text})" if e.dtype.bits in (8, 16) and e.dtype.lanes == 1 else text
+    return narrowed(f"(~{g.expr(e.args[0])})", e.dtype)
 
 
 def _unsigned(g: Generator, e: Any) -> str:

@@ -28,6 +28,7 @@ from tir.stmt import (
 )
 from tir.visit import uses_var, walk
 
+from ..c_names import identifier
 from .expr import LEVELS, declare_type, quoted, within
 from .generator import Generator, stmt_rule
 from .matrix import allocate_fragment
@@ -80,7 +81,7 @@ def _for(g: Generator, s: For) -> None:
     with g.analyzer.scope():
         g.analyzer.bind(s.loop_var, s.domain, s.body)
         g.block(f"for ({type_} {name} = {bare(first)}; {name} < {end}; ++{name})", s.body)
-    g.taken.discard(name)
+    g.release(name)
 
 
 def _pragma(s: For) -> str:
@@ -235,7 +236,7 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
             own = count // 32
             g.emit(f"alignas(16) {type_} {name}[{own}];  // of the warp's {count}, those of this lane")
         else:
-            memory = g.fresh(f"{name}_of_warps")
+            memory = g.fresh(f"{var.name}_of_warps")
             g.emit(f"__shared__ alignas(128) {type_} {memory}[{g.warps}][{count}];")
             g.emit(f"{type_}* const {name} = {memory}[{_warp_number(g)}];")
     else:
@@ -258,7 +259,7 @@ def _allocate_const(g: Generator, s: AllocateConst) -> None:
         values = [float_constant(float(x), dtype) for x in data]
     else:
         values = [int_constant(int(x), dtype) for x in data]
-    name = g.name(s.buffer_var, s.buffer_var.name)
+    name = f"{g.symbol}_{identifier(s.buffer_var.name)}_{len(g.statics)}"  # a name among those of all kernels
     rows = [", ".join(values[k : k + 16]) for k in range(0, len(values), 16)]
     joined = ",\n  ".join(rows)
     g.statics.append(f"static __constant__ {declare_type(g, dtype)} {name}[{len(values)}] = {{\n  {joined}\n}};")

@@ -16,7 +16,7 @@ from tir.testing import assert_same_result
 from tir.tune.drawing import RuleSource
 from tir.tune.gpu_model import chip_of, counted
 from tir.tune.model import predict
-from tir.tune.nest import Nest
+from tir.tune.nest import Nest, usual
 from tir.tune.product import as_product
 from tir.tune.rules.contraction import Contraction
 from tir.tune.space import Env, space_of
@@ -232,3 +232,8 @@ def test_a_search_without_a_device_says_that_it_is_a_guess():
     result = tir.tune(func, AMPERE, trials=2, seconds=4.0, verbose=False)
     assert not result.measured and result.best_seconds < 1e-3
     assert {t.status for t in result.trials} == {"ok"}
+
+
+def test_the_length_of_a_loop_may_be_converted_data():
+    assert usual(tir.IntImm(3)) == 3
+    assert usual(tir.Var("x", "float32").astype("int32")) == usual(tir.Var("n"))

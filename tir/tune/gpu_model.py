@@ -29,7 +29,7 @@ from ..transform.gpu_memory_effects import Access, Accesses
 from ..transform.threads import WARP, is_launch
 from ..visit import walk
 from .model import SHARPNESS, Prediction, Roofline
-from .nest import USUAL
+from .nest import usual
 from .space import Env
 from .staging import architecture
 
@@ -152,7 +152,7 @@ def kernel_roofline(funcs: Sequence[PrimFunc], target: Target) -> Roofline:
     """The limits of programs on a GPU. Raises ``ValueError`` for a size that is not constant."""
     chip = chip_of(target)
     buffers = [b for f in funcs for b in f.buffer_map.values()]
-    size = sum(b.dtype.bytes * prod(getattr(s, "value", USUAL) for s in b.shape) for b in buffers)
+    size = sum(b.dtype.bytes * prod(usual(s) for s in b.shape) for b in buffers)
     each = chip.tensor if any(b.dtype.bits < 32 for b in buffers) else chip.lanes
     peak = 2.0 * each * chip.clock * chip.multiprocessors
     return Roofline(sum(map(operations, funcs)), size, peak, chip.memory / 2)  # reading and writing share it
@@ -237,11 +237,11 @@ class _Counter:
         scope = access.base.scope or "global"
         if is_private(scope) or scope == "local":
             return
-        inner = [(var, _extent(extent)) for var, _, extent in (*access.loops, *access.own) if var not in self.places]
+        inner = [(var, usual(extent)) for var, _, extent in (*access.loops, *access.own) if var not in self.places]
         runs = float(prod(extent for _, extent in inner))
         width = access.unit * access.count
         if access.warp:
-            self._whole_warp(scope, runs / prod(_extent(e) for _, _, e in access.own), access)
+            self._whole_warp(scope, runs / prod(usual(e) for _, _, e in access.own), access)
             return
         pieces, width = ceil(width / 16), min(width, 16)
         addresses, active = self._addresses(access, inner)
@@ -261,7 +261,7 @@ class _Counter:
 
     def _whole_warp(self, scope: str, runs: float, access: Access) -> None:
         """An access of all lanes together, such as a matrix fragment."""
-        size = access.unit * access.count * prod(_extent(e) for _, _, e in access.own)
+        size = access.unit * access.count * prod(usual(e) for _, _, e in access.own)
         self.counts.instructions += runs * self.warps
         if is_shared(scope):
             self.counts.passes += runs * self.warps * size / PASS
@@ -318,7 +318,7 @@ class _Counter:
         """Count arithmetic, barriers, and what is allocated."""
         for s, times in _leaves(body, runs):
             if isinstance(s, Allocate):
-                size = s.dtype.bytes * prod(_extent(e) for e in s.extents)
+                size = s.dtype.bytes * prod(usual(e) for e in s.extents)
                 if is_shared(s.buffer_var.scope):
                     self.counts.shared += size
                 else:
@@ -360,8 +360,8 @@ def _leaves(s: Any, runs: float) -> Iterator[tuple[Any, float]]:
     """Stores, calls, allocations and serial loops, with how often each runs in one thread."""
     if isinstance(s, For):
         if s.kind != UNROLLED:
-            yield s, runs * _extent(s.extent)
-        yield from _leaves(s.body, runs * _extent(s.extent))
+            yield s, runs * usual(s.extent)
+        yield from _leaves(s.body, runs * usual(s.extent))
         return
     if isinstance(s, (Allocate, BufferStore, Evaluate)):
         yield s, runs
@@ -383,7 +383,3 @@ def _operations(value: Expr) -> int:
 def _is_ahead(access: Access) -> bool:
     """Whether nothing waits for an access: an asynchronous copy makes it."""
     return isinstance(access.node, Call) and "cp_async" in access.node.op
-
-
-def _extent(e: Any) -> int:
-    return getattr(e, "value", USUAL)

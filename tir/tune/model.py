@@ -24,7 +24,7 @@ from ..target import GPUS
 from ..transform.lower_match_buffer import lower_match_buffer
 from ..visit import substitute, walk
 from .machine import measured
-from .nest import USUAL, Access, cost, unconverted
+from .nest import Access, cost, unconverted, usual
 from .space import Env
 
 SHARPNESS = 6  # of the smooth maximum
@@ -126,7 +126,7 @@ def _times_faster(func: PrimFunc, env: Env) -> int:
 
 
 def _argument_bytes(func: PrimFunc) -> int:
-    return sum(b.dtype.bytes * prod(getattr(s, "value", USUAL) for s in b.shape) for b in func.buffer_map.values())
+    return sum(b.dtype.bytes * prod(usual(s) for s in b.shape) for b in func.buffer_map.values())
 
 
 def floor(program: Schedule | PrimFunc, env: Env) -> float:
@@ -159,7 +159,7 @@ class _Around:
 
 
 def _extent(loop: For) -> int:
-    return getattr(loop.extent, "value", USUAL)
+    return usual(loop.extent)
 
 
 def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float]:
@@ -203,7 +203,7 @@ def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
     """The share of the iterations of ``loops`` that the predicate of a block lets pass: its domain, by their number."""
     if isinstance(realize.predicate, IntImm):
         return 1.0
-    domain = prod(getattr(i.dom.extent, "value", USUAL) for i in realize.block.iter_vars)
+    domain = prod(usual(i.dom.extent) for i in realize.block.iter_vars)
     return min(1.0, domain / max(1, prod(_extent(loop) for loop in loops)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
+from ..analysis.structure import constant
 from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer
@@ -261,7 +262,7 @@ def loop_of(sch: Schedule, block: str, var: Var, inside: LoopRV) -> LoopRV:
 
 def extent_of(sch: Schedule, loop: LoopRV) -> int:
     """The number of iterations of a loop; the usual one if it is symbolic."""
-    return getattr(sch.get(loop).extent, "value", USUAL)
+    return usual(sch.get(loop).extent)
 
 
 def _is_true(e: Expr) -> bool:
@@ -277,6 +278,12 @@ def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr])
         loop.node.kind != SERIAL or loop.node.annotations or getattr(loop.node.min, "value", None) != 0
         for loop in loops
     )
+
+
+def usual(extent: Any) -> int:
+    """An extent, or what one that is not constant counts as."""
+    found = constant(extent)
+    return USUAL if found is None else found
 
 
 def volume(axes: Iterable[Axis]) -> int:

@@ -46,9 +46,9 @@ class Contraction:
 
     @staticmethod
     def of(nest: Nest) -> Contraction | None:
-        """The contraction that a nest is; None for anything else."""
+        """The contraction that a nest is; None for anything else, and for one without results or terms."""
         lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
-        if lane is None or not update or nest.block.init is None or any(a.extent is None for a in nest.axes):
+        if lane is None or not update or nest.block.init is None or not all(a.extent for a in nest.axes):
             return None
         operands = _operands(update, nest, lane)
         sides = [o for o in operands if o.stride(lane.var) != 0]

@@ -8,7 +8,7 @@ from ...analysis.index import index_of
 from ...buffer import Buffer
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
-from ..nest import USUAL, Nest, extent_of
+from ..nest import Nest, extent_of, usual
 from ..space import Env, choose, rule
 from ..staging import WARP, inside, share, vector_width
 from .row_fuse import are_of_rows, stages_of
@@ -30,7 +30,7 @@ def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     rows = [a.extent for a in nest.axes[:-1]]
     kept = _read_again(stages, nest)
     held = [*kept, *(s.stores[0].buffer for s in stages)]
-    size = sum(b.dtype.bytes * prod(getattr(e, "value", USUAL) for e in b.shape[len(rows) :]) for b in held)
+    size = sum(b.dtype.bytes * prod(usual(e) for e in b.shape[len(rows) :]) for b in held)
     if size > SHARED * (env.target.limit("max_shared_memory_per_block") or 0):
         return []
     made = sch.copy()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import USUAL, Axis, Nest, extent_of, kinds_under, volume
+from ..nest import Axis, Nest, extent_of, kinds_under, usual, volume
 from ..space import Env, choose, rule
 from .spatial import UNROLL, share_out, vectorize
 
@@ -53,12 +52,8 @@ def _streams(nest: Nest, env: Env) -> bool:
     small = env.machine.sizes["L1"] // 2
     again = [a for a in nest.loads if not a.is_injective(nest.axes)]
     return len(again) < len(nest.loads) and all(
-        prod(_size(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small for a in again
+        prod(usual(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small for a in again
     )
-
-
-def _size(extent: Expr) -> int:
-    return getattr(extent, "value", USUAL)
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:

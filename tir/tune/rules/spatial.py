@@ -7,7 +7,7 @@ from math import prod
 from ...expr import BufferLoad, Call
 from ...schedule import LoopRV, Schedule
 from ...target import streams
-from ..nest import USUAL, Axis, Nest, extent_of
+from ..nest import Axis, Nest, extent_of, usual
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
@@ -82,7 +82,7 @@ def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 
 def stream(sch: Schedule, nest: Nest) -> None:
     """Store a result past the caches if it would not stay in them and nothing in the function reads it."""
     buffer = nest.stores[0].buffer
-    elements = prod(getattr(s, "value", USUAL) for s in buffer.shape)
+    elements = prod(usual(s) for s in buffer.shape)
     if (
         streams(elements, buffer.dtype.bytes)
         and not sch.get_consumers(nest.name)
