@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 import tir
 from tests.gpu_examples import NAMES, load
+from tests.tools.executed_kernels import cases, executed
 from tir import BuildError, RunError
 from tir.script import parse
 from tir.testing.oracle import random_inputs
@@ -143,3 +146,10 @@ def test_example(name: str):
     wanted = np.asarray(example.reference(*inputs)).reshape(out.shape)
     near = 1e-4 if all(x.dtype == "float32" for x in inputs) else 2e-2
     np.testing.assert_allclose(out.astype("float64"), wanted.astype("float64"), rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("name", ["argmax", "cumsum", "matrix_set_diag", "topk"])
+def test_operator(name: str):
+    """A share of what ``python -m tests.tools.executed_kernels`` judges: all operators by their default schedules."""
+    for _, judged in list(cases([name]))[:1]:
+        executed(judged, "threads", Counter())

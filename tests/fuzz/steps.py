@@ -6,7 +6,8 @@ before and after scheduling under every check of the executor, replay from its t
 a failing seed is printed with its program and steps, and ``--examples 1 --seed N`` runs it again. With ``--force``,
 steps that are refused with a witness are applied anyway, and the cases in which that changes the result are counted.
 With ``--reduce``, the smallest case that fails the same way follows each failure. Results are compared in every example;
-of the texts and the replays, a share that the seed draws is checked (``--texts 1 --replays 1``: all).
+of the texts and the replays, a share that the seed draws is checked (``--texts 1 --replays 1``: all), and with ``--gpu`` a
+share of the kernels is compiled by NVRTC and executed as PTX (``--executed 1``: all).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tir.interp import run as interp_run
 from tir.progress import track
 from tir.schedule import Schedule
 from tir.stmt import Block
+from tir.target import Target
 from tir.testing.decisions import SeededChoice
 from tir.testing.oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
 from tir.testing.programs import random_program
@@ -57,11 +59,13 @@ class Shares:
     The seed of an example draws them, apart from its program and its steps, which are the same with any shares.
 
     ``texts``: of the texts of refusals, each with what would be legal instead, and of the programs before their schedules,
-    which must print and parse back. ``replays``: of the histories, which must replay, undo and redo.
+    which must print and parse back. ``replays``: of the histories, which must replay, undo and redo. ``executed``: of the
+    GPU schedules, of which NVRTC's PTX is executed in several orders of threads.
     """
 
     texts: float = 0.1
     replays: float = 0.25
+    executed: float = 0.1
 
     def has_text(self, seed: int, number: int) -> bool:
         """Whether a text of an example is drawn: number 0 is its program, the others are its steps."""
@@ -69,6 +73,9 @@ class Shares:
 
     def has_replay(self, seed: int) -> bool:
         return random.Random(f"replay of {seed}").random() < self.replays
+
+    def is_executed(self, seed: int) -> bool:
+        return random.Random(f"PTX of {seed}").random() < self.executed
 
 
 @dataclass
@@ -79,6 +86,7 @@ class Report:
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     compiled: int = 0
+    executed: int = 0
     failures: list[int] = field(default_factory=list)
     families: Counter[str] = field(default_factory=Counter)
     classes: Counter[str] = field(default_factory=Counter)
@@ -88,7 +96,7 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"programs {self.programs}, steps accepted {self.accepted.total()}, refused {self.refused.total()}, "
-            f"compiled {self.compiled}, failures {len(self.failures)}"
+            f"compiled {self.compiled}, executed as PTX {self.executed}, failures {len(self.failures)}"
         ]
         for name in sorted({*self.accepted, *self.refused}):
             lines.append(f"  {name:24} accepted {self.accepted[name]:6}  refused {self.refused[name]:6}")
@@ -165,8 +173,31 @@ def run_gpu_example(
             for order in ("forward", "random"):
                 built.order, built.seed = order, seed
                 assert_same_call(program, built[name], inputs, f"cuda-sim, {order}", func=name)
+        if shares.is_executed(seed):
+            check_compiled(program, family, seed, sch, built.lowered, report)
 
     _checked(check, program, sch)
+
+
+def check_compiled(
+    program: PrimFunc | IRModule, family: str, seed: int, sch: Any, lowered: IRModule, report: Report
+) -> None:
+    """NVRTC's PTX of lowered kernels gives what the program gives, in several orders of threads."""
+    from codegen.ptx.machine import ORDERS
+    from codegen.ptx.module import PTXModule
+
+    try:
+        built = PTXModule(sch.mod, Target("cuda-ptx", arch="sm_80"), lowered)
+    except BuildError as refusal:
+        if str(refusal).startswith("NVRTC does not accept"):
+            raise
+        report.not_built[f"as CUDA C: {without_names(str(refusal))}"] += 1
+        return
+    report.executed += 1
+    for name, inputs in call_inputs(program, family, seed, {step.name for step in sch.trace.insts}):
+        for order in ORDERS:
+            built.order = order
+            assert_same_call(program, built[name], inputs, f"cuda-ptx, {order}", func=name)
 
 
 def _with_memory_that_fits(sch: Schedule, kernels: Callable[[IRModule], Any], report: Report) -> Schedule:
@@ -373,6 +404,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--reduce", action="store_true", help="look for the smallest case of each failure")
     parser.add_argument("--texts", type=float, default=Shares.texts, help="share of texts checked, 0 to 1")
     parser.add_argument("--replays", type=float, default=Shares.replays, help="share of histories checked, 0 to 1")
+    parser.add_argument("--executed", type=float, default=Shares.executed, help="share of GPU kernels executed as PTX")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
     primitives = list(ALL_PRIMITIVES) if options.all else primitives
@@ -388,7 +420,7 @@ def main(argv: list[str] | None = None) -> int:
         force=options.force,
         gpu=options.gpu,
         reduce=options.reduce,
-        shares=Shares(options.texts, options.replays),
+        shares=Shares(options.texts, options.replays, options.executed),
     )
     print(report)
     return 1 if report.failures else 0

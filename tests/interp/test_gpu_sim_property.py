@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz import steps
-from tests.fuzz.steps import Report, run_gpu_example
+from tests.fuzz.steps import Report, Shares, run_gpu_example
 
 
 def test_every_family_on_the_simulator():
@@ -23,6 +23,13 @@ def test_random_chains(first: int):
     for seed in range(first, first + 8):
         run_gpu_example(seed, report, 6, families=steps.CHAIN)
     assert report.compiled >= 3
+
+
+def test_compiled_kernels_are_executed_as_ptx():
+    report = Report()
+    for seed in range(170, 176):
+        run_gpu_example(seed, report, 4, steps.EVERY, Shares(0, 0, executed=1))
+    assert 3 <= report.executed <= report.compiled
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch, capsys):
