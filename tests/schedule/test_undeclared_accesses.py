@@ -57,7 +57,8 @@ STEPS = {
     "reverse_compute_at": lambda s: s.reverse_compute_at("D", "B.i"),
     "compute_inline": lambda s: s.compute_inline("B"),
     "reverse_compute_inline": lambda s: s.reverse_compute_inline("D"),
-    "cache_read": lambda s: s.cache_read("D", 0, "local"),
+    "cache_read": lambda s: s.cache_read("X", 0, "local"),
+    "cache_read_by_all": lambda s: s.cache_read("D", 0, "local", consumer_blocks=["X", "D"]),
     "parallel": lambda s: s.parallel("X.i"),
     "transform_layout": lambda s: s.transform_layout("B", "B", lambda i: (7 - i,)),
 }
@@ -70,6 +71,13 @@ def test_a_pointer_that_is_passed_on_may_access_the_entire_buffer(name):
     with pytest.raises(tir.ScheduleError) as caught:
         STEPS[name](sch)
     assert "a fault inside" not in str(caught.value)
+
+
+def test_a_copy_is_taken_after_a_pointer_was_passed_on():
+    sch = tir.Schedule(parse(EXTERN.format(declared="T.reads()\n            T.writes()")))
+    sch.cache_read("D", 0, "local")
+    text = sch.script()
+    assert text.index('"X"') < text.index('"B_local"') < text.index('"D"') and "B.data" in text
 
 
 def test_what_is_declared_of_a_pointer_stays():
