@@ -205,20 +205,6 @@ def places_of_views(block: Block) -> list[Expr]:
     return [e for m in block.match_buffers for r in m.source.region for e in (r.min, r.extent) if has_load(e)]
 
 
-def with_divisors_nonzero(e: Expr, known: Analyzer) -> Expr:
-    """``e`` with another divisor in place of each that might be 0: the same value where it has one, no fault elsewhere."""
-
-    def visit(n: Any) -> Any:
-        if not isinstance(n, (Div, Mod, FloorDiv, FloorMod)) or known.can_prove(NE(n.b, const(0, n.b.dtype))):
-            return None
-        one = const(1, n.b.dtype)
-        return n.replace(
-            b=Max(n.b, one) if known.can_prove(n.b >= 0) else Select(NE(n.b, const(0, n.b.dtype)), n.b, one)
-        )
-
-    return rewrite(e, visit)
-
-
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
     around it does."""
