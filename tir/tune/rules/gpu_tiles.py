@@ -32,7 +32,9 @@ def block_tiles(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for thread blocks and threads; one fork for each number of columns of a thread."""
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
-    if not found or found.lane.size < LEAST or volume(found.rows) < 2 or volume(found.terms) < LEAST:
+    if not nest or not found or not volume(nest.axes):  # a product without elements needs no tiles
+        return []
+    if found.lane.size < LEAST or volume(found.rows) < 2 or volume(found.terms) < LEAST:
         return []
     made = [_Tiles.of(found, vectors, env) for vectors in (1, 2)]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
