@@ -72,6 +72,9 @@ def programs():
     W = te.placeholder((4, 2), "float64", name="W")
     k = te.reduce_axis((0, 4), "k")
     yield "product", [A, W], te.compute((3, 2), lambda i, j: te.sum(A[i, k] * W[k, j], axis=k), name="C")
+    yield "factors", [A], te.compute((3,), lambda i: te.prod(A[i, k] * A[i, 0], axis=k, where=k != 2), name="C")
+    r2 = te.reduce_axis((0, 3), "r2")
+    yield "factors of two axes", [A], te.compute((2,), lambda i: te.prod(A[r2, k] + i, axis=[r2, k]), name="C")
     yield "rows and columns", [A, V], te.compute((4, 3), lambda i, j: A[j, i] * V[j] + V[2 - j], name="C")
     L, w = vector(9, "L"), te.reduce_axis((0, 3), "w")
     yield "window", [L, V], te.compute((7,), lambda i: te.sum(L[i + w] * V[w], axis=w), name="C")
@@ -157,8 +160,9 @@ def test_what_has_no_derivative_is_refused_at_its_line():
     state = te.placeholder((4, 4), "float64", name="state")
     first = te.compute((1, 4), lambda t, i: A[i], name="first")
     scanned = te.scan(first, te.compute((4, 4), lambda t, i: state[t - 1, i] * 2.0, name="step"), state)
+    root = te.comm_reducer(lambda x, y: te.sqrt(x * x + y * y), lambda t: te.const(0, t))
     cases = {
-        "the reduction of `P` has no derivative": te.compute((1,), lambda i: te.prod(A[k], axis=k), name="P"),
+        "the reduction of `P` has no derivative": te.compute((1,), lambda i: root(A[k], axis=k), name="P"),
         "`T.atan2(A[i], A[i])` has no derivative": te.compute((4,), lambda i: te.atan2(A[i], A[i]), name="Q"),
         "`scan` has no derivative": te.compute((4,), lambda i: scanned[3, i], name="R"),
         "tensors of floats": N,

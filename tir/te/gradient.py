@@ -27,6 +27,7 @@ from ..expr import (
     all_of,
     const,
     is_const,
+    logical_not,
 )
 from ..op import call
 from ..render import short_text
@@ -34,6 +35,7 @@ from ..visit import substitute, uses_var
 from .computation import ComputeOp, compute
 from .places import error
 from .reduction import sum as te_sum
+from .rewrite_graph import fresh_axes
 from .sizes import requirements
 from .tensor import Axis, PlaceholderOp, Tensor, TensorLoad, loads_in, operations_of, read, reduce_axis
 
@@ -71,7 +73,7 @@ def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Te
 
     ``head`` has a shape that ends with that of ``output``, and each result that beginning and then the shape of its input;
     without ``head`` the results are Jacobians, of the shape of ``output`` and then of the input. Floats have derivatives,
-    also through sums, maxima and minima (of equal elements each), choices and gathers; integers and conditions count as
+    also through sums, products, maxima and minima (of equal elements each), choices and gathers; integers and conditions count as
     constant, and so do rounding functions. An axis that an index determines is solved for, so that the derivative of
     a product is a product again.
 
@@ -170,9 +172,14 @@ def _reduced(e: Reduce, tensor: Tensor) -> tuple[Expr, Expr]:
         axes = tensor.op.axis
         result = TensorLoad(tensor, tuple(a.var for a in axes))  # type: ignore[attr-defined]
         return e.source[0], Select(e.source[0] == result, one, zero)
+    if plain and kind is Mul and is_const(e.combiner.identity[0], 1):
+        axes, values = fresh_axes(e.axis, "_other")
+        here = all_of([a.var == own.var for a, own in zip(axes, e.axis)])
+        condition = all_of([logical_not(here), substitute(e.condition, values)])
+        return e.source[0], e.replace(source=(substitute(e.source[0], values),), axis=axes, condition=condition)
     raise error(
         f"the reduction of `{tensor.name}` has no derivative here",
-        "te.sum, te.max, te.min; a product as te.exp of a sum of te.log",
+        "te.sum, te.max, te.min, te.prod",
         tensor.op.place,
     )
 
