@@ -119,3 +119,17 @@ def test_other_names():
     assert tir.PrimExpr is tir.Expr and tir.DataType is tir.DType
     assert [type(x).__name__ for x in tir.runtime.convert((1, 2.0, "a"))] == ["IntImm", "FloatImm", "StringImm"]
     assert tir.convert(k) is k
+
+
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_no_axes_are_fused_to_one_of_extent_1(is_sum):
+    """Schedules that fuse all axes take tensors of 0 dimensions, too."""
+    x, axis = te.placeholder((4,), name="x"), te.reduce_axis((0, 4), "r")
+    made = te.compute((), (lambda: te.sum(x[axis], axis=axis)) if is_sum else (lambda: x[3] * 2.0), name="B")
+    s = te.create_schedule(made.op)
+    fused = s[made].fuse(*s[made].op.axis)
+    s[made].parallel(fused)
+    assert s[made].leaf_iter_vars == [fused, *([axis] if is_sum else [])]
+    out = np.zeros((), "float32")
+    tir.build(s, [x, made], "llvm")(np.arange(4, dtype="float32"), out)
+    assert out == 6

@@ -316,6 +316,12 @@ class Plan:
     def _loops(self, stage: Stage) -> Iterator[Step]:
         order = [*stage.op.axis, *stage.op.reduce_axis]
         for relation in stage.relations:
+            if not relation.parents:  # those of a 0-d tensor
+                outermost = self._loop(stage, order[0]) if order else self._block(stage)
+                order[:0] = relation.children
+                unit = self._loop(stage, order[0])
+                yield Step("add_unit_loop", (outermost,), gives=(unit,), call=relation.call)
+                continue
             if isinstance(relation, Fuse):
                 yield from self._sorted(stage, order, relation.call)
             at = next(n for n, a in enumerate(order) if a is relation.parents[0])

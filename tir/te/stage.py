@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..arith import Analyzer
+from ..buffer import Range
 from ..errors import ScheduleError
-from ..expr import Expr, IntImm, Var, as_bool
+from ..expr import Expr, IntImm, Var, as_bool, const
 from ..node import Span
 from .places import user_place
 from .recurrence import ScanOp
@@ -157,13 +158,19 @@ class Stage:
         return outer, inner
 
     def fuse(self, *args: Any) -> Axis:
-        """Fuse axes that follow each other, outermost first. Returns the fused axis.
+        """Fuse axes that follow each other, outermost first. Returns the fused axis: of no axes, those of a 0-d tensor, one of
+        extent 1.
 
         Raises ``ScheduleError`` for axes that are no loops of this stage, or do not follow each other, and for a reduction
         axis that may be empty beside one that is none.
         """
         call = self._call("fuse", *args)
         given = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+        if not given and not self.op.axis:
+            unit = Axis(Range(const(0), const(1)), Var("fused"), "spatial")
+            self.leaf_iter_vars.insert(0, unit)
+            self.relations.append(Fuse((), unit, call))
+            return unit
         if not given:
             raise refusal(call, "there is nothing to fuse", "s[C].fuse(i, j)")
         parts = [self._free_leaf(a, call) for a in given]
