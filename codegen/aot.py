@@ -219,20 +219,31 @@ def _has(library: ctypes.CDLL, name: str) -> bool:
     return True
 
 
-def write(path: Path, functions: dict[str, Any], program: Any, header: Path | None = None) -> None:
-    """Write the compiled ``program`` (:class:`codegen.compiled.Compiled`) to ``path``.
+THREADS = {
+    "linked": "parallel loops run on OpenMP's threads if the program links its library, else serially",
+    "openmp": "parallel loops run on OpenMP's threads; the program is linked with -fopenmp",
+    "serial": "parallel loops run serially",
+}
+
+
+def write(
+    path: Path, functions: dict[str, Any], program: Any, header: Path | None = None, threads: str = "linked"
+) -> None:
+    """Write the compiled ``program`` (:class:`codegen.compiled.Compiled`) to ``path``; ``threads`` is one of ``THREADS``.
 
     Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
     """
     if path.suffix not in SUFFIXES:
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
+    if threads not in THREADS:
+        raise BuildError(f"threads={threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
     stem = identifier(path.stem)
-    text, saved = _text(functions, program, stem)
+    text, saved = _text(functions, program, stem, threads)
     code, kind = object_code(text, program.machine), "object"
     if path.suffix != ".o":
-        code, kind = _linked(path.name, code, program.machine), "library"
+        code, kind = _linked(path.name, code, program.machine, ["-fopenmp"] * (threads == "openmp")), "library"
     if header is not None:
-        container.write_bytes(header, _header(saved, stem).encode())
+        container.write_bytes(header, _header(saved, stem, threads).encode())
     container.write(path, kind, code, _about(saved, program, stem))
 
 
@@ -250,12 +261,15 @@ def _about(saved: list[Function], program: Any, stem: str) -> dict[str, Any]:
     }
 
 
-def _text(functions: dict[str, Any], program: Any, stem: str) -> tuple[str, list[Function]]:
+def _text(functions: dict[str, Any], program: Any, stem: str, threads: str) -> tuple[str, list[Function]]:
     """The program's LLVM assembly with C functions and the texts of its errors, and the C functions. What only the file
     uses has names that begin with ``stem`` and a dot, which no name of C has."""
     text, prefix = program.emit().text, f"{stem}."
-    text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
-    text, external = prefixed(text + _OPENMP, prefix)
+    if threads != "serial":
+        text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
+        # a weak reference alone lets linkers that drop unused libraries drop OpenMP's
+        text += _OPENMP.replace("extern_weak ", "") if threads == "openmp" and program.parallel else _OPENMP
+    text, external = prefixed(text, prefix)
     saved = exported(functions, stem, external)
     return text + "".join(f.wrapper(prefix) for f in saved) + _errors(program.messages, stem), saved
 
@@ -285,7 +299,7 @@ none:
 """
 
 
-def _header(saved: list[Function], stem: str) -> str:
+def _header(saved: list[Function], stem: str, threads: str) -> str:
     guard = f"{stem.upper()}_H"
     functions = "\n".join(f.prototype() for f in saved)
     return f"""#ifndef {guard}
@@ -296,6 +310,8 @@ def _header(saved: list[Function], stem: str) -> str:
 #ifdef __cplusplus
 extern "C" {{
 #endif
+
+/* threads={threads}: {THREADS[threads]}. */
 
 {functions}
 /* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
@@ -316,7 +332,7 @@ def _linkers(on: Machine) -> list[str]:
     return [f"{architecture(on.triple)}-linux-gnu-gcc", f"{on.triple}-gcc"]
 
 
-def _linked(name: str, code: bytes, on: Machine) -> bytes:
+def _linked(name: str, code: bytes, on: Machine, flags: list[str]) -> bytes:
     """A shared library of an object."""
     linkers = _linkers(on)
     linker = next(filter(None, map(shutil.which, linkers)), None)
@@ -327,7 +343,7 @@ def _linked(name: str, code: bytes, on: Machine) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "module.o", Path(folder) / "module.so"
         source.write_bytes(code)
-        command = [linker, "-shared", "-o", str(made), str(source), "-lm"]
+        command = [linker, "-shared", "-o", str(made), str(source), "-lm", *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise BuildError(f"linking {name} failed: {' '.join(command)}\n{done.stderr.strip()}")

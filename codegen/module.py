@@ -304,13 +304,15 @@ class LLVMModule(Module):
 
         return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
 
-    def save(self, path: str | Path, header: str | Path | None = None) -> None:
+    def save(self, path: str | Path, header: str | Path | None = None, threads: str = "linked") -> None:
         """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``), and a C ``header``.
 
+        ``threads``: parallel loops of C programs run on OpenMP's threads where that is linked (``"linked"``), always
+        (``"openmp"``: the file needs it) or never (``"serial"``).
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        aot.write(Path(path), self.functions, self._compiled, None if header is None else Path(header))
+        aot.write(Path(path), self.functions, self._compiled, None if header is None else Path(header), threads)
 
 
 class LoadedModule(Module):

@@ -178,3 +178,34 @@ tir.load(sys.argv[1])(a, b)
 numpy.testing.assert_allclose(b, a**3, rtol=1e-13)
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "cube.o")], check=True)
+
+
+@compiles
+@pytest.mark.parametrize(("threads", "team"), [("openmp", "2"), ("serial", "1")])
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+def test_a_saved_file_runs_on_the_threads_that_it_says(tmp_path, monkeypatch, threads, team, suffix):
+    probe = [COMPILER, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
+    if sys.platform != "linux" or subprocess.run(probe, input=b"int main(){}", capture_output=True).returncode:
+        pytest.skip("the C compiler has no OpenMP, or there is no /proc")
+    tir.build(parse(FILL.format("fill"))).save(tmp_path / f"kernels{suffix}", tmp_path / "kernels.h", threads)
+    assert f"threads={threads}:" in (tmp_path / "kernels.h").read_text()
+    program = """
+#include <dirent.h>
+#include <stdio.h>
+#include "kernels.h"
+int main(void) {
+    int32_t a[4];
+    if (fill(a, 3) != 0) return 1;
+    DIR *tasks = opendir("/proc/self/task");
+    int count = -2;
+    while (readdir(tasks)) ++count;
+    printf("%d", count);
+}
+"""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert run(tmp_path, program, f"{tmp_path}/kernels{suffix}", "-Wl,--as-needed", "-fopenmp") == team
+
+
+def test_threads_that_no_file_has_are_refused(tmp_path):
+    with pytest.raises(BuildError, match="threads='pool': a saved file has 'linked', 'openmp', 'serial'"):
+        tir.build(parse(FILL.format("f"))).save(tmp_path / "k.o", threads="pool")
