@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.arith import Analyzer, simplify, simplify_stmt
+from tir.arith import Analyzer, regions, simplify, simplify_stmt
 from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
 from tir.arith.regions import intersect, relax, union
@@ -692,3 +692,21 @@ def test_functions_of_constants_are_computed_where_numpy_rounds_as_we_do(dtype: 
     assert isinstance(simplify(call("exp", const(1.0, "float32"))), FloatImm)
     for left in (call("exp", const(1.0, dtype)), call("isnan", const(1.0, "float32"))):
         assert isinstance(simplify(left), Call) and simplify(left).dtype is left.dtype
+
+
+def test_a_long_chain_of_ranges_is_relaxed_at_once():
+    """Both ends of each range name the variable before: every hull is found once."""
+    loops = [Var(f"v{n}") for n in range(24)]
+    ranges = {loops[0]: rng(0, 4), **{v: Range(before, before + 3) for before, v in itertools.pairwise(loops[:8])}}
+    (box,) = relax([rng(loops[7], 1)], ranges)
+    assert (int(box.min), int(box.extent)) == (0, 639)
+    chain = {loops[0]: rng(0, N), **{v: Range(before, before + 1) for before, v in itertools.pairwise(loops)}}
+    asked = []
+    relaxer = regions._Relaxer(Analyzer(), chain)
+    relaxer._loop = lambda dom, dtype, found=relaxer._loop: (asked.append(dom), found(dom, dtype))[1]
+    assert relaxer.range(rng(loops[-1], 1)) is not None and len(asked) == len(loops)
+
+
+def test_ranges_that_name_each_other_have_no_hull():
+    assert relax([rng(I, 1)], {I: Range(IntImm(0), J + 1), J: Range(IntImm(0), I + 1)}) is None
+    assert relax([rng(I, 1)], {I: Range(I, as_expr(3))}) is None

@@ -35,7 +35,7 @@ from ..visit import free_vars
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, within_type
 from .linear import Linear, is_data, is_index, key, linear
 from .memory import may_change
-from .modular import Fact, modular_of
+from .modular import NOTHING, Fact, both, modular_of
 from .prove import Prover
 from .simplify import Simplifier
 
@@ -224,7 +224,10 @@ class Analyzer:
                 # x % m == r says x = m*k + r
                 divisor, base = atom.b.value, -form.const
                 if isinstance(atom, FloorMod) or base == 0:
-                    self.remainders[key(atom.a)] = (divisor, base % divisor)
+                    whole = linear(atom.a)
+                    base, whole.const = base - whole.const, 0
+                    known = self.remainders.get(whole.key(), NOTHING)
+                    self.remainders[whole.key()] = both(known, (divisor, base % divisor))
 
     def _add_fact(self, fact: Linear) -> None:
         """Assume ``fact >= 0``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
@@ -81,19 +83,21 @@ def _is_empty(a: Interval) -> bool:
     return a[0] is not None and a[1] is not None and a[1] < a[0]
 
 
-def _divisors(b: Interval) -> Interval:
-    """The values of ``b`` by which something is divided: zero is none."""
-    return (1, b[1]) if b[0] == 0 else (b[0], -1) if b[1] == 0 else b
+def _by_sign(positive: Callable[[Interval, Interval], Interval], negative: Callable[[Interval, Interval], Interval]):
+    """The rule for any divisor from that for a positive one, and for the magnitude of a negative one: zero is no divisor."""
+
+    def rule(a: Interval, b: Interval) -> Interval:
+        found: list[Interval] = []
+        for side, of in ((b, positive), (scale(b, -1), negative)):
+            magnitudes = meet(side, (1, None))
+            if not _is_empty(side) and not _is_empty(magnitudes):
+                found.append(of(a, magnitudes))
+        return reduce(join, found) if found else UNBOUNDED
+
+    return rule
 
 
-def floor_div(a: Interval, b: Interval) -> Interval:
-    b = _divisors(b)
-    if _is_empty(b):
-        return UNBOUNDED
-    if b[0] is None or b[0] <= 0:
-        if b[1] is not None and b[1] < 0:
-            return floor_div(scale(a, -1), scale(b, -1))  # x // y = (-x) // (-y)
-        return UNBOUNDED
+def _positive_div(a: Interval, b: Any) -> Interval:
     # y >= 1: x // y is monotone in x; in y it moves toward 0 (x >= 0) or toward -1 (x < 0)
     lo: int | None = None
     hi: int | None = None
@@ -104,28 +108,18 @@ def floor_div(a: Interval, b: Interval) -> Interval:
     return lo, hi
 
 
-def floor_mod(a: Interval, b: Interval) -> Interval:
-    b = _divisors(b)
-    if _is_empty(b):
-        return UNBOUNDED
-    if b[0] is not None and b[0] > 0:
-        if b[0] == b[1] and None not in a and a[0] // b[0] == a[1] // b[0]:  # type: ignore[operator]
-            return a[0] % b[0], a[1] % b[0]  # type: ignore[operator]
-        hi = None if b[1] is None else b[1] - 1
-        if a[0] is not None and a[0] >= 0 and a[1] is not None:
-            if a[1] < b[0]:
-                return a
-            hi = a[1] if hi is None else min(hi, a[1])
-        return 0, hi
-    if b[1] is not None and b[1] < 0:
-        return (None if b[0] is None else b[0] + 1), 0
-    return UNBOUNDED
+def _positive_mod(a: Interval, b: Any) -> Interval:
+    if b[0] == b[1] and None not in a and a[0] // b[0] == a[1] // b[0]:  # type: ignore[operator]
+        return a[0] % b[0], a[1] % b[0]  # type: ignore[operator]
+    hi = None if b[1] is None else b[1] - 1
+    if a[0] is not None and a[0] >= 0 and a[1] is not None:
+        if a[1] < b[0]:
+            return a
+        hi = a[1] if hi is None else min(hi, a[1])
+    return 0, hi
 
 
-def trunc_division(a: Interval, b: Interval) -> Interval:
-    b = _divisors(b)
-    if b[0] is None or b[0] <= 0 or _is_empty(b):
-        return UNBOUNDED
+def _positive_trunc_div(a: Interval, b: Any) -> Interval:
     lo: int | None = None
     hi: int | None = None
     if a[0] is not None:
@@ -135,10 +129,7 @@ def trunc_division(a: Interval, b: Interval) -> Interval:
     return lo, hi
 
 
-def trunc_modulo(a: Interval, b: Interval) -> Interval:
-    b = _divisors(b)
-    if b[0] is None or b[0] <= 0 or _is_empty(b):
-        return UNBOUNDED
+def _positive_trunc_mod(a: Interval, b: Any) -> Interval:
     most = None if b[1] is None else b[1] - 1
     lo = 0 if a[0] is not None and a[0] >= 0 else (None if most is None else -most)
     hi = 0 if a[1] is not None and a[1] <= 0 else most
@@ -147,6 +138,13 @@ def trunc_modulo(a: Interval, b: Interval) -> Interval:
     if a[1] is not None and a[1] >= 0:
         hi = a[1] if hi is None else min(hi, a[1])
     return lo, hi
+
+
+# x // -y = -x // y, x % -y = -(-x % y); a truncated quotient changes its sign, a truncated remainder does not
+floor_div = _by_sign(_positive_div, lambda a, b: _positive_div(scale(a, -1), b))
+floor_mod = _by_sign(_positive_mod, lambda a, b: scale(_positive_mod(scale(a, -1), b), -1))
+trunc_division = _by_sign(_positive_trunc_div, lambda a, b: scale(_positive_trunc_div(a, b), -1))
+trunc_modulo = _by_sign(_positive_trunc_mod, _positive_trunc_mod)
 
 
 def minimum(a: Interval, b: Interval) -> Interval:

@@ -111,6 +111,7 @@ class _Relaxer:
     def __init__(self, ctx: Analyzer, loops: Mapping[Var, Range]):
         self.ctx = ctx
         self.loops = loops
+        self._hulls: dict[Var, tuple[Linear, Linear] | None] = {}  # of loops; None also while one is being found
 
     def range(self, axis: Range) -> Range | None:
         if not uses_var(axis, self.loops):
@@ -215,11 +216,10 @@ class _Relaxer:
             return Linear(lo), Linear(hi)
         symbolic = None
         if isinstance(e, Var):
-            dom = self.loops[e]
-            first, last = linear(dom.min), linear(dom.min).add(linear(dom.extent))
-            last.const -= 1
-            ends = self.hull(first, dtype), self.hull(last, dtype)
-            symbolic = None if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
+            if e not in self._hulls:
+                self._hulls[e] = None  # a range that names its own variable, through others, has no hull
+                self._hulls[e] = self._loop(self.loops[e], dtype)
+            symbolic = self._hulls[e]
         elif isinstance(e, (FloorDiv, FloorMod)) and positive(e.b) is not None:
             symbolic = self._divided(e, dtype)
         elif isinstance(e, (Min, Max)):
@@ -241,6 +241,12 @@ class _Relaxer:
         if symbolic is None and lo is not None and hi is not None:
             return Linear(lo), Linear(hi)
         return symbolic
+
+    def _loop(self, dom: Range, dtype: DType) -> tuple[Linear, Linear] | None:
+        first, last = linear(dom.min), linear(dom.min).add(linear(dom.extent))
+        last.const -= 1
+        ends = self.hull(first, dtype), self.hull(last, dtype)
+        return None if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
 
     def _mixed(self, e: Expr) -> bool:
         """Whether ``e`` also uses variables that are not eliminated."""

@@ -147,6 +147,8 @@ class Simplifier:
             folded = _fold_wrapping(type(e), a, b)
             if folded is not None:
                 return folded
+        if type(e) is Sub and e.dtype.is_int and e.dtype.lanes == 1 and key(a) == key(b):
+            return IntImm(0, e.dtype)
         return e if a is e.a and b is e.b else type(e)(a, b)
 
     def _vector(self, kind: Any, a: Expr, b: Expr) -> Expr | None:
@@ -229,6 +231,8 @@ class Simplifier:
             if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
                 return compare(type(e), a, b)
             if e.dtype.lanes == 1 and (a.dtype.is_int or a.dtype.is_bool):
+                if key(a) == key(b):
+                    return TRUE if type(e) in (EQ, LE, GE) else FALSE
                 return by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
             return changed
         left, right = linear(a), linear(b)
@@ -359,7 +363,7 @@ class Simplifier:
             return made.args[0]
         if e.op == "bitwise_xor" and is_index(made.dtype):
             return self.exclusive_or(made)
-        if made.args and all(isinstance(a, FloatImm) for a in made.args):
+        if made.args and all(isinstance(a, (IntImm, FloatImm)) for a in made.args):
             return _folded(made)
         return made
 
@@ -445,15 +449,22 @@ def _operands_differ(e: Call) -> bool:
 
 
 def _folded(e: Call) -> Expr:
-    """The value of a pure operator on floating constants, as the executor computes it; ``e`` where it is not finite."""
+    """The value of a pure operator on constants, as the executor computes it; ``e`` where it is not finite."""
     op = OPS.get(e.op)
-    if op is None or op.numpy is None or op.effect != "pure" or str(e.dtype) not in ("float32", "float64"):
+    if op is None or op.numpy is None or op.effect != "pure" or not {str(x.dtype) for x in (e, *e.args)} <= _FOLDED:
+        return e
+    if e.op.startswith("shift") and not 0 <= e.args[1].value < e.dtype.bits:  # type: ignore[attr-defined]
         return e
     import numpy as np
 
     with np.errstate(all="ignore"):
         value = op.numpy(*(getattr(np, str(a.dtype))(a.value) for a in e.args))  # type: ignore[attr-defined]
+    if e.dtype.is_int:
+        return IntImm(int(value), e.dtype)
     return FloatImm(float(value), e.dtype) if np.isfinite(value) else e
+
+
+_FOLDED = frozenset(("float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))))
 
 
 def _as_ramp(e: Expr, lanes: int) -> tuple[Expr, Expr] | None:
