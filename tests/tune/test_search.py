@@ -407,3 +407,10 @@ def test_an_answer_that_is_no_measurement_of_each_job_is_refused(answer, told):
 
     with pytest.raises(tir.TirError, match=rf"Careless.measure {told}(.|\n)*legal: a list of one Measurement"):
         tir.tune(parse(MATMUL), "llvm", trials=2, runner=Careless(), verbose=False)
+
+
+def test_a_seed_has_64_bits_as_the_records_keep_it():
+    for seed in (1 << 63, -(1 << 63) - 1, 10**30):
+        with pytest.raises(tir.TirError, match="a seed is an integer of 64 bits"):
+            tuned(seed=seed)
+    assert tuned(seed=(1 << 63) - 1, trials=1).trials

@@ -87,6 +87,8 @@ def tune(
     module, where = IRModule.of(mod), Target.of(target)
     if trials < 1 or seconds <= 0:
         raise TirError(f"trials={trials}, seconds={seconds}: nothing could be measured; both are positive")
+    if not -(1 << 63) <= seed < 1 << 63:
+        raise TirError(f"seed={seed}: a seed is an integer of 64 bits, as the records keep it")
     if cold and where.kind != "llvm":
         raise TirError(f"cold=True empties the caches of a CPU before each call; the target is {where.kind}")
     _require_sizes(module, sizes or {})
