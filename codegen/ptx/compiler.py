@@ -14,9 +14,8 @@ import numpy as np
 from . import convert, integers, reals, unknown  # noqa: F401  (they fill the table of forms)
 from .flatten import flatten
 from .machine import STOP, Machine, Step
-from .memory import GLOBAL, laid_out
+from .memory import laid_out
 from .syntax import (
-    BYTES,
     Address,
     Both,
     Function,
@@ -312,6 +311,3 @@ class Compiler:
             (a,) = reads
             return lambda m: put(m, function(a(m)))
         return lambda m: put(m, function(*(read(m) for read in reads)))
-
-
-__all__ = ["BYTES", "GLOBAL", "Compiler", "Program", "step"]

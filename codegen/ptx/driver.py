@@ -9,7 +9,7 @@ import numpy as np
 
 from .compiler import Program
 from .machine import ORDERS, Machine
-from .memory import GlobalMemory
+from .memory import GLOBAL, GlobalMemory
 from .parser import parse
 from .syntax import PTXError, PTXFault
 
@@ -28,7 +28,7 @@ class Loaded:
                 at = memory.bytes_at(address, v.size)
                 if v.data is not None or v.space == "global":
                     at[:] = np.frombuffer(v.data, np.uint8) if v.data is not None else 0
-                    memory.known[address - _base() :][: v.size] = 1
+                    memory.known[address - GLOBAL :][: v.size] = 1
         self.programs: dict[str, Program] = {}
 
     def program(self, name: str) -> Program:
@@ -37,12 +37,6 @@ class Loaded:
                 raise PTXError(f"the PTX has no kernel {name}; it has {', '.join(self.module.functions)}")
             self.programs[name] = Program(self.module, name, self.addresses)
         return self.programs[name]
-
-
-def _base() -> int:
-    from .memory import GLOBAL
-
-    return GLOBAL
 
 
 class Launched:
@@ -115,7 +109,7 @@ class PTXDriver:
 
     def copy_in(self, address: int, host: int, size: int) -> None:
         ctypes.memmove(self.memory.bytes_at(address, size).ctypes.data, host, size)
-        at = address - _base()
+        at = address - GLOBAL
         self.memory.known[at : at + size] = 1
 
     def copy_out(self, host: int, address: int, size: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .syntax import Address, Both, Function, Instruction, Name, Negated, PTXError, PTXModule, Reg, Variable, Vector
+from .syntax import Address, Both, Function, Instruction, Name, Negated, PTXError, PTXModule, Reg, Vector
 
 CALLED = ("vprintf", "__assertfail")  # functions of the system
 _MOST = 200_000  # instructions of an entry
@@ -96,7 +96,3 @@ def _renamed(inst: Instruction, names: dict[str, str], suffix: str, keep: bool =
 
     guard = None if inst.guard is None else (change(inst.guard[0]), inst.guard[1])
     return replace(inst, operands=tuple(map(change, inst.operands)), guard=guard)
-
-
-def param_variables(f: Function) -> list[Variable]:
-    return [v for v in f.variables if v.space == "param"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from .compiler import Compiler, step
 from .machine import BARRIER, DONE, STOP, Machine, Step
-from .syntax import Both, Imm, Instruction, Name
+from .syntax import Imm, Instruction, Name
 from .table import Mods
 
 
@@ -179,7 +179,3 @@ def _cvta(c: Compiler, inst: Instruction) -> Step:
     if kind == "u32":
         raise mods.unknown()
     return lambda m: put(m, read(m) - base if to else read(m) + base)
-
-
-def unused(operand: Any) -> bool:
-    return operand is None or isinstance(operand, Both)

@@ -189,6 +189,3 @@ def write(m: Machine, t: Target, k: int, value: Array, bytes_: int) -> None:
     t.space.store(t.place + k, value, bytes_)
     if t.space is m.memory:
         m.memory.mark_written(t.place + k, bytes_)
-
-
-__all__ = ["access", "find", "take_hints", "write"]

@@ -97,7 +97,10 @@ class PTXFunction(CUDAFunction):
         simulated = self.module.simulated
         simulated.launches.clear()
         is_array = [p in self.func.buffer_map for p in self.func.params] + [False] * len(given)
-        held = [Copied(a, simulated) if b and isinstance(a, np.ndarray) else a for a, b in zip(given, is_array)]
+        places = [k for k, a in enumerate(given) if is_array[k] and isinstance(a, np.ndarray)]
+        held = list(given)
+        for k, made in zip(places, copied([given[k] for k in places], simulated)):
+            held[k] = made
         super().__call__(*held, stream=stream)
         for k in self.outputs():
             if isinstance(held[k], Copied):
@@ -107,30 +110,68 @@ class PTXFunction(CUDAFunction):
         return np.zeros(shape, storage_dtype(buffer.dtype))
 
 
-class Copied:
-    """An array in the executor's memory, with the strides that it has in NumPy; freed with this object."""
+class Span:
+    """Host memory from ``low`` to ``high`` as an allocation of the executor; freed with this object."""
 
-    def __init__(self, array: np.ndarray, driver: PTXDriver):
-        self.array, self.driver = array, driver
-        spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)] if array.size else []
-        self.before = -sum(s for s in spans if s < 0)  # bytes in front of the first element
-        self.size = self.before + sum(s for s in spans if s > 0) + (array.itemsize if array.size else 0)
-        self.address = driver.allocate(self.size)
-        driver.copy_in(self.address, array.ctypes.data - self.before, self.size)
+    def __init__(self, low: int, high: int, driver: PTXDriver):
+        self.low, self.driver = low, driver
+        self.address = driver.allocate(high - low)
+        driver.copy_in(self.address, low, high - low)
         weakref.finalize(self, driver.free, self.address)
+
+
+class Copied:
+    """An array in the executor's memory, with the strides that it has in NumPy."""
+
+    def __init__(self, array: np.ndarray, span: Span):
+        self.array, self.span = array, span
+        self.address = span.address + array.ctypes.data - span.low
         self.__cuda_array_interface__ = {
             "shape": array.shape,
             "typestr": array.dtype.str,
             "strides": array.strides,
-            "data": (self.address + self.before, not array.flags.writeable),
+            "data": (self.address, not array.flags.writeable),
             "version": 3,
         }
 
     def copy_back(self) -> None:
-        made = np.empty(self.size, np.uint8)
-        self.driver.copy_out(made.ctypes.data, self.address, self.size)
         array = self.array
-        np.copyto(array, np.ndarray(array.shape, array.dtype, made, self.before, array.strides))
+        low, high = _ends(array)
+        made = np.empty(high - low, np.uint8)
+        self.span.driver.copy_out(made.ctypes.data, self.span.address + low - self.span.low, high - low)
+        np.copyto(array, np.ndarray(array.shape, array.dtype, made, array.ctypes.data - low, array.strides))
+
+
+def _ends(array: np.ndarray) -> tuple[int, int]:
+    """The addresses of the first byte of an array and of the one behind the last."""
+    first = array.ctypes.data
+    if not array.size:
+        return first, first
+    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
+    return first + sum(s for s in spans if s < 0), first + sum(s for s in spans if s > 0) + array.itemsize
+
+
+def copied(arrays: Sequence[np.ndarray], driver: PTXDriver) -> list[Copied]:
+    """``arrays`` in the executor's memory: each in an allocation of its own, those that overlap in one."""
+    made: dict[int, Copied] = {}
+    group: list[int] = []
+    low = high = 0
+
+    def end() -> None:
+        if group:
+            span = Span(low, high, driver)
+            made.update((k, Copied(arrays[k], span)) for k in group)
+
+    for k in sorted(range(len(arrays)), key=lambda k: _ends(arrays[k])):
+        first, last = _ends(arrays[k])
+        if group and first < high and last > first:
+            group.append(k)
+            high = max(high, last)
+            continue
+        end()
+        group, low, high = [k], first, last
+    end()
+    return [made[k] for k in range(len(arrays))]
 
 
 PTXModule.function_type = PTXFunction

@@ -10,8 +10,8 @@ import numpy as np
 from . import unknown
 from .compiler import Compiler, Get, step
 from .machine import DONE, RUN, STOP, SYNC, Machine, Step
-from .syntax import Both, Imm, Instruction
-from .table import Array, Mods, is_int, numpy_type
+from .syntax import Both, Instruction
+from .table import Array, Mods
 
 ALL = np.uint32(0xFFFFFFFF)
 
@@ -218,6 +218,3 @@ def full_warps(m: Machine, where: str) -> Array:
     if len(lanes) % 32 or (lanes.reshape(-1, 32)[:, 0] % 32 != 0).any() or not m.exists[lanes].all():
         raise m.fault(f"an instruction of a whole warp is reached by a part of it {where}", int(lanes[0]))
     return lanes.reshape(-1, 32)
-
-
-__all__ = ["Imm", "ballots", "everywhere", "full_warps", "is_int", "numpy_type", "together"]

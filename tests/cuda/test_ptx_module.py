@@ -43,6 +43,23 @@ def test_arrays_keep_their_strides(view):
     assert (out == a * 2 + a.strides[0] // 4).all()
 
 
+def test_arrays_that_overlap_do_so_in_the_kernel():
+    mod = tir.build(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tir.noalias": False})
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+        for i in range(8):
+            B[i] = A[i] + 1
+"""),
+        "cuda-ptx",
+    )
+    memory = np.zeros(12, "int32")
+    mod(memory[:8], memory[1:9])
+    assert memory.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0]
+
+
 def test_the_order_of_threads_is_an_option_and_an_attribute():
     mod = tir.build(parse(SCALE), "cuda-ptx -arch=sm_75 -order=reverse")
     assert mod.order == "reverse" and ".target sm_75" in mod.source("ptx")
