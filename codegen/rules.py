@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
+from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Expr
 from tir.stmt import Stmt
@@ -60,6 +61,12 @@ class Dispatch:
         """Whether an integer, or every lane of a vector of integers, is proved to be at least zero."""
         low, _ = self.analyzer.bound(e)
         return low is not None and low >= 0
+
+    def is_shift_amount(self, e: Expr, dtype: DType) -> bool:
+        """Whether ``e`` is proved to be at least zero, and less than the bits of ``dtype``. By any other amount a shift is an
+        error in the executor; compiled code shifts by its last bits."""
+        low, high = self.analyzer.bound(e)
+        return low is not None and low >= 0 and high is not None and high < dtype.bits
 
     def error(self, message: str) -> BuildError:
         """The error that refuses to compile a part of the function."""

@@ -256,18 +256,25 @@ def _cast(g: Generator, e: Cast) -> str:
 
 
 def convert(g: Generator, text: str, source: DType, target: DType) -> str:
-    """Convert ``text``: floats to integers toward zero, to narrower floats to nearest, ties to even."""
+    """Convert ``text``: floats to integers toward zero, to the nearest that there is and 0 for nan, the narrow ones through
+    int; to narrower floats to nearest, ties to even."""
     if source is target:
         return text
     declare_type(g, target)
     if target.is_handle:
         return f"((void*){text})"
+    to_integer = source.is_float and target.is_int
+    if to_integer and not is_small(source) and (target.lanes > 1 or 64 in (source.bits, target.bits)):
+        name = "to_integers" if target.lanes > 1 else "to_integer"
+        return f"{g.need(name)}<{scalar_type(target)}>({bare(text)})"
     if target.lanes > 1:
         return f"{g.need('convert')}<{scalar_type(target)}>({text})"
     if target.is_bool:
         return f"({text} != {'0' if not source.is_float else float_constant(0.0, source)})"
     if is_small(source) and (not target.is_float or is_small(target)):
         text = f"(float){text}"  # through float, which holds every small float exactly
+    if to_integer and target.bits < 32:
+        text = f"(int){text}"
     return f"(({scalar_type(target)}){text})"
 
 

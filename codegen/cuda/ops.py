@@ -121,6 +121,8 @@ def _bits(g: Generator, e: Call) -> str:
     need_operators(g, e.dtype)
     shift = e.op.startswith("shift")  # whose result has the type of its left operand
     a, b = (not shift and plain(*e.args)) or g.expr(e.args[0]), plain(*e.args[::-1]) or g.expr(e.args[1])
+    if shift and e.dtype.lanes == 1 and not g.is_shift_amount(e.args[1], e.dtype):
+        b = f"({b} & {e.dtype.bits - 1})"
     return narrowed(f"({a} {_BITS[e.op]} {b})", e.dtype)
 
 

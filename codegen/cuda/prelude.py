@@ -77,6 +77,18 @@ DEVICE vec<U, N> convert(vec<T, N> a) {
   _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (U)widened(a[i]);
   return r;
 }
+=== to_integer
+template <class U, class T>
+DEVICE U to_integer(T x) {  // the instructions for 64 bits give the least integer for nan
+  return x == x ? sizeof(U) < 4 ? (U)(int)x : (U)x : (U)0;
+}
+=== to_integers: vec to_integer
+template <class U, class T, int N>
+DEVICE vec<U, N> to_integers(vec<T, N> a) {
+  vec<U, N> r;
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = to_integer<U>(a[i]);
+  return r;
+}
 === widened
 template <class T> DEVICE T widened(T x) { return x; }
 === ramp: vec

@@ -9,7 +9,7 @@ from tir.small_floats import SMALL_FLOATS
 from .mathlib import Lanes
 from .small_floats import narrow, widen
 from .text import FunctionText
-from .types import emulated, value_type, vector
+from .types import element_type, emulated, mangled, value_type, vector
 
 F32 = DType("float32")
 
@@ -43,12 +43,10 @@ class Converter:
         if source.is_float and target.is_float:
             return self._float_to_float(value, source, target)
         if source.is_float:
-            op = "fptosi" if target.code == "int" else "fptoui"
-            if target.bits < 32:  # as a C compiler does: convert to int32, keep the low bits
+            if target.bits < 32:  # the low bits of an int32
                 wide = DType("int32").with_lanes(lanes)
-                value = self._cast("fptosi", value, source, wide)
-                return self._cast("trunc", value, wide, target)
-            return self._cast(op, value, source, target)
+                return self._cast("trunc", self._to_integer(value, source, wide), wide, target)
+            return self._to_integer(value, source, target)
         signed = source.code == "int"
         if target.is_float:
             return self._cast("sitofp" if signed else "uitofp", value, source, target)
@@ -57,6 +55,13 @@ class Converter:
         if target.bits > source.bits:
             return self._cast("sext" if signed else "zext", value, source, target)
         return value  # signed and unsigned of one width are the same bits
+
+    def _to_integer(self, value: str, source: DType, target: DType) -> str:
+        """A float as an integer of at least 32 bits, toward zero: the nearest that there is, and 0 for nan."""
+        op = "fptosi" if target.code == "int" else "fptoui"
+        types = (mangled(element_type(t), t.lanes) for t in (target, source))
+        name = self.out.module.declare(f"llvm.{op}.sat.{'.'.join(types)}", value_type(target), [value_type(source)])
+        return self.out.value(f"call {value_type(target)} {name}({value_type(source)} {value})")
 
     def _cast(self, op: str, value: str, source: DType, target: DType) -> str:
         return self.out.value(f"{op} {value_type(source)} {value} to {value_type(target)}")

@@ -198,6 +198,10 @@ _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shi
 def _bitwise(g: Generator, e: Call) -> str:
     a, b = _args(g, e)
     b = g.convert(b, e.args[1].dtype, e.dtype)
+    if e.op.startswith("shift") and not g.is_shift_amount(e.args[1], e.dtype):
+        b = g.out.value(
+            f"and {value_type(e.dtype)} {b}, {splat(element_type(e.dtype), str(e.dtype.bits - 1), e.dtype.lanes)}"
+        )
     op = _BITWISE.get(e.op) or ("ashr" if e.dtype.code == "int" else "lshr")
     return g.out.value(f"{op} {value_type(e.dtype)} {a}, {b}")
 

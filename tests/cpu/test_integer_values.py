@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -191,6 +192,8 @@ NARROW = {
     "a choice": ("T.if_then_else(X[i] + T.int8(1) > X[i], 1, 2)", [2, 1, 1, 1]),
     "of a loop variable": ("T.Cast('int32', T.Cast('int8', i * 40) + T.int8(100)) + 128", [228, 12, 52, 92]),
     "int16": ("T.Cast('int32', (T.Cast('int16', X[i]) + T.int16(32700)) // T.int16(256)) + 128", [0, 255, 255, 255]),
+    "loaded int32": ("T.max(Y[i] + 1, Y[i]) % 8", [7, 7, 7, 4]),
+    "a quotient of loaded int32": ("Y[i] * 6 // 4 + 40", [38, 37, 49, 44]),
 }
 
 
@@ -221,3 +224,170 @@ def f(A: T.Buffer((512,), "int32"), X: T.Buffer((4,), "int8"), Y: T.Buffer((4,),
         o = np.full(512, -1, "int32")
         tir.build(func, target)(TABLE, X, y, o)
         assert (o == expected).all()
+
+
+# expressions of loaded integers that overflow: no algebra of unbounded integers applies
+OVERFLOW = {
+    "a congruential generator": ("(A[i] * {k} + {c}) % 3", lambda a, b: (a * 1103515245 + 12345) % 3),
+    "a multiple divided": ("A[i] * 6 // 3", lambda a, b: a * 6 // 3),
+    "a multiple divided by another": ("A[i] * 6 // 4", lambda a, b: a * 6 // 4),
+    "the remainder of a multiple": ("A[i] * 4 % 12", lambda a, b: a * 4 % 12),
+    "the double of a half": ("A[i] * 2 // 2", lambda a, b: a * 2 // 2),
+    "truncated": ("T.truncdiv(A[i] * 2, 2) + T.truncmod(A[i] * 6, 3)", lambda a, b: _trunc(a * 2, 2) + np.fmod(a * 6, 3)),
+    "the greater of a successor": ("T.max(A[i] + 1, A[i])", lambda a, b: np.maximum(a + 1, a)),
+    "the less of a product": ("T.min(A[i] * 2, A[i])", lambda a, b: np.minimum(a * 2, a)),
+    "the order of a successor": ("T.Cast('{t}', A[i] + 1 > A[i])", lambda a, b: a + 1 > a),
+    "the order of sums": ("T.Cast('{t}', A[i] + B[i] < B[i])", lambda a, b: a + b < b),
+    "a constant on the other side": ("T.Cast('{t}', A[i] - 5 < 7)", lambda a, b: a - 5 < 7),
+    "a multiple that is small": ("T.Cast('{t}', A[i] * 4 < 12)", lambda a, b: a * 4 < 12),
+    "a negative": ("T.Cast('{t}', 0 - A[i] <= 0)", lambda a, b: 0 - a <= 0),
+    "a shift": ("T.Cast('{t}', ({one} << (A[i] & {last})) > 5)", lambda a, b: (np.ones_like(a) << (a & (a.itemsize * 8 - 1))) > 5),
+    "a sum under a remainder": ("(A[i] % 12 + 5) % 3 + (A[i] // 4 + 3) // 5", lambda a, b: (a % 12 + 5) % 3 + (a // 4 + 3) // 5),
+    "digits of a sum": ("(A[i] + B[i]) // 4 * 4 + (A[i] + B[i]) % 4", lambda a, b: a + b),
+    "a condition on a sum": ("T.if_then_else(A[i] + 1 > 0, T.max(A[i] + 1, 0), 7)", lambda a, b: np.where(a + 1 > 0, a + 1, 7)),
+    "a magnitude": ("T.abs(A[i]) // 3", lambda a, b: np.abs(a) // 3),
+}  # fmt: skip
+
+
+def _trunc(a: np.ndarray, b: int) -> np.ndarray:
+    return (a - np.fmod(a, b)) // b
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("named", [False, True], ids=["in place", "named"])
+@pytest.mark.parametrize("name", OVERFLOW)
+def test_no_algebra_on_data_that_overflows(name, dtype, named):
+    value, meaning = OVERFLOW[name]
+    bits = np.iinfo(dtype)
+    a = np.array([bits.min, bits.min + 7, -9, -1, 0, 3, 1000003, bits.max // 2 + 1, bits.max - 3, bits.max], dtype)
+    b = np.roll(a, 3)
+    wide = {"t": dtype, "k": f"T.{dtype}(1103515245)", "c": f"T.{dtype}(12345)", "one": f"T.{dtype}(1)"}
+    value = value.format(**wide, last=f"T.{dtype}({bits.bits - 1})")
+    body = f"O[i] = {value}"
+    if named:
+        body = f"x: T.{dtype} = A[i]\n        " + body.replace("A[i]", "x")
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((10,), "{dtype}"), B: T.Buffer((10,), "{dtype}"), O: T.Buffer((10,), "{dtype}")):
+    for i in range(10):
+        {body}
+"""
+    )
+    with np.errstate(over="ignore"):
+        expected = np.asarray(meaning(a, b)).astype(dtype)
+    for found in results(func, {"A": a, "B": b}, dtype):
+        assert found == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "value, said",
+    [
+        ("i * 100000000 // 3", r"`i \* 100000000` is 2200000000, which int32 does not hold"),
+        ("n + i", r"`n \+ i` is 2147483648, which int32 does not hold"),
+        ("T.max(n * 3, i)", r"`n \* 3` is 6442450938, which int32 does not hold"),
+    ],
+)
+def test_the_executor_says_where_index_arithmetic_overflows(value, said):
+    func = parse(
+        f"""
+@T.prim_func
+def f(n: T.int32, O: T.Buffer((32,), "int32")):
+    for i in range(32):
+        O[i] = {value}
+"""
+    )
+    with pytest.raises(tir.RunError, match=said):
+        tir.build(func, "interpreter")(2**31 - 2, np.zeros(32, "int32"))
+    o = np.zeros(32, "int32")
+    tir.build(func)(2**31 - 2, o)  # not defined, but no fault
+
+
+def test_an_index_that_overflows_is_out_of_bounds():
+    func = parse(
+        """
+@T.prim_func
+def f(P: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    for i in range(4):
+        O[i] = A[P[i] + i]
+"""
+    )
+    with pytest.raises(tir.RunError, match=r"read of A\[2147483648\] is out of bounds"):
+        tir.build(func, "interpreter")(ints("int32", 0, 2**31 - 1, 0, 0), *np.zeros((2, 4), "int32"))
+
+
+FLOATS = [
+    0.0,
+    -0.9,
+    1.5,
+    -1.5,
+    126.9,
+    300.0,
+    -300.0,
+    2.0**31,
+    -(2.0**31),
+    1e30,
+    -1e30,
+    np.inf,
+    -np.inf,
+    np.nan,
+    2.0**63,
+    2.0**64,
+]
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_floats_become_the_nearest_integer_that_there_is(source, target):
+    """Toward zero; nan gives 0; a type of fewer than 32 bits gets the low bits of an int32."""
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((16,), "float64"), O: T.Buffer((16,), "{target}")):
+    for i in range(16):
+        O[i] = T.Cast("{target}", T.Cast("{source}", A[i]))
+"""
+    )
+    sch = tir.Schedule(func)
+    sch.vectorize("i")
+    wide = np.iinfo(target if target[-2:] in ("32", "64") else "int32")
+    with np.errstate(over="ignore"):
+        given = [float(_rounded(x, source)) for x in FLOATS]
+    exact = [0 if x != x else wide.max if x >= wide.max else wide.min if x <= wide.min else int(x) for x in given]
+    expected = np.array(exact, wide.dtype).astype(target).tolist()
+    for program in (func, sch.mod):
+        for kind in ("interpreter", "llvm"):
+            o = np.zeros(16, target)
+            tir.build(program, kind)(np.array(FLOATS), o)
+            assert o.tolist() == expected
+
+
+def _rounded(x: float, dtype: str):
+    return np.float64(x).astype(getattr(ml_dtypes, dtype, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("symbol", ["<<", ">>"])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_shift_by_too_much_is_an_error_of_the_executor(symbol, dtype, vectorized):
+    """Compiled code shifts by the last bits of the amount."""
+    bits = np.iinfo(dtype).bits
+    func = parse(
+        f"""
+@T.prim_func
+def f(A: T.Buffer((4,), "{dtype}"), B: T.Buffer((4,), "{dtype}"), O: T.Buffer((4,), "{dtype}")):
+    for i in range(4):
+        O[i] = A[i] {symbol} B[i]
+"""
+    )
+    if vectorized:
+        sch = tir.Schedule(func)
+        sch.vectorize("i")
+        func = sch.mod
+    a, o = ints(dtype, 5, 6, 100, 77), np.zeros(4, dtype)
+    by = ints(dtype, 1, bits, 3, bits + 1)
+    with pytest.raises(tir.RunError, match=f"shift by {bits} of a {bits}-bit integer"):
+        tir.build(func, "interpreter")(a, by, o)
+    tir.build(func)(a, by, o)
+    shift = np.left_shift if symbol == "<<" else np.right_shift
+    assert o.tolist() == shift(a, by & (bits - 1)).tolist()

@@ -32,7 +32,7 @@ from ..expr import (
 )
 from ..op import is_pure
 from ..visit import free_vars
-from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, within_type
+from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, value_form, within_type
 from .linear import Linear, is_data, is_index, key, linear
 from .memory import may_change
 from .modular import NOTHING, Fact, both, modular_of
@@ -45,7 +45,8 @@ NEGATED: dict[type, type] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 class Analyzer:
     """Integer reasoning under assumptions: ranges of variables (:meth:`bind`) and conditions (:meth:`constraint`).
 
-    Index arithmetic (int32, int64) is assumed not to overflow. Answers are sound, not complete: ``can_prove`` false
+    Index arithmetic (int32 and int64, of variables and constants) is assumed not to overflow; what is computed from data
+    wraps around, and no algebra of unbounded integers is done with it unless it is known to fit. Answers are sound, not complete: ``can_prove`` false
     means "not proved", a bound of None means "none found".
 
     >>> from tir.expr import Var
@@ -56,7 +57,7 @@ class Analyzer:
     """
 
     def __init__(self, bounds: Mapping[Var, Any] | None = None):
-        self._ranges: dict[Var, tuple[Interval, Expr | None, Expr | None]] = {}
+        self._ranges: dict[Var, tuple[Interval, Linear | None, Linear | None]] = {}
         self.facts: list[Linear] = []  # each is known to be >= 0
         self._fact_bounds: dict[Hashable, Interval] = {}
         self.atom_bounds: dict[Hashable, Interval] = {}
@@ -99,12 +100,13 @@ class Analyzer:
                 self.assume(var >= value.min)
             return
         if isinstance(value, Range):
-            least, form = value.min, linear(value.min).add(linear(value.extent))
-            form.const -= 1
-            most = form.build(var.dtype)
-            self._ranges[var] = ((bound_of(self, least)[0], bound_of(self, most)[1]), least, most)
+            # the variable does not overflow, nor does its end
+            least, end = value_form(self, value.min), linear(value.min).add(linear(value.extent)).build(var.dtype)
+            most = value_form(self, end)
+            most.const -= 1
+            self._ranges[var] = ((bound_of_linear(self, least)[0], bound_of_linear(self, most)[1]), least, most)
             if not isinstance(value.extent, IntImm):
-                size = linear(value.extent)
+                size = value_form(self, value.extent)
                 size.const -= 1
                 self._add_fact(size)  # the variable exists, so its range is not empty
         else:
@@ -112,7 +114,8 @@ class Analyzer:
             if var.dtype is BOOL:
                 self._names[var] = e
             elif is_index(e.dtype):
-                self._ranges[var] = (within_type(bound_of(self, e), e.dtype), e, e)
+                form = value_form(self, e)
+                self._ranges[var] = (within_type(bound_of(self, e), e.dtype), form, form)
                 fact = modular_of(self, e)
                 if fact[0] != 1:
                     self.remainders[id(var)] = fact
@@ -135,8 +138,8 @@ class Analyzer:
                 return meet(result, more)
         return result
 
-    def symbolic_bound(self, var: Var) -> tuple[Expr | None, Expr | None]:
-        """The inclusive bounds of ``var`` as expressions, if it was bound to something not constant."""
+    def symbolic_bound(self, var: Var) -> tuple[Linear | None, Linear | None]:
+        """The inclusive bounds of ``var`` as linear forms, if it was bound to something not constant."""
         known = self._ranges.get(var)
         return (None, None) if known is None else known[1:]
 
@@ -209,7 +212,7 @@ class Analyzer:
             self._assume_comparison(kind, e.a, e.b)
 
     def _assume_comparison(self, kind: type, a: Expr, b: Expr) -> None:
-        form = linear(a).minus(linear(b))
+        form = value_form(self, a).minus(value_form(self, b))
         if kind in (GT, GE, EQ):
             fact = form.copy()
             fact.const -= kind is GT
@@ -258,7 +261,7 @@ class Analyzer:
         """The bounds of ``a`` implied by bounds of a quotient ``a // d``: ``q * d <= a < (q + 1) * d``."""
         if not isinstance(atom, FloorDiv) or not isinstance(atom.b, IntImm) or atom.b.value <= 0:
             return
-        (low, high), divisor, form = limit, atom.b.value, linear(atom.a)
+        (low, high), divisor, form = limit, atom.b.value, value_form(self, atom.a)
         if low is not None:
             fact = form.copy()
             fact.const -= low * divisor

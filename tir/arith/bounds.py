@@ -245,6 +245,7 @@ def within_type(found: Interval, dtype: DType) -> Interval:
 
 
 _GROWING = frozenset((Add, Sub, Mul, Ramp))
+_DIVISIONS = frozenset((FloorDiv, FloorMod, Div, Mod))
 
 
 def _exact_bound(ctx: Analyzer, e: Any) -> Interval:
@@ -268,6 +269,25 @@ def _leaves_type(ctx: Analyzer, e: Expr, exact: Interval) -> bool:
     if None in exact:
         return not is_index(e.dtype.element) or is_data(e, ctx.data)
     return _in_type(exact, e.dtype) != exact
+
+
+def value_form(ctx: Analyzer, e: Expr) -> Linear:
+    """The linear form of the value of ``e``: a sum of data that may wrap around is a term of its own."""
+    if type(e) in _GROWING and is_data(e, ctx.data) and wraps(ctx, e):
+        form = Linear()
+        form.add_term((e,), 1)
+        return form
+    return linear(e)
+
+
+def is_exact(ctx: Analyzer, e: Expr) -> bool:
+    """Whether ``e`` may be computed in unbounded integers, in any order: it is index arithmetic, or the data in it has known
+    bounds, and none of its sums and products is known to wrap around."""
+    if not is_data(e, ctx.data):
+        return True
+    if type(e) in _GROWING or type(e) in _DIVISIONS:
+        return is_index(e.dtype) and not wraps(ctx, e) and is_exact(ctx, e.a) and is_exact(ctx, e.b)  # type: ignore[attr-defined]
+    return None not in bound_of(ctx, e)
 
 
 def _in_type(exact: Interval, dtype: DType) -> Interval:

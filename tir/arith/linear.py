@@ -1,7 +1,8 @@
 """Linear forms ``sum of coefficient * term + constant`` over integer expressions, and structural keys.
 
-A term is a product of atoms: expressions that are not themselves sums or products. Arithmetic here is on unbounded
-Python integers: index expressions are assumed not to overflow.
+A term is a product of atoms: expressions that are not themselves sums or products. Forms are equal modulo the size of the
+type; they are equal as unbounded integers for index arithmetic, which does not overflow. What is computed from data may:
+of it :func:`.bounds.value_form` has the form.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def is_index(dtype: DType) -> bool:
 def is_data(e: Expr, names: Collection[Var] = ()) -> bool:
     """Whether ``e`` is computed from data, so that its sums and products wrap around.
 
-    Data is what is loaded, called for, or converted from another kind of number, and the variables ``names``. All other
+    Data is what is loaded, called for, shifted to the left or converted from another kind of number, and the variables ``names``. All other
     sums and products of int32 and int64, of loop variables, sizes and scalar parameters, do not overflow.
     """
     found = _DATA.get(e)
@@ -70,7 +71,7 @@ def _is_data(e: Expr) -> bool:
     elif isinstance(e, Select):
         parts = (e.true_value, e.false_value)
     elif isinstance(e, Call):
-        if effect_of(e) != "pure":
+        if effect_of(e) != "pure" or e.op == "shift_left":
             return True
         parts = e.args[1:] if e.op == "if_then_else" else e.args
     return any(is_data(part) for part in parts if isinstance(part, Expr))

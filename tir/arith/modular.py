@@ -9,7 +9,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Select, Var
-from .linear import Linear, is_index, key, linear
+from .bounds import is_exact, value_form
+from .linear import Linear, is_index, key
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -79,12 +80,12 @@ def _fact(ctx: Analyzer, e: Any) -> Fact:
     if isinstance(e, Select):
         return _join(modular_of(ctx, e.true_value), modular_of(ctx, e.false_value))
     if isinstance(e, Cast):
-        return modular_of(ctx, e.value) if e.value.dtype.is_int and is_index(e.value.dtype) else NOTHING
+        return modular_of(ctx, e.value) if is_index(e.value.dtype) and is_exact(ctx, e) else NOTHING
     if isinstance(e, (FloorDiv, Div, FloorMod, Mod)):
         return _of_division(ctx, type(e), e.a, e.b.value) if isinstance(e.b, IntImm) and e.b.value > 0 else NOTHING
     if isinstance(e, Call):
         return _of_bits(ctx, e)
-    form = linear(e)
+    form = value_form(ctx, e)
     return NOTHING if form.single() is e else modular_of_linear(ctx, form)
 
 

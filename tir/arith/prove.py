@@ -24,7 +24,7 @@ from ..expr import (
     Or,
     Var,
 )
-from .bounds import bound_of, bound_of_linear
+from .bounds import bound_of, bound_of_linear, is_exact, value_form
 from .linear import Linear, is_index, key, linear
 
 if TYPE_CHECKING:
@@ -67,13 +67,16 @@ class Prover:
     def _comparison(self, e: Comparison) -> bool:
         if isinstance(e, EQ):
             return self.equal(e.a, e.b)
-        diff = linear(e.a).minus(linear(e.b))
+        diff = self._form(e.a).minus(self._form(e.b))
         if self._compare(e, diff):
             return True
         a, b = self.ctx.simplify(e.a), self.ctx.simplify(e.b)
         if a is e.a and b is e.b:
             return False
-        return self._compare(e, linear(a).minus(linear(b)))
+        return self._compare(e, self._form(a).minus(self._form(b)))
+
+    def _form(self, e: Expr) -> Linear:
+        return value_form(self.ctx, e)
 
     def _compare(self, e: Comparison, diff: Linear) -> bool:
         if isinstance(e, (LT, LE)):
@@ -124,7 +127,7 @@ class Prover:
         for term_key, (factors, c) in form.terms.items():
             atom: Any = factors[0]
             if len(factors) == 1 and isinstance(atom, Min if c > 0 else Max):
-                return [form.replaced((term_key,), linear(e).scaled(c)) for e in (atom.a, atom.b)]
+                return [form.replaced((term_key,), self._form(e).scaled(c)) for e in (atom.a, atom.b)]
         return None
 
     def _lower_forms(self, form: Linear):
@@ -139,7 +142,7 @@ class Prover:
                     del lower.terms[term_key]
                     product = replacement
                     for other in others:
-                        product = product.times(linear(other))
+                        product = product.times(self._form(other))
                     # a bound given for |c| * atom has the coefficient inside
                     lower.add(product, c if others else (1 if c > 0 else -1))
                     yield lower
@@ -159,30 +162,33 @@ class Prover:
             low, high = self.ctx.symbolic_bound(atom)
             bound = low if lower else high
             if bound is not None:
-                yield linear(bound).scaled(times)
+                yield bound.scaled(times)
         elif isinstance(atom, FloorDiv) and isinstance(atom.b, IntImm) and atom.b.value > 0:
-            d = atom.b.value
-            if times % d == 0:
-                # x - (d-1) <= d * (x // d) <= x
-                form = linear(atom.a)
-                if lower:
-                    form.const -= d - 1
-                yield form.scaled(times // d)
-            else:
-                for inner in self._form_bounds(linear(atom.a), lower):
-                    if inner.is_const:
-                        yield Linear(inner.const // d * times)
-                    else:
-                        yield linear(FloorDiv(inner.build(atom.dtype), atom.b)).scaled(times)
+            yield from self._quotient_bounds(atom, atom.b.value, lower, times)
         elif isinstance(atom, FloorMod) and not isinstance(atom.b, IntImm):
             lo, _ = bound_of(self.ctx, atom.b)
             if lo is not None and lo > 0 and not lower:
-                form = linear(atom.b)
+                form = self._form(atom.b)
                 form.const -= 1
                 yield form.scaled(times)
         elif isinstance(atom, Max if lower else Min):
-            yield linear(atom.a).scaled(times)
-            yield linear(atom.b).scaled(times)
+            yield self._form(atom.a).scaled(times)
+            yield self._form(atom.b).scaled(times)
+
+    def _quotient_bounds(self, atom: Any, d: int, lower: bool, times: int):
+        """:meth:`_atom_bounds` of a quotient by ``d``."""
+        form = self._form(atom.a)
+        if times % d == 0:
+            # x - (d-1) <= d * (x // d) <= x
+            if lower:
+                form.const -= d - 1
+            yield form.scaled(times // d)
+            return
+        for inner in self._form_bounds(form, lower):
+            if inner.is_const:
+                yield Linear(inner.const // d * times)
+            elif is_exact(self.ctx, inner.build(atom.dtype)):
+                yield linear(FloorDiv(inner.build(atom.dtype), atom.b)).scaled(times)
 
     def _form_bounds(self, form: Linear, lower: bool):
         for term_key, (factors, c) in list(form.terms.items()):

@@ -54,7 +54,7 @@ from ..expr import (
 )
 from ..op import OPS, is_pure
 from ..visit import nodes_of, substitute, walk
-from .bounds import bound_of, bound_of_linear
+from .bounds import bound_of, bound_of_linear, is_exact, value_form
 from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .digits import recombine, size_of
 from .divide import fits, quotient_form, remainder_form, xor_parts
@@ -117,7 +117,8 @@ class Simplifier:
 
     def _built(self, form: Linear, e: Expr) -> Expr:
         """``form`` as an expression; ``e`` with simplified operands where a constant would not fit the type."""
-        form = gathered(self.ctx, recombine(self.ctx, form, e.dtype), e.dtype)
+        if is_exact(self.ctx, e):
+            form = gathered(self.ctx, recombine(self.ctx, form, e.dtype), e.dtype)
         return form.build(e.dtype) if fits(form, e.dtype) else e.map_children(self.visit)
 
     def sum(self, e: Any) -> Expr:
@@ -126,7 +127,8 @@ class Simplifier:
         form = linear(e, self.visit, distribute=False)
         if form.is_const:
             return self._built(form, e)
-        if any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items()):  # pyright: ignore[reportGeneralTypeIssues]
+        products = any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items())  # pyright: ignore[reportGeneralTypeIssues]
+        if products and is_exact(self.ctx, e):
             # multiply products out where that cancels something
             wide = recombine(self.ctx, linear(form.build(e.dtype)), e.dtype) if form.fits(e.dtype) else form
             if (wide.is_const and not form.is_const) or size_of(wide) < size_of(form):
@@ -182,7 +184,12 @@ class Simplifier:
     def _divided(self, e: Any, form_of: Callable[..., Linear]) -> Expr:
         if not is_index(e.dtype):
             return self.other_arithmetic(e)
-        return self._built(form_of(self.ctx, linear(self.visit(e.a)), self.visit(e.b), e.dtype), e)
+        a, b = self.visit(e.a), self.visit(e.b)
+        made = e if a is e.a and b is e.b else type(e)(a, b)
+        if not is_exact(self.ctx, made):
+            lo, hi = bound_of(self.ctx, made)
+            return IntImm(lo, e.dtype) if lo is not None and lo == hi else made
+        return self._built(form_of(self.ctx, linear(a), b, e.dtype), e)
 
     def truncated(self, e: Any) -> Expr:
         """Truncating division and remainder are the floor ones when nothing is negative."""
@@ -194,7 +201,7 @@ class Simplifier:
             value = q if isinstance(e, Div) else a.value - b.value * q
             return IntImm(value, e.dtype) if Linear(value).fits(e.dtype) else type(e)(a, b)
         (alo, _), (blo, _) = bound_of(self.ctx, a), bound_of(self.ctx, b)
-        if alo is not None and alo >= 0 and blo is not None and blo > 0:
+        if alo is not None and alo >= 0 and blo is not None and blo > 0 and is_exact(self.ctx, e):
             form_of = quotient_form if isinstance(e, Div) else remainder_form
             return self._built(form_of(self.ctx, linear(a), b, e.dtype), e)
         return e if a is e.a and b is e.b else type(e)(a, b)
@@ -203,7 +210,7 @@ class Simplifier:
         """min and max: operands bounded by another one are dropped."""
         a, b = self.visit(e.a), self.visit(e.b)
         kind: Any = type(e)
-        if is_index(e.dtype):
+        if is_index(e.dtype) and is_exact(self.ctx, a) and is_exact(self.ctx, b):
             forms = [linear(x) for side in (a, b) for x in operands(side, kind)]
             return self._built(extreme_form(self.ctx, kind, forms, e.dtype), e)
         if not e.dtype.is_int or e.dtype.lanes > 1:
@@ -235,13 +242,15 @@ class Simplifier:
                     return TRUE if type(e) in (EQ, LE, GE) else FALSE
                 return by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
             return changed
-        left, right = linear(a), linear(b)
-        diff = left.minus(right)
-        if not diff.is_const:
+        left, right = value_form(self.ctx, a), value_form(self.ctx, b)
+        diff, exact = left.minus(right), is_exact(self.ctx, a) and is_exact(self.ctx, b)
+        if not diff.is_const and exact:
             diff = recombine(self.ctx, diff, a.dtype)
         decided = decide(self.ctx, type(e), diff)
         if decided is not None:
             return decided
+        if not exact:
+            return changed
         if leaves_one_value(self.ctx, type(e), diff):
             # a < b is a == b - 1
             value = right.copy()
@@ -376,7 +385,7 @@ class Simplifier:
                 return x
         if same(a, b):
             return IntImm(0, e.dtype)
-        parts = xor_parts(self.ctx, linear(a), linear(b))
+        parts = xor_parts(self.ctx, linear(a), linear(b)) if is_exact(self.ctx, e) else None
         if parts is None:
             return e
         # (g*t + u) ^ (g*v + w) = g * (t ^ v) + (u ^ w) where u and w are below g, a power of two

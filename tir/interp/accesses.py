@@ -157,7 +157,7 @@ class MemoryAccess(Expressions):
             if index.dtype.lanes > 1:
                 text, low, high = self.expr(index), -1, -1  # a vector's bounds are unknown
             elif index.dtype.is_int:
-                text, (low, high) = self.value(index)
+                text, (low, high) = self.index(index)
             else:
                 text, low, high = f"int({self.expr(index)})", 0, 1
             safe = low >= 0 and isinstance(size, E.IntImm) and high < size.value
@@ -228,9 +228,9 @@ class MemoryAccess(Expressions):
     def _again(self, indices: tuple[Any, ...]) -> str:
         """Source of the indices for the error message, without checks."""
         saved, self.check = self.check, False
-        text = self._tuple(indices)
+        texts = [self.index(i)[0] if i.dtype.is_int and i.dtype.lanes == 1 else self.expr(i) for i in indices]
         self.check = saved
-        return text
+        return f"({', '.join(texts)},)"
 
     def store(self, s: S.BufferStore) -> None:
         buffer = s.buffer

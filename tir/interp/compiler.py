@@ -279,6 +279,7 @@ class Compiler(MemoryAccess):
             self.body(s.else_case)
 
     def _let(self, s: S.LetStmt) -> None:
+        self.named(s.var, s.value)
         if s.var.dtype.is_handle:
             value = self.pointer(s.value)
             name = self.memories[s.var] = self.fresh(f"p_{identifier(s.var.name)}_")

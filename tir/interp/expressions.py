@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from .. import expr as E
+from ..arith.linear import is_data, is_index
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import RunError
 from ..op import OPS, string_arg
 from ..visit import walk
-from . import numbers, tiles
+from . import memory, numbers, tiles
 from .nesting import is_deep
 from .numbers import is_small_float, storage_dtype, value_dtype
 
@@ -37,6 +38,7 @@ class Expressions(ABC):
         self.constants: dict[str, Any] = {}
         self.names: dict[E.Var, str] = {}
         self.bounds: dict[E.Var, Bounds] = {}
+        self.data: set[E.Var] = set()  # variables that stand for what was computed from data
         self.counter = 0
         self.check = True
         self.masks: list[
@@ -109,9 +111,32 @@ class Expressions(ABC):
         """Source of a scalar integer within its dtype's range, and bounds of it."""
         text, (low, high) = self.integer(e)
         dtype = e.dtype
-        if low < dtype.min_value or high > dtype.max_value:
-            return self.wrapped(text, dtype), (int(dtype.min_value), int(dtype.max_value))
-        return text, (low, high)
+        least, most = int(dtype.min_value), int(dtype.max_value)
+        if least <= low and high <= most:
+            return text, (low, high)
+        if not self.check or type(e) not in _RING or not is_index(dtype) or is_data(e, self.data):
+            return self.wrapped(text, dtype), (least, most)
+        held, (site, values) = self.fresh("x"), self.site("arithmetic", None)
+        fail = f"{self.helper(memory.overflow)}({site}, {held}, {repr(e)!r}, {self.const(dtype)}, {values})"
+        return f"({held} if {least} <= ({held} := {text}) <= {most} else {fail})", (least, most)
+
+    def index(self, e: Any) -> tuple[str, Bounds]:
+        """Source of a scalar integer that is checked against bounds of its own: the last sum or product need not wrap."""
+        if type(e) not in _RING or not is_index(e.dtype):
+            return self.value(e)
+        return self._exact(type(e), self.value(e.a), self.value(e.b))
+
+    def _exact(self, kind: Any, left: tuple[str, Bounds], right: tuple[str, Bounds]) -> tuple[str, Bounds]:
+        """Source of the exact sum, difference or product, and its bounds."""
+        (a, ra), (b, rb) = left, right
+        if kind is E.Add:
+            r = (ra[0] + rb[0], ra[1] + rb[1])
+        elif kind is E.Sub:
+            r = (ra[0] - rb[1], ra[1] - rb[0])
+        else:
+            products = [x * y for x in ra for y in rb]
+            r = (min(products), max(products))
+        return self.shallow(f"({a} {_RING[kind]} {b})"), r
 
     def wrapped(self, text: str, dtype: DType) -> str:
         mask = (1 << dtype.bits) - 1
@@ -140,14 +165,7 @@ class Expressions(ABC):
             (a, ra), (b, rb) = self.integer(e.a), self.integer(e.b)
             if max(map(abs, (*ra, *rb))) > 1 << 160:  # bound the size of exact intermediates
                 a, ra, b, rb = self.expr(e.a), full, self.expr(e.b), full
-            if kind is E.Add:
-                r = (ra[0] + rb[0], ra[1] + rb[1])
-            elif kind is E.Sub:
-                r = (ra[0] - rb[1], ra[1] - rb[0])
-            else:
-                products = [x * y for x in ra for y in rb]
-                r = (min(products), max(products))
-            return f"({a} {_RING[kind]} {b})", r
+            return self._exact(kind, (a, ra), (b, rb))
         if kind in (E.FloorDiv, E.FloorMod, E.Div, E.Mod):
             return self.division(e)
         if kind in (E.Min, E.Max):
@@ -342,7 +360,13 @@ class Expressions(ABC):
             return f"{self.helper(numbers.from_numpy)}({joined}[{picks}], {self.const(e.dtype)})"
         return f"{joined}[[{picks}]]"
 
+    def named(self, var: E.Var, value: Any) -> None:
+        """Note what a variable stands for."""
+        if is_data(value, self.data):
+            self.data.add(var)
+
     def _let(self, e: E.Let) -> str:
+        self.named(e.var, e.value)
         if e.value.dtype.is_int and e.value.dtype.lanes == 1:
             value, self.bounds[e.var] = self.value(e.value)
         else:
@@ -384,8 +408,9 @@ class Expressions(ABC):
         return self.wrapped(text, e.dtype) if e.dtype.is_int and e.dtype.lanes == 1 else text
 
     def _shift(self, e: E.Call) -> str:
-        symbol = "<<" if e.op == "shift_left" else ">>"
-        return self.rounded(f"({self.expr(e.args[0])} {symbol} {self.expr(e.args[1])})", e.dtype)
+        symbol, (site, values) = "<<" if e.op == "shift_left" else ">>", self.site("shift", None)
+        by = f"{self.helper(_shift_amounts)}({self.expr(e.args[1])}, {e.dtype.bits}, {site}, {values})"
+        return self.rounded(f"({self.expr(e.args[0])} {symbol} {by})", e.dtype)
 
     def shift(self, e: E.Call) -> tuple[str, Bounds]:
         (a, ra), (b, (low, high)) = self.value(e.args[0]), self.value(e.args[1])
@@ -565,6 +590,12 @@ def _shift_amount(amount: int, bits: int, site: Any, values: tuple[Any, ...]) ->
     if not 0 <= amount < bits:
         site.fail(f"shift by {amount} of a {bits}-bit integer: the amount must be in [0, {bits})", values)
     return amount
+
+
+def _shift_amounts(amounts: np.ndarray, bits: int, site: Any, values: tuple[Any, ...]) -> np.ndarray:
+    for amount in amounts[(amounts < 0) | (amounts >= bits)]:
+        _shift_amount(int(amount), bits, site, values)
+    return amounts
 
 
 def _q_multiply_shift(x: int, y: int, q: int, s: int) -> int:

@@ -50,6 +50,14 @@ def element_text(name: str, index: tuple[Any, ...]) -> str:
     return f"{name}[{', '.join(parts)}]"
 
 
+def overflow(site: Site, value: int, text: str, dtype: DType, values: tuple[Any, ...]) -> NoReturn:
+    site.fail(
+        f"`{text}` is {value}, which {dtype} does not hold: arithmetic of loop variables, sizes and scalar parameters does "
+        f"not wrap around; compute it in {'uint64' if dtype.bits == 64 else 'int64'}, or in an unsigned type to wrap",
+        values,
+    )
+
+
 def out_of_bounds(site: Site, index: tuple[Any, ...], shape: tuple[int, ...], values: tuple[Any, ...]) -> NoReturn:
     axis = next((k for k, (i, n) in enumerate(zip(index, shape)) if not (np.min(i) >= 0 and np.max(i) < n)), 0)
     site.fail(

@@ -130,7 +130,7 @@ def wrap_lanes(value: np.ndarray, dtype: DType) -> np.ndarray:
 def convert(value: Any, source: DType, target: DType) -> Any:
     """Convert ``value`` from its held form as ``source`` to that as ``target`` (of equal lanes).
 
-    A float out of an integer's range has no defined result; here it saturates to int32/int64 first, and nan gives 0.
+    A float becomes the nearest integer that there is, of at least 32 bits, of which narrower types get the low bits; nan is 0.
     """
     if source.lanes > 1:
         return _convert_lanes(value, source, target)
