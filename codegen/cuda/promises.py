@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tir.analysis.effects import effects
+from tir.buffer import Buffer
 from tir.expr import And, BufferLoad, Call, Or, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import IfThenElse
+from tir.visit import walk
 
 Arms = tuple[tuple[int, int], ...]  # the branches around an access, outermost first: a choice, and which of its sides
 
@@ -35,9 +37,9 @@ def promises(func: PrimFunc) -> dict[Var, Promise]:
     threads do. A restrict pointer that is only read keeps its loads apart from every store, so no more is needed. A
     pointer that a let or an unknown operator takes counts as written. With ``tir.noalias`` false nothing is restrict.
 
-    Nor is memory restrict that is read in one branch of the kernel while another branch reads written memory: of
-    ``c ? written[i] : only_read[j]`` NVVM makes one load of a selected pointer, and by what it knows about the second
-    one lets that load bypass the stores.
+    Nor is anything restrict where a kernel reads what it writes and has a choice (or reads only-read and written memory in
+    different branches): of ``c ? written[i] : only_read[j]`` NVVM makes one load of a selected pointer, also where the
+    second load stands before the choice, and by what it knows about that one lets the load bypass the stores.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -50,16 +52,23 @@ def promises(func: PrimFunc) -> dict[Var, Promise]:
     ['const float* __restrict__', 'float*']
     """
     written = effects(func.body).writes
-    reads = list(_reads(func.body, ())) if func.attrs.get("tir.noalias", True) else None
+    reads = list(_reads(func.body, ()))
+    chooses = any(p in written for p, _ in reads) and any(map(_is_choice, walk(func.body)))
+    alone = bool(func.attrs.get("tir.noalias", True)) and not chooses
     found: dict[Var, Promise] = {}
     for param in func.params:
         pointer = func.buffer_map[param].data if param in func.buffer_map else param
         if pointer.dtype.is_handle:
             const = pointer not in written
-            found[pointer] = Promise(
-                const, const and reads is not None and not _is_alternative(pointer, reads, written)
-            )
+            found[pointer] = Promise(const, const and alone and not _is_alternative(pointer, reads, written))
     return found
+
+
+def _is_choice(node: Any) -> bool:
+    """Whether ``node`` has two sides, of which one is evaluated."""
+    if isinstance(node, IfThenElse):
+        return node.else_case is not None
+    return isinstance(node, Select) or (isinstance(node, Call) and node.op == "if_then_else")
 
 
 def _is_alternative(pointer: Var, reads: list[tuple[Var, Arms]], written: frozenset[Var]) -> bool:
@@ -71,6 +80,8 @@ def _is_alternative(pointer: Var, reads: list[tuple[Var, Arms]], written: frozen
 
 def _reads(node: Any, arms: Arms) -> Iterator[tuple[Var, Arms]]:
     """The pointers that ``node`` loads from or passes on, each with the branches around it."""
+    if isinstance(node, Buffer):
+        return
     if isinstance(node, BufferLoad):
         yield node.buffer.data, arms
     elif isinstance(node, Var) and node.dtype.is_handle:

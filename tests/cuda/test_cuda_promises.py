@@ -55,27 +55,47 @@ def f(
 """
 
 
+STAGED = """
+def f(
+    idx: T.Buffer((14,), "int32"),
+    val: T.Buffer((14,), "float32"),
+    w: T.Buffer((14,), "float32"),
+    oi: T.Buffer((2,), "int32"),
+    ov: T.Buffer((2,), "float32"),
+):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+        for k in T.unroll(7):
+            S = T.alloc_buffer((2,), "int32", scope="local")
+            for j in T.unroll(2):
+                S[j] = idx[j * 7 + k]
+            for j in T.unroll(2):
+                with T.LetStmt(T.Select(ov[j] >= w[j * 7 + k], oi[j], S[j])) as v:
+                    with T.LetStmt(T.Select(ov[j] >= w[j * 7 + k], ov[j], val[j * 7 + k])) as x:
+                        oi[j] = v
+                        ov[j] = x
+"""
+
+
 def test_memory_that_a_kernel_writes_is_never_restrict():
     assert restrict(THROUGH_GLOBAL) == "A"
 
 
-def test_nor_memory_read_in_one_branch_while_another_reads_written_memory():
-    assert restrict(ARGMAX) == "w"  # read in conditions only
+def test_nor_anything_where_a_kernel_chooses_and_reads_what_it_writes():
+    assert restrict(ARGMAX) == restrict(STAGED) == ""
 
 
 @pytest.mark.parametrize(
     "value, wanted",
     [
-        ("T.if_then_else(t < 3, B[t], A[t]) + C[t]", "C"),
-        ("T.Select(t < 3, A[t], B[t]) + C[t]", "C"),
-        ("B[t] + C[t] + T.if_then_else(t < 3, A[t], 0.0)", "A C"),  # B is read in no branch
-        ("T.if_then_else(t < 3, B[t] + A[t], C[t])", "A"),
-        ("T.if_then_else(t < 3, T.if_then_else(t < 1, B[t], A[t]), C[t])", ""),
-        ("B[t] + T.if_then_else(t < 3, A[t], C[t])", "A C"),
-        ("T.if_then_else(C[t] < 1.0 and B[t] < 2.0, A[t], 0.0)", "C"),
+        ("T.if_then_else(t < 3, A[t], C[t])", "A C"),  # B is not read
+        ("B[t] + A[t] * C[t]", "A C"),  # no choice
+        ("T.max(B[t], A[t]) + C[t]", "A C"),
+        ("T.if_then_else(t < 3, B[t], A[t]) + C[t]", ""),
+        ("T.Select(t < 3, A[t], B[t]) + C[t]", ""),
+        ("B[t] + T.if_then_else(t < 3, A[t], C[t])", ""),
     ],
 )
-def test_alternatives_are_branches_of_which_neither_is_inside_the_other(value: str, wanted: str):
+def test_a_choice(value: str, wanted: str):
     text = f"""
 def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -84,19 +104,20 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8
     assert restrict(text) == wanted
 
 
-def test_statements_are_alternatives_too():
-    assert (
-        restrict("""
-def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+def test_branches_of_statements():
+    text = """
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     for t in T.thread_binding(8, thread="threadIdx.x"):
         B[t] = 1.0
-        if A[t] < 3.0:
-            O[t] = B[7 - t]
-        else:
+        if C[t] < 3.0:
+            O[t] = B[7 - t]{0}
+        {1}:
             O[t] = A[7 - t]
-""")
-        == ""
-    )
+"""
+    assert restrict(text.format("", "else")) == ""
+    assert restrict(text.format("", "if C[t] > 5.0")) == "C"  # A and B are in different branches
+    inside = text.format(" + A[t]", "if C[t] > 5.0").replace("            O[t] = A[7 - t]", "            O[t] = 2.0")
+    assert restrict(inside) == "A C"
 
 
 def test_overlapping_arguments_are_not_restrict():

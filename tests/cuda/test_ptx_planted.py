@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from test_cuda_promises import ARGMAX, THROUGH_GLOBAL
+from test_cuda_promises import ARGMAX, STAGED, THROUGH_GLOBAL
 from test_golden_cuda import ARCHS, NEWER, executed, lowered, scheduled
 
 import tir
@@ -111,6 +111,11 @@ def argmax() -> tuple[list[np.ndarray], list[int]]:
     val = np.array([1, 5, 3, 7, 2, 0, 1, 4, 9, 6, 8, 0, 2, 3], "float32")
     given = [np.arange(14, dtype="int32"), val, val.copy(), np.full(2, -1, "int32"), np.full(2, -9, "float32")]
     return given, [8, 8]
+
+
+def test_a_choice_of_a_load_that_stands_before_it():
+    given, _ = argmax()
+    assert run_with(STAGED, "", given, "together")[3].tolist() == [3, 8]
 
 
 @pytest.mark.parametrize("order", ["together", "forward", "reverse", "threads"])
