@@ -49,7 +49,7 @@ class Program:
     """An entry ready to run. ``addresses``: of variables of global and constant memory."""
 
     def __init__(self, module: PTXModule, name: str, addresses: dict[str, int]):
-        from . import atomics, copies, flow, loads, matrices, warps  # noqa: F401  (they fill the table of steps)
+        from . import atomics, carry, copies, flow, loads, matrices, warps  # noqa: F401  (they fill the table of steps)
 
         self.module, self.name = module, name
         self.function: Function = flatten(module, name)
@@ -111,7 +111,7 @@ class Compiler:
 
     def compile(self, at: int, inst: Instruction) -> Step:
         self.at = at
-        build = STEPS.get(inst.op)
+        build = STEPS.get("carry" if "cc" in inst.mods else inst.op)
         if build is None and inst.op not in FORMS:
             raise PTXError(
                 f"PTX line {inst.line}: the executor does not know the instruction `{inst.opcode}`\n"

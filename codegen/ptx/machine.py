@@ -55,7 +55,7 @@ class Machine:
         self.pc = np.zeros(self.lanes, np.int64)
         self.barrier = np.zeros(self.lanes, np.int64)
         self.barrier_count = np.zeros(self.lanes, np.int64)
-        self.mask = np.zeros(self.lanes, np.uint32)
+        self.carry = np.zeros(self.lanes, bool)  # of arithmetic in several words
         self.special = _special_registers(grid, block, np.asarray(blocks)[self.block_of], inside, self.lane_of)
         junk = JUNK[order]
         self.regs = [np.frombuffer(bytes([junk]) * (self.lanes * t.itemsize), t).copy() for t in program.register_types]

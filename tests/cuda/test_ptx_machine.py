@@ -166,6 +166,21 @@ def test_compare_and_swap():
     ].tolist() == [128, 128]
 
 
+@pytest.mark.parametrize(
+    "first, second, want",
+    [
+        ("add.cc.u32 %r1, -1, 1", "addc.u32 %r2, 5, 0", 6 << 32),
+        ("add.cc.u32 %r1, 7, 1", "addc.u32 %r2, 5, 0", 5 << 32 | 8),
+        ("sub.cc.u32 %r1, 0, 1", "subc.u32 %r2, 5, 2", 2 << 32 | 0xFFFFFFFF),
+        ("sub.cc.u32 %r1, 3, 1", "subc.u32 %r2, 5, 2", 3 << 32 | 2),
+        ("mad.lo.cc.u32 %r1, -1, 3, 3", "madc.hi.u32 %r2, -1, 3, 1", 0xFFFFFFFF * 3 + 3 + (1 << 32)),
+    ],
+)
+def test_a_carry_goes_on_to_the_next_word(first: str, second: str, want: int):
+    got = run(f"{first}; {second}; st.global.u32 [%a0], %r1; st.global.u32 [%a0+4], %r2;", threads=1)
+    assert int(got[0]) | int(got[1]) << 32 == want
+
+
 # ---------------------------------------------------------------- warps
 
 LANE = np.arange(64) % 32
