@@ -590,3 +590,20 @@ def main(ä: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
             B[vé] = ä[vé] + 1
 """)
     tir.build(func, target="cuda -arch=sm_80")
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda-sim"])
+def test_registers_of_no_constant_size_are_refused_for_the_simulator_too(target):
+    func = parse("""
+@T.prim_func
+def f(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (8, n), "float32")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        L = T.alloc_buffer((n,), "float32", scope="local")
+        for i in range(n):
+            L[i] = A[t, i]
+        for i in range(n):
+            A[t, i] = L[n - 1 - i]
+""")
+    with pytest.raises(BuildError, match="the size of memory in a kernel has to be a constant"):
+        tir.build(func, target)

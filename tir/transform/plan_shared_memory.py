@@ -37,8 +37,8 @@ def bytes_of(a: Allocate) -> int:
         size = constant(extent)
         if size is None:
             raise BuildError(
-                f"`{a.buffer_var.name}` in {a.buffer_var.scope} memory has `{extent!r}` elements; the size of shared "
-                "memory has to be a constant"
+                f"`{a.buffer_var.name}` in {a.buffer_var.scope} memory has `{extent!r}` elements; the size of memory "
+                "in a kernel has to be a constant"
             )
         total *= size
     return total

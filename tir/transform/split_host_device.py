@@ -61,8 +61,9 @@ class _Splitter:
                         f"{self.name}: global memory `{n.buffer_var.name}` is allocated inside a kernel; allocate it "
                         "outside the loops bound to threads, or give it the scope local or shared"
                     )
+                size = bytes_of(n)
                 if n.buffer_var.scope == SHARED_DYN:
-                    shared += bytes_of(n)
+                    shared += size
         used = free_vars(s)
         place = {b.data: n for n, b in enumerate(self.func.buffers())}
         handles = sorted((v for v in used if v.dtype.is_handle), key=lambda v: place.get(v, len(place)))
