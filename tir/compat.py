@@ -214,7 +214,7 @@ def convert(value: Any) -> Any:
 
     >>> import tir
     >>> tir.convert([1, 2.5, "a"])
-    (1, T.float32(2.5), 'a')
+    (1, T.float32(2.5), "a")
     """
     if isinstance(value, (list, tuple)):
         return tuple(map(convert, value))

@@ -214,7 +214,14 @@ class InternalError(ScheduleError):
 
 
 class DoesNotFit(ValueError):
-    """A constant that a type cannot hold. A step that would put it into the program is refused for it."""
+    """A constant that a type cannot hold. A step that would put it into the program is refused for it.
+
+    >>> import tir
+    >>> tir.const(300, "int8")
+    Traceback (most recent call last):
+        ...
+    tir.errors.DoesNotFit: constant 300 does not fit int8 (-128 to 127)
+    """
 
 
 def describe(part: Any) -> str:

@@ -39,7 +39,7 @@ def names() -> dict:
         ('sch.cache_read(block, "', ["tiles"]),
         ('sch.cache_read("pack", 0, "lo', ["local"]),
         ('sch.split("x", tail="', ["guard", "cut", "exact"]),
-        ('tir.build(f, "cuda', ["cuda", "cuda-sim"]),
+        ('tir.build(f, "cuda', ["cuda", "cuda-sim", "cuda-ptx"]),
         ('tir.Schedule(f, target="ll', ["llvm"]),
         ("x = sch.can.spl", ["split"]),
         ("f.can.spl", []),

@@ -102,7 +102,13 @@ def _coefficient(index: Expr, var: Var) -> int | None:
 
 @dataclass(frozen=True)
 class Nest:
-    """A block alone in serial loops that are its iterators: what no rule has scheduled yet."""
+    """A block alone in serial loops that are its iterators: what no rule has scheduled yet.
+
+    >>> import tir
+    >>> nest = tir.tune.Nest.of(tir.Schedule(tir.library.rows.row_sum(8, 16)), "total")
+    >>> [axis.size for axis in nest.spatial], [axis.size for axis in nest.reduce]
+    ([8], [16])
+    """
 
     name: str
     block: Block

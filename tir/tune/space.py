@@ -119,7 +119,15 @@ def rule(targets: Sequence[str] = ("llvm",), order: int = 50) -> Callable[[F], F
 
 
 def remove(name: str) -> Rule:
-    """Take the rule called ``name`` away, and return it. Raises ``KeyError`` that lists the rules there are."""
+    """Take the rule called ``name`` away, and return it. Raises ``KeyError`` that lists the rules there are.
+
+    >>> import tir
+    >>> @tir.tune.rule(order=90)
+    ... def never(sch, block, env):
+    ...     return []
+    >>> tir.tune.remove("never").name
+    'never'
+    """
     if name not in _RULES:
         raise KeyError(f"no rule is called {name!r}; there are {', '.join(sorted(_RULES))}")
     return _RULES.pop(name)
@@ -144,6 +152,11 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
     """The cheapest of ``values``, as a sampling step of ``sch``; a search draws others, the costlier the more rarely.
 
     An integer that remembers where it came from: what is computed from it is computed anew from another draw.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    >>> int(sch.get(tir.tune.choose(sch, [4, 8, 16], [1.5, 1.0, 2.0])))
+    8
     """
     best = min(costs)
     odds = [exp(-ODDS * (cost / best - 1)) for cost in costs]
