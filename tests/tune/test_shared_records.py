@@ -19,8 +19,6 @@ from tir.tune.records import Records
 from tir.tune.runner import Measurement
 from tir.tune.session import thread_count
 
-HERE = machine_key(tir.Target.of("llvm"), thread_count(tir.Target.of("llvm")))
-
 
 def small(sch: tir.Schedule) -> None:
     """Three schedules."""
@@ -39,8 +37,9 @@ def traces() -> list:
 def claim_all(records: Records) -> list[int]:
     from tir.tune.naming import Naming
 
-    naming = Naming(tir.IRModule.of(parse(MATMUL)))
-    found = [records.claim(naming.program, HERE, naming.canonical(trace)) for trace in traces()]
+    naming, target = Naming(tir.IRModule.of(parse(MATMUL))), tir.Target.of("llvm")
+    here = machine_key(target, thread_count(target))
+    found = [records.claim(naming.program, here, naming.canonical(trace)) for trace in traces()]
     assert len(found) >= 3 and None not in found
     return found
 
@@ -136,12 +135,16 @@ def test_a_failed_first_trial_is_told_as_itself(tmp_path):
 
 def test_claims_are_counted_by_program_and_machine():
     made, named = Records(None), canonical(parse(MATMUL))
-    assert made.claimed(named, HERE, {}) == 0
-    trial = made.claim(named, HERE, [])
-    assert (made.claimed(named, HERE, {}), made.claimed(named, "there", {}), made.claimed(named, HERE, {"n": 1})) == (
+    assert made.claimed(named, "here", {}) == 0
+    trial = made.claim(named, "here", [])
+    assert (
+        made.claimed(named, "here", {}),
+        made.claimed(named, "there", {}),
+        made.claimed(named, "here", {"n": 1}),
+    ) == (
         1,
         0,
         0,
     )
     made.finish(trial, Measurement(0, "ok", 1.0))
-    assert made.claimed(named, HERE, {}) == 0
+    assert made.claimed(named, "here", {}) == 0

@@ -114,7 +114,8 @@ class Expressions(ABC):
         least, most = int(dtype.min_value), int(dtype.max_value)
         if least <= low and high <= most:
             return text, (low, high)
-        if not self.check or type(e) not in _RING or not is_index(dtype) or is_data(e, self.data):
+        checked = self.check and type(e) in _RING and is_index(dtype) and not is_data(e, self.data)
+        if not checked or not any(isinstance(n, E.Var) for n in walk(e)):  # constants wrap as data does
             return self.wrapped(text, dtype), (least, most)
         held, (site, values) = self.fresh("x"), self.site("arithmetic", None)
         fail = f"{self.helper(memory.overflow)}({site}, {held}, {repr(e)!r}, {self.const(dtype)}, {values})"

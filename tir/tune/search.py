@@ -297,9 +297,13 @@ class Search:
         return self._replays(parent, options, "neighbour", count)
 
     def _crossings(self, best: Sequence[Trial], count: int) -> list[Trial]:
-        pairs = [(a, b) for a in best for b in best if a.number < b.number and a.sketch == b.sketch and a.is_replayable]
-        options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
-        return self._replays(pairs[0][0], options, "crossover", count) if pairs else []
+        found: list[Trial] = []
+        for sketch in dict.fromkeys(t.sketch for t in best if t.is_replayable):
+            own = [t for t in best if t.sketch == sketch]
+            pairs = [(a, b) for a in own for b in own if a.number < b.number]
+            options = [crossed(a.decisions, b.decisions, self._generator) for a, b in pairs for _ in range(2)]
+            found += self._replays(own[0], options, "crossover", count - len(found)) if len(found) < count else []
+        return found
 
     def _replays(self, parent: Trial, options: Iterable[Sequence[Any]], origin: str, count: int) -> list[Trial]:
         """New candidates by the trace of ``parent`` with other decisions."""
