@@ -578,3 +578,24 @@ def test_tiles_of_a_size_that_may_be_zero_are_refused_where_elements_exist_witho
     n = sch.mod["main"].params[0]
     below = lambda: sch.transform_layout("C", ("write", 0), lambda i: (i // n - 1, i % n), pad_value=0.0)  # noqa: E731
     refused(below, "can be -1")
+
+
+def test_a_new_shape_does_not_divide_by_a_size_that_is_only_another_axis() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(a: T.handle, c: T.handle, n: T.int32, m: T.int32):
+    A = T.match_buffer(a, (m, n), "float32")
+    C = T.match_buffer(c, (m, n), "float32")
+    B = T.alloc_buffer((m, n), "float32")
+    for i, j in T.grid(m, n):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(m, n):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+""")
+    n = sch.mod["main"].params[2]
+    tiled = lambda: sch.transform_layout("B", ("write", 0), lambda i, j: (i // n, j, i % n), pad_value=0.0)  # noqa: E731
+    refused(tiled, "the new shape of buffer B divides by it")

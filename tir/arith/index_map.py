@@ -213,15 +213,15 @@ class IndexMap(Node):
             final.append(ctx.simplify(back[var] - shift) if shift else back[var])
         return IndexMap(outputs, tuple(final)), ctx.simplify(logical_not(inside))
 
-    def symbolic_divisors(self) -> list[Expr]:
-        """What the final indices divide initial indices by, except constants.
+    def symbolic_divisors(self) -> list[tuple[Var, Expr]]:
+        """The initial indices, each with what the final indices divide it by, except constants.
 
         >>> n = Var("n")
-        >>> IndexMap.from_func(lambda i, j: [i // n, i % n, j // 4]).symbolic_divisors()
+        >>> [divisor for _, divisor in IndexMap.from_func(lambda i, j: [i // n, i % n, j // 4]).symbolic_divisors()]
         [n]
         """
-        found = [f for v in self.initial_indices for f in _factors(self.final_indices, v)]
-        return list({key(f): f for f in found if not isinstance(f, IntImm)}.values())
+        found = {(v, key(f)): (v, f) for v in self.initial_indices for f in _factors(self.final_indices, v)}
+        return [(v, f) for v, f in found.values() if not isinstance(f, IntImm)]
 
     def _whole(self, shape: Sequence[Any]) -> _Whole:
         """The map on axes padded to multiples of what they are divided by: a bijection, or else ``ValueError``."""

@@ -13,6 +13,7 @@ from ...analysis.index import BlockRef, index_of
 from ...analysis.reductions import threads_can_share
 from ...analysis.structure import regions_of, statements, uses_pointer, with_statements
 from ...arith import Analyzer
+from ...arith.divide import exact_quotient
 from ...arith.index_map import IndexMap, typed_by_operands
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
@@ -165,15 +166,18 @@ def _check_transform_layout(
 
 
 def _require_positive(state: State, buffer: Buffer, index_map: IndexMap) -> None:
-    """Require that the index map divides by positive sizes. Those of a parameter are: the caller passes the new layout."""
-    analyzer = Analyzer()
+    """Require that the index map divides by positive sizes, or by a factor of the extent, which the new shape does not divide
+    by. Those of a parameter are positive: the caller passes the new layout."""
+    analyzer, extents = Analyzer(), dict(zip(index_map.initial_indices, buffer.shape))
     analyzer.assume_sizes(state.func.buffer_map.values())
-    for size in buffer.shape:
-        analyzer.assume(size > 0)  # without elements nothing is divided
-    unknown = [d for d in index_map.symbolic_divisors() if not analyzer.can_prove(d > 0)]
+    unknown = [
+        d
+        for v, d in index_map.symbolic_divisors()
+        if exact_quotient(as_expr(extents[v], v.dtype), d) is None and not analyzer.can_prove(d > 0)
+    ]
     require(
         not unknown or buffer in state.func.buffer_map.values(),
-        "the index map divides by `{0}`, which is not known to be positive: buffer {1} has elements without it",
+        "the index map divides by `{0}`, which is not known to be positive: the new shape of buffer {1} divides by it",
         unknown[0] if unknown else "",
         buffer.name,
     )
