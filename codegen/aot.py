@@ -351,8 +351,8 @@ def _linked(name: str, code: bytes, on: Machine, flags: list[str]) -> bytes:
 
 
 class Saved:
-    """The code of a file that :func:`write` made, loaded, seen by the names that code in memory has, and what it says of
-    itself. Raises ``RunError`` for a file that this CPU cannot run, ``BuildError`` for one that cannot be loaded."""
+    """The loaded code of a file that :func:`write` made, by the names that code in memory has, and its description.
+    Raises ``RunError`` for a file that this CPU cannot run, ``BuildError`` for one that cannot be loaded."""
 
     def __init__(self, file: container.File):
         functions: dict[str, Any] = file.field("functions", dict)

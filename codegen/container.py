@@ -1,4 +1,4 @@
-"""Saved modules as files: the code, what it says of itself, and a digest over both that is checked before either is used.
+"""Saved modules as files: the code, its description, and a digest over both that is checked before either is used.
 
 A file is the code itself (an object, a shared library, an archive), which linkers and other tools read as such, and
 behind it, where they do not look, the description in JSON, its length, the digest, and a mark.
@@ -21,7 +21,7 @@ _TAIL = 8 + 32 + len(_MARK)  # of a file: the length of the description, the dig
 
 @dataclass(frozen=True)
 class File:
-    """A saved file that is as it was written. ``kind`` says what ``code`` is: ``"object"``, ``"library"`` or ``"cuda"``."""
+    """A saved file that is as it was written. ``kind`` of ``code``: ``"object"``, ``"library"`` or ``"cuda"``."""
 
     name: str
     kind: str

@@ -107,7 +107,7 @@ _KEPT = {"/", "%", "&", "|", "^", "<<", ">>", "?", "||"}  # in parentheses as op
 
 
 def signs(text: str) -> list[str]:
-    """The operators with two or three operands in ``text`` that stand outside of brackets and quotes. The rules write
+    """The operators with two or three operands in ``text``, outside of brackets and quotes. The rules write
     blanks around them, and around nothing else.
 
     >>> signs("a + b[i - 1] < 4"), signs("(float)x")

@@ -32,9 +32,9 @@ class Promise:
 def promises(func: PrimFunc) -> dict[Var, Promise]:
     """The promises about the pointers that the kernel ``func`` has as parameters.
 
-    Only memory that the kernel never writes is restrict. To one thread's code the word says that a barrier changes
-    nothing behind the pointer: loads and stores of written memory would move across ``__syncthreads()``, past what other
-    threads do. A restrict pointer that is only read keeps its loads apart from every store, so no more is needed. A
+    Only memory that the kernel never writes is restrict. For restrict memory the compiler assumes that a barrier
+    changes nothing behind the pointer: it would move loads and stores of written memory across ``__syncthreads()``, past the
+    accesses of other threads. A restrict pointer that is only read keeps its loads apart from every store, so no more is needed. A
     pointer that a let or an unknown operator takes counts as written. With ``tir.noalias`` false nothing is restrict.
 
     Nor is anything restrict where a kernel reads what it writes and has a choice (or reads only-read and written memory in
@@ -65,7 +65,7 @@ def promises(func: PrimFunc) -> dict[Var, Promise]:
 
 
 def _is_choice(node: Any) -> bool:
-    """Whether ``node`` has two sides, of which one is evaluated."""
+    """Whether ``node`` evaluates one of two sides."""
     if isinstance(node, IfThenElse):
         return node.else_case is not None
     return isinstance(node, Select) or (isinstance(node, Call) and node.op == "if_then_else")
