@@ -56,6 +56,7 @@ def lab(tmp_path_factory):
     found = {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(folder / at) for name, at in places.items()}}
     options = [
         f"--ServerApp.port={port}",
+        "--ServerApp.ip=0.0.0.0",
         "--no-browser",
         "--allow-root",
         "--IdentityProvider.token=",
@@ -92,9 +93,9 @@ def browser():
         made.close()
 
 
-def opened(browser, lab: str, scheme: str):
+def opened(browser, lab: str, scheme: str, width: int = 1500):
     """The notebook, run in full, in a page of the colours ``scheme``."""
-    page = browser.new_page(viewport={"width": 1500, "height": 1000}, color_scheme=scheme)
+    page = browser.new_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page.set_default_timeout(40_000)
     page.goto(f"{lab}/lab/tree/{NOTEBOOK.name}?reset")
     page.wait_for_selector(".jp-Notebook .jp-Cell")
@@ -109,6 +110,40 @@ def shoot(page, name: str) -> None:
     folder = os.environ.get("TIR_SCREENSHOTS")
     if folder:
         page.locator(".tir-explorer").screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+def own_address() -> str:
+    """An address of this machine that is no loopback: a browser takes its pages over plain http as insecure."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect(("192.0.2.1", 9))  # an address for documentation; nothing is sent
+        return asked.getsockname()[0]
+
+
+@pytest.mark.parametrize("width", [1500, 700])
+def test_plain_http_and_loops_that_move(lab, browser, width):
+    page = opened(browser, lab.replace("127.0.0.1", own_address()), "light", width)
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('5: parallel')")
+    assert not page.evaluate("isSecureContext")
+    view = page.locator(".tir-explorer")
+    loops = view.locator(".tir-row[draggable=true]")
+    before = loops.evaluate_all("rows => rows.map((row) => row.dataset.place)")
+    view.locator(".tir-row[data-place=k]").click()
+    view.locator("[data-offer=unroll]").wait_for()
+    shoot(page, f"explorer-{width}-http")
+
+    view.locator(".tir-row[data-place=k]").drag_to(view.locator(f".tir-row[data-place={before[-1]}]"))
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('6: reorder')")
+    after = loops.evaluate_all("rows => rows.map((row) => row.dataset.place)")
+    assert after[-1] == "k" and sorted(after) == sorted(before)
+    view.locator(".tir-row[data-place=k]").press("Alt+ArrowUp")
+    page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('7: reorder')")
+    assert loops.nth(len(after) - 2).get_attribute("data-place") == "k"
+    assert page.evaluate("document.activeElement.dataset.place") == "k"
+
+    view.locator(".tir-replay > summary").click()
+    view.locator(".tir-copy").click()
+    page.wait_for_function("/Copied|Selected/.test(document.querySelector('.tir-copy').textContent)")
+    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

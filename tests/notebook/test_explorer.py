@@ -137,6 +137,28 @@ def test_a_refusal_is_shown_and_changes_nothing(explorer, message, says):
     assert view(explorer)["error"] == ""
 
 
+def loops(explorer: Explorer) -> list[str]:
+    return [row["label"] for row in view(explorer)["tree"] if row["kind"] != "block"]
+
+
+def test_a_loop_is_moved_to_the_place_of_another_one(explorer):
+    explorer.schedule.split("j", [4, 4, 4])
+    assert loops(explorer)[:4] == ["B.i", "j_0", "j_1", "j_2"]
+    explorer.handle({"do": "move", "place": "B.i", "to": "j_1"})
+    assert explorer.error == "" and loops(explorer)[:4] == ["j_0", "j_1", "B.i", "j_2"]
+    explorer.handle({"do": "move", "place": "j_2", "to": "j_0"})
+    assert explorer.error == "" and loops(explorer)[:4] == ["j_2", "j_0", "j_1", "B.i"]
+    assert view(explorer)["steps"][-1].endswith('reorder("j_2", "j_0", "j_1", "B.i")')
+
+
+def test_a_move_that_cannot_be_is_refused(explorer):
+    explorer.handle({"do": "move", "place": "j", "to": "j"})
+    assert explorer.error == "" and len(explorer.schedule.history) == 1, "where it is already: no step"
+    for to, says in (("k", "not in one nest"), ("B", "loop"), (3, "type str")):
+        explorer.handle({"do": "move", "place": "j", "to": to})
+        assert says in explorer.error and len(explorer.schedule.history) == 1
+
+
 def test_a_lambda_is_an_index_map(explorer):
     given = {"block": "B", "buffer": "B", "index_map": "lambda i, j: (j, i)"}
     explorer.handle({"do": "apply", "name": "transform_layout", "given": given})

@@ -9,8 +9,9 @@ import pickle
 import pytest
 
 import tir
+from tir import testing
 from tir.library import gemm
-from tir.schedule.offers import MOST_PLACES, choices
+from tir.schedule.offers import MOST_PLACES, choices, places
 from tir.schedule.primitive import PRIMITIVES, QUERIES
 from tir.script import tir as T
 
@@ -50,6 +51,41 @@ def test_offers_say_what_the_steps_do(sch, place):
             assert offer.reason
     assert len(sch.history) == 1 and not len(sch.trace), "asking changes nothing"
     assert [o.name for o in found] == [o.name for o in sorted(found, key=lambda o: not o)], "what is legal comes first"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_offer_changes_the_program_or_draws(seed):
+    sch = tir.Schedule(testing.random_program(seed))
+    for place in places(sch.state):
+        for offer in filter(None, sch.can(place)):
+            taken = sch.copy()
+            result = taken._apply_step(PRIMITIVES[offer.name], dict(offer.given))
+            draws = offer.name.startswith("sample_") and result is not None
+            assert draws or taken.script() != sch.script(), offer.text
+            assert offer.summary.endswith(".")
+
+
+def test_every_order_of_four_loops_is_reached_by_offers():
+    @T.prim_func
+    def copy(A: T.Buffer((2, 3, 4, 5), "float32"), B: T.Buffer((2, 3, 4, 5), "float32")):
+        for i, j, k, n in T.grid(2, 3, 4, 5):
+            with T.block("B"):
+                vi, vj, vk, vn = T.axis.remap("SSSS", [i, j, k, n])
+                B[vi, vj, vk, vn] = A[vi, vj, vk, vn]
+
+    start = tir.Schedule(copy)
+    found = {("i", "j", "k", "n"): start}
+    ahead = [start]
+    while ahead:
+        sch = ahead.pop()
+        for place in "ijkn":
+            taken = sch.copy()
+            taken.reorder(*next(o.given["loops"] for o in sch.can(place) if o.name == "reorder" and o))
+            order = tuple(r.name for r in taken.state.index.loops.values())
+            if order not in found:
+                found[order] = taken
+                ahead.append(taken)
+    assert len(found) == 24
 
 
 def test_a_loop_is_told_what_it_may_become(sch):

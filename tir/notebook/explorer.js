@@ -22,6 +22,11 @@ function bytes(count) {
   return `${Number(count.toPrecision(3))} ${units[at]}`;
 }
 
+// A sentence of a docstring, its names between double backticks as code.
+function prose(text) {
+  return text.split("``").map((part, n) => (n % 2 ? element("code", {}, part) : part));
+}
+
 function history(view, send) {
   const past = view.at < view.last;
   const slider = element("input", {
@@ -45,6 +50,34 @@ function history(view, send) {
   );
 }
 
+// A loop is moved to another one's place by dragging its row there, or by Alt and an arrow key.
+function movable(view, place, send) {
+  if (view.at < view.last) return {};
+  const loops = view.tree.filter((row) => row.kind !== "block").map((row) => row.label);
+  const dragged = (event) => event.dataTransfer.types.includes("application/x-tir-loop");
+  return {
+    draggable: "true", "aria-keyshortcuts": "Alt+ArrowUp Alt+ArrowDown",
+    ondragstart: (event) => event.dataTransfer.setData("application/x-tir-loop", place),
+    ondragover: (event) => {
+      if (!dragged(event)) return;
+      event.preventDefault();
+      event.currentTarget.classList.add("tir-target");
+    },
+    ondragleave: (event) => event.currentTarget.classList.remove("tir-target"),
+    ondrop: (event) => {
+      if (!dragged(event)) return;
+      event.preventDefault();
+      send({ do: "move", place: event.dataTransfer.getData("application/x-tir-loop"), to: place });
+    },
+    onkeydown: (event) => {
+      const to = { ArrowUp: loops[loops.indexOf(place) - 1], ArrowDown: loops[loops.indexOf(place) + 1] }[event.key];
+      if (!event.altKey || !to) return;
+      event.preventDefault();
+      send({ do: "move", place, to });
+    },
+  };
+}
+
 function tree(view, send) {
   const rows = view.tree.map((row) => {
     const block = row.kind === "block";
@@ -54,6 +87,7 @@ function tree(view, send) {
     return element(
       "button",
       {
+        ...(block ? {} : movable(view, row.label, send)),
         class: `tir-row tir-${block ? "block" : row.kind.replace(/\W.*/, "")}`, title: about, "data-place": row.label,
         "aria-pressed": String(row.label === view.selected), style: `padding-left:${0.5 + row.depth * 0.9}em`,
         onclick: () => send({ do: "select", place: row.label }),
@@ -66,9 +100,11 @@ function tree(view, send) {
   return element("div", { class: "tir-tree tir-scroll", "data-scroll": "tree" }, ...rows);
 }
 
+let lists = 0; // each list of choices has a name of its own on the page
+
 function field(about) {
   const list = about.choices.length
-    ? element("datalist", { id: `tir-${crypto.randomUUID()}` }, ...about.choices.map((value) => element("option", { value })))
+    ? element("datalist", { id: `tir-choices-${(lists += 1)}` }, ...about.choices.map((value) => element("option", { value })))
     : null;
   const input = element("input", {
     name: about.name, value: about.value, placeholder: about.needed ? "needed" : "", list: list ? list.id : undefined,
@@ -96,7 +132,8 @@ function offer(about, send) {
   return element(
     "details",
     { class: about.reason ? "tir-refused" : "tir-legal", "data-offer": about.name },
-    element("summary", {}, element("code", {}, about.text)),
+    element("summary", { title: about.summary }, element("code", {}, about.text)),
+    about.summary ? element("p", { class: "tir-hint" }, ...prose(about.summary)) : null,
     about.reason ? element("p", { class: "tir-reason" }, about.reason) : null,
     form,
   );
@@ -133,11 +170,23 @@ function diff(lines) {
   return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff" }, ...rows);
 }
 
+// Whether `text` is on the clipboard. Pages over plain http have none: there the text of `shown` is selected and copied as
+// a user would; if the browser does not do that either, it stays selected.
+async function copied(text, shown) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    shown.closest("details").open = true;
+    getSelection().selectAllChildren(shown);
+    return document.execCommand("copy");
+  }
+}
+
 function python(view) {
   const copy = element("button", { class: "tir-copy" }, "Copy");
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(view.python);
-    copy.textContent = "Copied";
+    copy.textContent = (await copied(view.python, text)) ? "Copied" : "Selected: press Ctrl+C";
   });
   const text = element("pre", { class: "tir-code tir-python" });
   text.textContent = view.python;
@@ -193,7 +242,15 @@ function render({ model, el }) {
   const local = { left: "program", subject: "" };
   const send = (message) => model.send(message);
   const draw = () => {
+    try {
+      redraw();
+    } catch (error) {
+      el.replaceChildren(element("pre", { class: "tir-explorer tir-error" }, `The explorer could not be drawn: ${error}`));
+    }
+  };
+  const redraw = () => {
     const view = model.get("view");
+    const focused = el.contains(document.activeElement) ? document.activeElement.dataset.place : undefined;
     const kept = new Map([...el.querySelectorAll("[data-scroll]")].map((area) => [area.dataset.scroll, area.scrollTop]));
     const root = element(
       "div",
@@ -212,6 +269,8 @@ function render({ model, el }) {
     );
     el.replaceChildren(root);
     for (const area of root.querySelectorAll("[data-scroll]")) area.scrollTop = kept.get(area.dataset.scroll) ?? 0;
+    const again = focused && [...root.querySelectorAll("[data-place]")].find((row) => row.dataset.place === focused);
+    if (again) again.focus();
     const subject = `${view.selected} in ${view.pane.name}`;
     if (subject !== local.subject) showMarked(root);
     local.subject = subject;

@@ -10,13 +10,14 @@ import html
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ..analysis.index import LoopRef
 from ..display import highlighted_lines
 from ..errors import ScheduleError, TirError
 from ..function import IRModule
 from ..schedule import Schedule
 from ..schedule.offers import Offer
 from ..schedule.primitive import lookup
-from ..schedule.state import State
+from ..schedule.state import State, place_name
 from ..schedule.trace import index_map_of
 from ..script.highlight import html_lines, program_diff
 from ..script.printer import line_ranges
@@ -47,6 +48,7 @@ class Explorer:
             "show": self._show,
             "open": self._open,
             "apply": self._apply,
+            "move": self._move,
             "undo": self._undo,
             "redo": self._redo,
             "refresh": lambda message: None,
@@ -56,7 +58,8 @@ class Explorer:
 
     def handle(self, message: Message) -> None:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
-        (``name``, ``given``), ``undo``, ``redo`` (``steps``), or ``refresh``."""
+        (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``undo``, ``redo``
+        (``steps``), or ``refresh``."""
         self.error = ""
         try:
             action = self._actions.get(_part(message, "do", str))
@@ -87,6 +90,19 @@ class Explorer:
             raise ScheduleError("an earlier step is shown: return to it first, or show the last one")
         given = {k: value_of(k, v) for k, v in _part(message, "given", dict).items() if v not in ("", None)}
         self.schedule._apply_step(step, {p: given[p] for p in step.signature.parameters if p in given})
+
+    def _move(self, message: Message) -> None:
+        state = self.schedule.state
+        one, other = (state.find_loop(_part(message, name, str)) for name in ("place", "to"))
+        if one is other:
+            return
+        inward = one in other.ancestors()
+        inner, outer = (other, one) if inward else (one, other)
+        above = list(inner.ancestors())
+        path = [inner, *above[: above.index(outer) + 1]] if outer in above else [inner, outer]  # which reorder refuses
+        stay = [place_name(state, r) for r in reversed(path) if isinstance(r, LoopRef) and r is not one]
+        moved = place_name(state, one)
+        self._apply({"name": "reorder", "given": {"loops": [*stay, moved] if inward else [moved, *stay]}})
 
     def _undo(self, message: Message) -> None:
         self.schedule.undo(_part(message, "steps", int, 1))
@@ -189,7 +205,14 @@ def _offer(offer: Offer) -> dict[str, Any]:
         for f in offer.fields
     ]
     place = {k: v for k, v in offer.given.items() if k not in [f.name for f in offer.fields]}
-    return {"name": offer.name, "text": offer.text, "reason": offer.reason, "given": place, "fields": fields}
+    return {
+        "name": offer.name,
+        "text": offer.text,
+        "summary": offer.summary,
+        "reason": offer.reason,
+        "given": place,
+        "fields": fields,
+    }
 
 
 def _part(message: Any, name: str, kind: type[T], default: T | None = None) -> T:

@@ -95,15 +95,15 @@ class Asker:
 
     def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
         """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
-        shows as a table, of what would be accepted and why the rest would not. Raises ``ScheduleError`` for a name that
+        shows as a table, of what would be accepted and change the program (or draw a value), and why the rest would not. Raises ``ScheduleError`` for a name that
         is none."""
-        return offers(self.schedule.state, place, self._try)
+        return offers(self.schedule.state, place, self._worth)
 
     def __repr__(self) -> str:
-        return repr(one_click(self.schedule.state, self._try))
+        return repr(one_click(self.schedule.state, self._worth))
 
     def _repr_html_(self) -> str:
-        return one_click(self.schedule.state, self._try)._repr_html_()
+        return one_click(self.schedule.state, self._worth)._repr_html_()
 
     def __getattr__(self, name: str) -> Callable[..., Answer]:
         step = lookup(name)
@@ -147,6 +147,11 @@ class Asker:
         except ScheduleError as error:
             return error
         return None
+
+    def _worth(self, step: Primitive, given: Mapping[str, Any]) -> ScheduleError | None:
+        """Why a step is no offer: it would be refused, or would change nothing."""
+        outcome = self.schedule._outcome(step, self.schedule.state, given)
+        return outcome if isinstance(outcome, ScheduleError) else None
 
     def _survey(self, step: Primitive, given: Mapping[str, Any], name: str) -> Answer:
         state = self.schedule.state

@@ -27,7 +27,7 @@ from .state import State, label, place_name
 MOST_TRIED = 12  # calls of one primitive
 MOST_PLACES = 12  # loops and blocks that `sch.can` shows at once
 
-Try = Callable[[Primitive, Mapping[str, Any]], "Exception | None"]  # why a call would be refused, if it would be
+Try = Callable[[Primitive, Mapping[str, Any]], "ScheduleError | None"]  # why a call would be refused or do nothing
 
 # Of parameters that are numbers, or lists of them: a value to begin with.
 _USUAL: dict[str, Any] = {
@@ -59,13 +59,15 @@ class Field:
 @dataclass(frozen=True)
 class Offer:
     """A call of the primitive ``name``: ``given`` by parameter, ``text`` as a user writes it, and ``reason`` for which it
-    would be refused (empty: it would be accepted). ``fields`` are the parameters that may be chosen otherwise."""
+    would be refused or change nothing (empty: it would change the program, or draw a value). ``fields`` are the
+    parameters that may be chosen otherwise, ``summary`` is the first sentence about the primitive."""
 
     name: str
     text: str
     given: Mapping[str, Any]
     reason: str
     fields: tuple[Field, ...]
+    summary: str = ""
 
     def __bool__(self) -> bool:
         return not self.reason
@@ -225,8 +227,10 @@ def _offer(state: State, step: Primitive, ref: LoopRef | BlockRef, attempt: Try)
     if mine is None:
         return None
     name = place_name(state, ref)
-    fields = _fields(state, step, mine, name)
-    calls = itertools.islice(_calls(_starts(state, mine, ref), [f for f in fields if f.needed], name), MOST_TRIED)
+    fields, starts = _fields(state, step, mine, name), _starts(state, mine, ref)
+    calls = itertools.islice(_calls(starts, [f for f in fields if f.needed], name), MOST_TRIED)
+    if mine.kind is mine.VAR_POSITIONAL and starts:  # which places, and in which order, may be chosen too
+        fields = (Field(mine.name, tuple(start[mine.name] for start in starts), True, False), *fields)
     return _first_accepted(step, calls, fields, attempt)
 
 
@@ -242,10 +246,11 @@ def calls(state: State, step: Primitive, ref: LoopRef | BlockRef) -> Iterator[di
 
 
 def _starts(state: State, mine: inspect.Parameter, ref: LoopRef | BlockRef) -> list[Mapping[str, Any]]:
-    """The argument ``mine`` for a place: alone, in a list, or beside each of its neighbours."""
+    """The argument ``mine`` for a place: alone, in a list, or with each of its neighbours, in both orders."""
     name = place_name(state, ref)
     if mine.kind is mine.VAR_POSITIONAL:
-        return [{mine.name: (name, place_name(state, other))} for other in _neighbours(state, ref)]
+        pairs = ((name, place_name(state, other)) for other in _neighbours(state, ref))
+        return [{mine.name: order} for pair in pairs for order in (pair, pair[::-1])]
     if isinstance(ref, LoopRef) and "list[" in str(mine.annotation) and "LoopRef |" not in str(mine.annotation):
         return [{mine.name: [name]}]
     return [{mine.name: name}]
@@ -267,8 +272,9 @@ def _fields(state: State, step: Primitive, mine: inspect.Parameter, name: str) -
 
 
 def _calls(starts: list[Mapping[str, Any]], fields: list[Field], name: str) -> Iterator[dict[str, Any]]:
-    """Calls to try: with every combination of other places and of buffers, and the usual one of other values."""
-    values = [[c for c in f.choices if c not in (name, "root")] if f.many else f.choices[:1] for f in fields]
+    """Calls to try: with every combination of other places and of buffers, and the two usual ones of other values (the
+    first may be what the program has)."""
+    values = [[c for c in f.choices if c not in (name, "root")] if f.many else f.choices[:2] for f in fields]
     for start in starts:
         for chosen in itertools.product(*values):
             yield {**start, **{f.name: value for f, value in zip(fields, chosen)}}
@@ -278,22 +284,20 @@ def _first_accepted(
     step: Primitive, calls: Iterator[dict[str, Any]], fields: tuple[Field, ...], attempt: Try
 ) -> Offer | None:
     """The first call that would be accepted, otherwise the first one and why it would be refused."""
-    first: Offer | None = None
+    first, summary = None, step.doc.partition("\n\n")[0].replace("\n", " ")
     for given in calls:
         ordered = {p: given[p] for p in step.signature.parameters if p in given}
         error = attempt(step, ordered)
-        offer = Offer(step.name, request_text(step, ordered), ordered, "" if error is None else _why(error), fields)
+        why = "" if error is None else error.rule
+        offer = Offer(step.name, request_text(step, ordered), ordered, why, fields, summary)
         if offer:
             return offer
         first = offer if first is None else first
     if first is not None:
         return first
     unknown = [f.name for f in fields if f.needed and not f.choices]
-    return Offer(step.name, f"{step.name}(…)", {}, f"say {', '.join(unknown) or 'more'}", fields) if unknown else None
-
-
-def _why(error: Exception) -> str:
-    return error.rule if isinstance(error, ScheduleError) else str(error)
+    why = f"needs {', '.join(unknown)}"
+    return Offer(step.name, f"{step.name}(…)", {}, why, fields, summary) if unknown else None
 
 
 def _neighbours(state: State, ref: LoopRef | BlockRef) -> list[LoopRef]:

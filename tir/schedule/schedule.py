@@ -17,6 +17,7 @@ from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
+from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
@@ -313,7 +314,8 @@ class Schedule(Snapshots):
             after, result, _ = self._attempt(step, state, given)
         except ScheduleError as error:
             return error
-        idle = after.mod is state.mod and result is None
+        nothing = result is None or (isinstance(result, list) and not result)
+        idle = nothing and structural_equal(after.mod, state.mod)
         return ScheduleError("the program would stay as it is") if idle else after
 
     def _plainer(self, error: ScheduleError) -> ScheduleError:

@@ -20,7 +20,7 @@ class Asker:
     def __init__(self, sch: Schedule): ...
     def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
         """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
-        shows as a table, of what would be accepted and why the rest would not. Raises ``ScheduleError`` for a name that
+        shows as a table, of what would be accepted and change the program (or draw a value), and why the rest would not. Raises ``ScheduleError`` for a name that
         is none.
         """
     @overload
