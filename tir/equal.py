@@ -1,8 +1,8 @@
 """Structural equality, hash, and the first place where two programs differ.
 
 Two programs are equal when they are the same up to a consistent renaming of bound variables and buffers. Names of
-variables and buffers do not matter; names of blocks and functions do. Free variables equal only themselves, unless
-``map_free_vars``. Source spans are ignored. NaN equals NaN, and -0.0 differs from 0.0.
+variables, buffers and blocks do not matter; those of functions do, by which they are called. Free variables equal only
+themselves, unless ``map_free_vars``. Source spans are ignored. NaN equals NaN, and -0.0 differs from 0.0.
 """
 
 from __future__ import annotations
@@ -34,17 +34,7 @@ _ORDER: dict[type, tuple[str, ...]] = {
     IterVar: ("iter_type", "thread_tag", "dom", "var="),
     CommReducer: ("lhs=", "rhs=", "result", "identity"),
     Reduce: ("init", "value_index", "combiner", "axis", "source", "condition"),
-    Block: (
-        "name",
-        "iter_vars",
-        "alloc_buffers=",
-        "match_buffers",
-        "annotations",
-        "reads",
-        "writes",
-        "init",
-        "body",
-    ),
+    Block: ("iter_vars", "alloc_buffers=", "match_buffers", "annotations", "reads", "writes", "init", "body"),
 }
 
 

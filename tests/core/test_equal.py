@@ -4,8 +4,9 @@ import pytest
 
 from tir.buffer import decl_buffer
 from tir.dtype import DType
-from tir.equal import assert_structural_equal, first_difference, structural_equal, structural_hash
+from tir.equal import assert_structural_equal, first_difference, structural_digest, structural_equal, structural_hash
 from tir.expr import Add, FloatImm, IntImm, Let, Var
+from tir.function import IRModule
 from tir.script import parse
 from tir.stmt import BufferStore, Evaluate, For, SeqStmt
 
@@ -26,19 +27,28 @@ def main({a}: T.Buffer(({size},), "float32"), {b}: T.Buffer(({size},), "float32"
 """)
 
 
-def test_renaming_does_not_matter():
-    a, b = kernel(), kernel(names=("j", "X", "Y"))
+@pytest.mark.parametrize(
+    "renamed", [{"names": ("j", "X", "Y")}, {"block": "D"}, {"names": ("D", "C", "A"), "block": "B"}]
+)
+def test_renaming_does_not_matter(renamed):
+    a, b = kernel(), kernel(**renamed)
     assert structural_equal(a, b)
     assert structural_hash(a) == structural_hash(b)
+    assert structural_digest(a) == structural_digest(b)
     assert first_difference(a, b) is None
     assert_structural_equal(a, b)
+
+
+def test_names_of_functions_matter_as_calls_use_them():
+    a, b = kernel(), kernel(names=("j", "X", "Y"))
+    assert structural_equal(IRModule({"f": a}), IRModule({"f": b}))
+    assert not structural_equal(IRModule({"f": a}), IRModule({"g": a}))
 
 
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
         (kernel(size=17), "buffer_map[0].shape[0].value: 16 != 17"),
-        (kernel(block="D"), "body.block.body.body.block.name: 'C' != 'D'"),
         (kernel(value="A[i] + 2.0"), "body.block.body.body.block.body.value: A[vi] * 2.0 != A[vi] + 2.0"),
         (kernel(extra='T.block_attr({"k": 1})'), "annotations"),
         (kernel(value="A[i] * 3.0"), "value.b.value: 2.0 != 3.0"),
