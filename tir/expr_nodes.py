@@ -99,15 +99,19 @@ class Var(Expr):
         ) -> None: ...
 
 
+_TYPE_FIRST = {"isinstance(value, str) and not isinstance(dtype, str)": "value, dtype = dtype, value"}
+
+
 @node
 class IntImm(Expr):
-    """An integer or bool constant.
+    """An integer or bool constant; the type may stand first, as in TVM.
 
     >>> from tir import IntImm
-    >>> IntImm(3), IntImm(3, "int64"), IntImm(1, "bool")
-    (3, T.int64(3), True)
+    >>> IntImm(3), IntImm(3, "int64"), IntImm("int64", 3), IntImm(1, "bool")
+    (3, T.int64(3), T.int64(3), True)
     """
 
+    upstream_order = _TYPE_FIRST
     value: int
     dtype: DType = INT32
 
@@ -123,13 +127,14 @@ class IntImm(Expr):
 
 @node
 class FloatImm(Expr):
-    """A floating constant; value may be inf, nan or -0.0.
+    """A floating constant; value may be inf, nan or -0.0. The type may stand first, as in TVM.
 
     >>> from tir import FloatImm
     >>> FloatImm(0.5, "float32"), FloatImm(float("inf"), "float64")
     (T.float32(0.5), T.float64("inf"))
     """
 
+    upstream_order = _TYPE_FIRST
     value: float
     dtype: DType
 
@@ -404,13 +409,14 @@ class Call(Expr):
     """A call of the named operator ``op`` (see :mod:`tir.op`); arguments are expressions, strings as ``StringImm``.
 
     ``address_of`` takes a ``BufferLoad``. Operators that take a buffer region or a type get them as ``BufferRegion``
-    and ``StringImm``.
+    and ``StringImm``. The type may stand first, as in TVM: ``Call("float32", "tir.exp", (x,))``.
 
     >>> from tir import Call, Var
     >>> Call("exp", (Var("x", "float32"),), "float32")
     T.exp(x)
     """
 
+    upstream_order = {"isinstance(args, str)": "op, args, dtype = args.removeprefix('tir.'), tuple(dtype), op"}
     op: str
     args: tuple[Any, ...]
     dtype: DType

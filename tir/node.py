@@ -72,6 +72,8 @@ class Node:
     from_numbers: Mapping[str, str] = {}
     """How fields of expressions (``"a, b"``: several at once) are made where Python numbers are given: Python expressions
     over the fields, by functions of ``tir/expr.py``; for the rest ``as_expr``, and for a tuple of expressions its items."""
+    upstream_order: Mapping[str, str] = {}
+    """How fields given in the order of TVM are recognised, and what puts them into this one, as Python source."""
 
     def __repr__(self) -> str:
         return short_text(self)
@@ -282,7 +284,7 @@ def _require_text(value: Any, kind: str, field: str) -> None:
 
 
 def _require_number(value: Any, kind: str, field: str) -> None:
-    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+    if isinstance(value, Node) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"the {field.replace('_', ' ')} of a node {kind} is a number, not {value!r}")
 
 
@@ -299,7 +301,9 @@ def _init_source(made: Any, fields: Any) -> str:
     if named:
         parameters.insert(len(parameters) - named, "*")
     texts = [f.name for f in fields if f.init and _type_name(f.type) == "str"]
-    lines = [f"def __init__(self, {', '.join(parameters)}):", *_numbers_source(made, fields)]
+    lines = [f"def __init__(self, {', '.join(parameters)}):"]
+    lines += [f"    if {given}: {reorder}" for given, reorder in made.upstream_order.items()]
+    lines += _numbers_source(made, fields)
     numbers = [(f.name, _type_name(f.type)) for f in fields if f.init and _type_name(f.type) in ("int", "float")]
     lines += [f"    if type({n}) is not {t}: _require_number({n}, {made.__name__!r}, {n!r})" for n, t in numbers]
     lines += [f"    if type({n}) is not str: _require_text({n}, {made.__name__!r}, {n!r})" for n in texts]

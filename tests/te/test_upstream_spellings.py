@@ -133,3 +133,35 @@ def test_no_axes_are_fused_to_one_of_extent_1(is_sum):
     out = np.zeros((), "float32")
     tir.build(s, [x, made], "llvm")(np.arange(4, dtype="float32"), out)
     assert out == 6
+
+
+def test_constants_and_calls_take_their_type_first_too():
+    x = tir.Var("x")
+    for classic, ours in [
+        (tir.IntImm("int64", 8), tir.IntImm(8, "int64")),
+        (tir.IntImm("bool", 1), tir.IntImm(1, "bool")),
+        (tir.FloatImm("float32", 1.0), tir.FloatImm(1.0, "float32")),
+        (tir.Call("int32", "tir.clz", [x]), tir.Call("clz", (x,), "int32")),
+    ]:
+        tir.assert_structural_equal(classic, ours)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tir.IntImm("8"), "IntImm is a number, not '8'"),
+        (lambda: tir.IntImm("a", "int32"), "IntImm is a number, not 'a'"),
+        (lambda: tir.IntImm("int32", tir.Var("x")), "IntImm is a number, not x"),
+        (lambda: tir.FloatImm("float32", None), "FloatImm is a number, not None"),
+    ],
+)
+def test_what_is_no_number_is_no_constant_in_either_order(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_classes_of_schedules_are_where_tvm_has_them():
+    sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    assert isinstance(sch.get_sref("most"), tir.schedule.StmtSRef)
+    with pytest.raises(tir.schedule.ScheduleError):
+        sch.get_sref("nothing")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..analysis.index import BlockRef, LoopRef
+from ..errors import ScheduleError
 from .ask import Answer
-from .handles import BlockRV, ExprRV, LoopRV
+from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .history import Step
 from .primitive import primitive, query
 from .schedule import Schedule
@@ -19,8 +20,10 @@ __all__ = [
     "LoopRV",
     "LoopRef",
     "Schedule",
+    "ScheduleError",
     "State",
     "Step",
+    "StmtSRef",
     "Trace",
     "primitive",
     "query",
