@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import tir
+from tir import te
 from tir.notebook.explorer import Explorer, value_of
 from tir.notebook.loop_tree import KIND_COLOURS
+from tir.notebook.runs import timed
 from tir.notebook.stages import mark, source, stages
 from tir.script import tir as T
 from tir.script.printer import line_ranges
@@ -157,6 +159,32 @@ def test_a_move_that_cannot_be_is_refused(explorer):
     for to, says in (("k", "not in one nest"), ("B", "loop"), (3, "type str")):
         explorer.handle({"do": "move", "place": "j", "to": to})
         assert says in explorer.error and len(explorer.schedule.history) == 1
+
+
+def test_a_run_is_timed_and_compared_with_the_start(explorer):
+    explorer.schedule.vectorize(explorer.schedule.split("j", [None, 16])[1])
+    explorer.handle({"do": "run"})
+    seen = view(explorer)
+    assert explorer.error == "" and seen["runs"][:2] == [None, None]
+    assert seen["runs"][2]["seconds"] > 0 and seen["runs"][2]["text"].endswith("program without steps does")
+    explorer.handle({"do": "undo"})
+    explorer.schedule.unroll("j_1")
+    assert view(explorer)["runs"][2] is None, "the time was another step's"
+
+
+def test_a_run_that_computes_something_else_says_where():
+    def scaled(by: float) -> tir.IRModule:
+        A = te.placeholder((8,), name="A")
+        return tir.IRModule.of(te.create_prim_func([A, te.compute((8,), lambda i: A[i] * by, "B")]))
+
+    found = timed(scaled(3.0), scaled(2.0), None, "main").text
+    assert "wrong: B[" in found and "elements differ" in found
+
+
+def test_a_gpu_schedule_is_not_timed():
+    gpu = Explorer(tir.Schedule(chain, target="cuda -arch=sm_80"))
+    gpu.handle({"do": "run"})
+    assert "for llvm" in gpu.error
 
 
 def test_a_lambda_is_an_index_map(explorer):

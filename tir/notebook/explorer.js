@@ -47,7 +47,26 @@ function history(view, send) {
           `Return here (undo ${view.last - view.at})`,
         )
       : null,
+    element("button", { class: "tir-run", onclick: () => send({ do: "run" }), title: "time this step and compare its results" }, "Run"),
+    element("output", { class: "tir-ran" }, view.runs[view.at] ? view.runs[view.at].text : ""),
+    timeline(view, send),
   );
+}
+
+// A bar for each step that was run: its time beside the longest one.
+function timeline(view, send) {
+  const ran = view.runs.flatMap((run, step) => (run ? [{ ...run, step }] : []));
+  if (ran.length < 2) return null;
+  const longest = Math.max(...ran.map((run) => run.seconds));
+  const bars = ran.map((run) =>
+    element(
+      "button",
+      { class: "tir-bar", title: run.text, "aria-pressed": String(run.step === view.at), onclick: () => send({ do: "show", step: run.step }) },
+      element("span", { style: `width:${Math.max(1, (100 * run.seconds) / longest)}%` }),
+      element("code", {}, `${view.steps[run.step]}  ${run.text.split(",")[0]}`),
+    ),
+  );
+  return element("div", { class: "tir-timeline", role: "group", "aria-label": "times of the steps" }, ...bars);
 }
 
 // A loop is moved to another one's place by dragging its row there, or by Alt and an arrow key.
@@ -132,7 +151,12 @@ function offer(about, send) {
   return element(
     "details",
     { class: about.reason ? "tir-refused" : "tir-legal", "data-offer": about.name },
-    element("summary", { title: about.summary }, element("code", {}, about.text)),
+    element(
+      "summary",
+      { title: about.reason || about.summary },
+      element("code", {}, about.text),
+      about.reason ? element("span", { class: "tir-what" }, ` ${about.reason.split("\n")[0]}`) : null,
+    ),
     about.summary ? element("p", { class: "tir-hint" }, ...prose(about.summary)) : null,
     about.reason ? element("p", { class: "tir-reason" }, about.reason) : null,
     form,

@@ -22,6 +22,7 @@ from ..schedule.trace import index_map_of
 from ..script.highlight import html_lines, program_diff
 from ..script.printer import line_ranges
 from .loop_tree import Row, loop_tree, nodes_of
+from .runs import Run, timed
 from .stages import mark, source, stages
 
 Message = Mapping[str, Any]
@@ -42,6 +43,7 @@ class Explorer:
         self.shown: int | None = None
         self.pane = "lowered"
         self.error = ""
+        self._runs: dict[int, tuple[IRModule, Run]] = {}  # of steps: the program that ran, and what came of it
         self._made: tuple[IRModule, str, tuple[str, str]] | None = None
         self._actions: dict[str, Callable[[Message], None]] = {
             "select": self._select,
@@ -49,6 +51,7 @@ class Explorer:
             "open": self._open,
             "apply": self._apply,
             "move": self._move,
+            "run": self._run,
             "undo": self._undo,
             "redo": self._redo,
             "refresh": lambda message: None,
@@ -58,8 +61,8 @@ class Explorer:
 
     def handle(self, message: Message) -> None:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
-        (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``undo``, ``redo``
-        (``steps``), or ``refresh``."""
+        (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``run`` (times the step
+        that is shown), ``undo``, ``redo`` (``steps``), or ``refresh``."""
         self.error = ""
         try:
             action = self._actions.get(_part(message, "do", str))
@@ -104,6 +107,11 @@ class Explorer:
         moved = place_name(state, one)
         self._apply({"name": "reorder", "given": {"loops": [*stay, moved] if inward else [moved, *stay]}})
 
+    def _run(self, message: Message) -> None:
+        at = self._at
+        state, first = self.schedule.states[at], self.schedule.states[0]
+        self._runs[at] = state.mod, timed(state.mod, first.mod, state.target, state.func_name)
+
     def _undo(self, message: Message) -> None:
         self.schedule.undo(_part(message, "steps", int, 1))
         self.shown = None
@@ -118,12 +126,22 @@ class Explorer:
     def _last(self) -> int:
         return len(self.schedule.history) - 1
 
+    @property
+    def _at(self) -> int:
+        """The step that is shown; the last one where it was undone."""
+        if self.shown is not None and self.shown >= self._last:
+            self.shown = None
+        return self._last if self.shown is None else self.shown
+
+    def _ran(self, at: int) -> dict[str, Any] | None:
+        """What a run of a step gave, if it was run and the step is still this one."""
+        mod, run = self._runs.get(at, (None, None))
+        return {"seconds": run.seconds, "text": run.text} if run and mod is self.schedule.states[at].mod else None
+
     def view(self) -> dict[str, Any]:
         """The state of the explorer as data for JSON."""
         history = self.schedule.history
-        if self.shown is not None and self.shown >= self._last:
-            self.shown = None
-        at = self._last if self.shown is None else self.shown
+        at = self._at
         state = self.schedule.states[at]
         rows = loop_tree(state).rows
         if self.selected not in [row.label for row in rows]:
@@ -134,6 +152,7 @@ class Explorer:
             "title": f"{state.func.name}, {self._last} step{'s' * (self._last != 1)}",
             "steps": [repr(step) for step in history],
             "at": at,
+            "runs": [self._ran(n) for n in range(len(history))],
             "last": self._last,
             "redo": self.schedule.undone,
             "tree": [_row(row, span) for row, span in zip(rows, ranges)],

@@ -1,0 +1,25 @@
+// The explorer on a page of its own: what a notebook does for the view (`get`, `on`, `send`) by requests to the server.
+
+const token = new URL(location.href).searchParams.get("token");
+const { default: explorer } = await import(`./explorer.js?token=${encodeURIComponent(token)}`);
+
+let view = null;
+const drawn = new Set();
+
+async function send(message) {
+  try {
+    const answer = await fetch("./", {
+      method: "POST", headers: { "Content-Type": "application/json", "X-Tir-Token": token }, body: JSON.stringify(message),
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+    view = await answer.json();
+  } catch (error) {
+    const why = error instanceof TypeError ? "the server does not answer; is the command that started it still running?" : error.message;
+    view = { ...view, error: why };
+  }
+  for (const draw of drawn) draw();
+}
+
+const model = { get: () => view, on: (_, draw) => drawn.add(draw), off: (_, draw) => drawn.delete(draw), send };
+await send({ do: "refresh" });
+explorer.render({ model, el: document.getElementById("explorer") });
