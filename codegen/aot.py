@@ -52,6 +52,67 @@ serial:
   ret void
 }
 """
+# The program's own threads: a task runs the loop on a share of its iterations, which is a loop of a closure of its own.
+_POOL = """\
+@__tir_pool = global ptr null, align 8
+@__tir_context = global ptr null, align 8
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define internal void @__tir_pooled(ptr %f, ptr %closure, i32 %n, i32 %flags) {
+  %pool = load ptr, ptr @__tir_pool, align 8
+  %context = load ptr, ptr @__tir_context, align 8
+  %given = icmp ne ptr %pool, null
+  br i1 %given, label %team, label %serial
+team:
+  %work = alloca [2 x ptr], align 8
+  %second = getelementptr inbounds ptr, ptr %work, i64 1
+  store ptr %f, ptr %work, align 8
+  store ptr %closure, ptr %second, align 8
+  call void %pool(ptr %context, ptr @__tir_share, ptr %work)
+  ret void
+serial:
+  call void @__tir_serial(ptr %f, ptr %closure, i32 %n, i32 %flags)
+  ret void
+}
+define internal void @__tir_share(ptr %work, i32 %share, i32 %shares) {
+  %second = getelementptr inbounds ptr, ptr %work, i64 1
+  %f = load ptr, ptr %work, align 8
+  %closure = load ptr, ptr %second, align 8
+  %rest.of = getelementptr inbounds i8, ptr %closure, i64 4
+  %bytes = load i32, ptr %rest.of, align 4
+  %own = alloca i8, i32 %bytes, align 64
+  %rest.own = getelementptr inbounds i8, ptr %own, i64 4
+  %first.own = getelementptr inbounds i8, ptr %own, i64 8
+  %extent.own = getelementptr inbounds i8, ptr %own, i64 16
+  %wide = zext i32 %bytes to i64
+  %rest.bytes = sub i64 %wide, 4
+  store i32 0, ptr %own, align 64
+  call void @llvm.memcpy.p0.p0.i64(ptr align 4 %rest.own, ptr align 4 %rest.of, i64 %rest.bytes, i1 false)
+  %k = sext i32 %share to i64
+  %n = sext i32 %shares to i64
+  %first = load i64, ptr %first.own, align 8
+  %extent = load i64, ptr %extent.own, align 8
+  %least = sdiv i64 %extent, %n
+  %rest = srem i64 %extent, %n
+  %before = mul i64 %least, %k
+  %longer = icmp slt i64 %k, %rest
+  %longer.before = select i1 %longer, i64 %k, i64 %rest
+  %skipped = add i64 %before, %longer.before
+  %begin = add i64 %first, %skipped
+  %one = zext i1 %longer to i64
+  %size = add i64 %least, %one
+  store i64 %begin, ptr %first.own, align 8
+  store i64 %size, ptr %extent.own, align 8
+  call void %f(ptr %own)
+  %code = load i32, ptr %own, align 64
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %error, label %done
+error:
+  store atomic i32 %code, ptr %closure monotonic, align 64
+  br label %done
+done:
+  ret void
+}
+"""
 # Beside an object that is loaded, which nothing links with OpenMP; a module loaded here has its own team of threads.
 _ONE_THREAD = """\
 define void @GOMP_parallel(ptr %f, ptr %data, i32 %n, i32 %flags) {
@@ -164,8 +225,10 @@ def _passed(type_: str, c_type: str) -> str:
     return type_
 
 
-def exported(functions: dict[str, Any], stem: str, external: frozenset[str] = frozenset()) -> list[Function]:
-    """The functions of a module under their C symbols, in a file called ``stem``.
+def exported(
+    functions: dict[str, Any], stem: str, external: frozenset[str] = frozenset(), defined: tuple[str, ...] = ()
+) -> list[Function]:
+    """The functions of a module under their C symbols, in a file called ``stem`` that has ``defined`` besides.
 
     A function has its own name; ``main`` has the file's. Where that is a name of C, C++, the C library or ``external``,
     the functions that the module calls, the name of the file stands before it. Raises ``BuildError`` if it is still
@@ -182,7 +245,8 @@ def exported(functions: dict[str, Any], stem: str, external: frozenset[str] = fr
             )
         found[wanted] = function
 
-    take(f"{stem}_error", None)
+    for name in defined:
+        take(name, None)
     for name, function in functions.items():
         own = identifier(function.func.attrs.get("global_symbol", name))
         at = stem if own == "main" else own
@@ -223,6 +287,7 @@ THREADS = {
     "linked": "parallel loops run on OpenMP's threads if the program links its library, else serially",
     "openmp": "parallel loops run on OpenMP's threads; the program is linked with -fopenmp",
     "serial": "parallel loops run serially",
+    "pool": "parallel loops run on the threads of the pool that the program sets, serially without one",
 }
 
 
@@ -266,12 +331,30 @@ def _text(functions: dict[str, Any], program: Any, stem: str, threads: str) -> t
     uses has names that begin with ``stem`` and a dot, which no name of C has."""
     text, prefix = program.emit().text, f"{stem}."
     if threads != "serial":
-        text = text.replace("@__tir_parallel = global ptr @__tir_serial", "@__tir_parallel = global ptr @__tir_openmp")
+        run = "@__tir_pooled" if threads == "pool" else "@__tir_openmp"
+        text = text.replace("@__tir_parallel = global ptr @__tir_serial", f"@__tir_parallel = global ptr {run}")
         # a weak reference alone lets linkers that drop unused libraries drop OpenMP's
-        text += _OPENMP.replace("extern_weak ", "") if threads == "openmp" and program.parallel else _OPENMP
+        strong = threads == "openmp" and program.parallel
+        text += _POOL if threads == "pool" else _OPENMP.replace("extern_weak ", "") if strong else _OPENMP
     text, external = prefixed(text, prefix)
-    saved = exported(functions, stem, external)
-    return text + "".join(f.wrapper(prefix) for f in saved) + _errors(program.messages, stem), saved
+    own = {f"{stem}_error": _errors(program.messages, stem)}
+    if threads == "pool":
+        own[_set_pool(stem)] = _pool_setter(stem, prefix)
+    saved = exported(functions, stem, external, tuple(own))
+    return text + "".join(f.wrapper(prefix) for f in saved) + "".join(own.values()), saved
+
+
+def _set_pool(stem: str) -> str:
+    return f"{stem}_set_pool"
+
+
+def _pool_setter(stem: str, prefix: str) -> str:
+    return f"""define void @{_set_pool(stem)}(ptr %pool, ptr %context) nounwind {{
+  store ptr %context, ptr {symbol(prefix + "__tir_context")}, align 8
+  store ptr %pool, ptr {symbol(prefix + "__tir_pool")}, align 8
+  ret void
+}}
+"""
 
 
 def _constant(head: str, text: str) -> str:
@@ -299,9 +382,19 @@ none:
 """
 
 
+_POOL_PROTOTYPE = """
+/* Sets what runs the parallel loops of this file, while none of its functions runs. For each, pool(context, task, data)
+ * calls task(data, share, shares) for every share from 0 to shares - 1, on any threads and in any order, and returns
+ * when all calls have. shares is at least 1; the pool chooses it. A null pointer: loops run serially. */
+void {}(void (*pool)(void *context, void (*task)(void *data, int32_t share, int32_t shares), void *data),
+    void *context);
+"""
+
+
 def _header(saved: list[Function], stem: str, threads: str) -> str:
     guard = f"{stem.upper()}_H"
     functions = "\n".join(f.prototype() for f in saved)
+    pool = _POOL_PROTOTYPE.format(_set_pool(stem)) if threads == "pool" else ""
     return f"""#ifndef {guard}
 #define {guard}
 
@@ -316,7 +409,7 @@ extern "C" {{
 {functions}
 /* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
 const char *{stem}_error(int32_t code);
-
+{pool}
 #ifdef __cplusplus
 }}
 #endif

@@ -308,7 +308,7 @@ class LLVMModule(Module):
         """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``), and a C ``header``.
 
         ``threads``: parallel loops of C programs run on OpenMP's threads where that is linked (``"linked"``), always
-        (``"openmp"``: the file needs it) or never (``"serial"``).
+        (``"openmp"``: the file needs it) or never (``"serial"``), or on those of a pool that the program sets (``"pool"``).
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """

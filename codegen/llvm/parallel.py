@@ -53,7 +53,8 @@ def parallel_loop(g: Generator, s: For) -> None:
 
 
 def _offsets(captured: list[Var]) -> tuple[list[int], int]:
-    """Byte offset of each captured value after the three fixed fields (error code, first, extent), and the total."""
+    """Byte offset of each captured value after the fixed fields (error code and total in 32 bits, first, extent in 64),
+    and the total."""
     at, offsets = 24, []
     for var in captured:
         size = 8 if var.dtype.is_handle else max(8, 1 << (var.dtype.bytes - 1).bit_length())
@@ -67,11 +68,11 @@ def _pack(g: Generator, captured: list[Var], first: str, extent: str) -> str:
     offsets, size = _offsets(captured)
     closure = g.out.alloca("i8", size, 64)
     g.out.emit(f"store i32 0, ptr {closure}, align 64")
-    fields = [(8, "i64", first), (16, "i64", extent)]
+    fields = [(4, "i32", str(size)), (8, "i64", first), (16, "i64", extent)]
     fields += [(at, value_type(v.dtype), g.env[v]) for v, at in zip(captured, offsets)]
     for at, type_, value in fields:
         place = g.out.value(f"getelementptr inbounds i8, ptr {closure}, i64 {at}")
-        g.out.emit(f"store {type_} {value}, ptr {place}, align 8")
+        g.out.emit(f"store {type_} {value}, ptr {place}, align {4 if type_ == 'i32' and at == 4 else 8}")
     return closure
 
 

@@ -206,6 +206,79 @@ int main(void) {
     assert run(tmp_path, program, f"{tmp_path}/kernels{suffix}", "-Wl,--as-needed", "-fopenmp") == team
 
 
+POOL = """
+#include <pthread.h>
+#include <stdio.h>
+#include "kernels.h"
+struct call { void (*task)(void *, int32_t, int32_t); void *data; int32_t share, shares; };
+static void *work(void *given) {
+    struct call *c = given;
+    c->task(c->data, c->share, c->shares);
+    return 0;
+}
+static void pool(void *context, void (*task)(void *data, int32_t share, int32_t shares), void *data) {
+    int32_t *state = context, shares = state[1];
+    pthread_t threads[16];
+    struct call calls[16];
+    ++state[0];
+    for (int32_t k = shares - 1; k >= 0; --k) {
+        calls[k] = (struct call){task, data, k, shares};
+        pthread_create(&threads[k], 0, work, &calls[k]);
+    }
+    for (int32_t k = 0; k < shares; ++k) pthread_join(threads[k], 0);
+}
+int main(void) {
+    static int32_t a[7], n[7];
+    for (int i = 0; i < 7; ++i) n[i] = i + 1;
+    int32_t state[2] = {0, 0};
+    printf("%d", shares(a, n, 7));
+    for (state[1] = 1; state[1] <= 16; state[1] += 3) {
+        kernels_set_pool(pool, state);
+        for (int i = 0; i < 7; ++i) a[i] = -1;
+        printf(" %d", shares(a, n, 7));
+        for (int i = 0; i < 7; ++i) if (a[i] != 84 / n[i] + 7) printf(" wrong at %d: %d", i, a[i]);
+    }
+    printf(" calls %d;", state[0]);
+    state[1] = 5;
+    printf(" %d", shares(a, n, 0));
+    n[5] = 0;
+    printf(" %s;", kernels_error(shares(a, n, 7)));
+    kernels_set_pool(0, 0);
+    printf(" %s; calls %d", kernels_error(shares(a, n, 7)), state[0]);
+}
+"""
+SHARES = """
+@T.prim_func
+def shares(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    N = T.match_buffer(b, (n,), "int32")
+    for i in T.parallel(n):
+        A[i] = 84 // N[i] + n
+"""
+
+
+@compiles
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+def test_the_pool_of_the_program_runs_parallel_loops(tmp_path, suffix):
+    """On fewer and more threads than iterations, in any order, with errors of any share; serially without a pool."""
+    tir.build(parse(SHARES)).save(tmp_path / f"kernels{suffix}", tmp_path / "kernels.h", "pool")
+    found = run(tmp_path, POOL, f"{tmp_path}/kernels{suffix}", "-pthread")
+    message = r"[^;]*division by zero[^;]*"
+    assert re.fullmatch(rf"0 0 0 0 0 0 0 calls 6; 0 {message}; {message}; calls 8", found), found
+    assert "threads=pool:" in (tmp_path / "kernels.h").read_text()
+    a, n = np.zeros(7, "int32"), np.arange(1, 8, dtype="int32")
+    tir.load(tmp_path / f"kernels{suffix}")(a, n)  # a module of Python has its own team
+    assert (a == 84 // n + 7).all()
+
+
+def test_the_name_of_the_function_that_sets_the_pool_is_taken(tmp_path):
+    module = tir.build(parse(FILL.format("k_set_pool")))
+    module.save(tmp_path / "k.o")
+    with pytest.raises(BuildError, match="two functions would be called k_set_pool in C"):
+        module.save(tmp_path / "k.o", threads="pool")
+
+
 def test_threads_that_no_file_has_are_refused(tmp_path):
-    with pytest.raises(BuildError, match="threads='pool': a saved file has 'linked', 'openmp', 'serial'"):
-        tir.build(parse(FILL.format("f"))).save(tmp_path / "k.o", threads="pool")
+    with pytest.raises(BuildError, match="threads='own': a saved file has 'linked', 'openmp', 'serial', 'pool'"):
+        tir.build(parse(FILL.format("f"))).save(tmp_path / "k.o", threads="own")

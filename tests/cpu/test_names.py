@@ -142,7 +142,7 @@ def test_a_call_of_what_is_no_c_function_is_refused(name):
 
 def symbols(*functions: str, stem: str = "kernels", external: frozenset[str] = frozenset()) -> list[str]:
     given = {f"f{k}": SimpleNamespace(func=renamed(name), written=frozenset()) for k, name in enumerate(functions)}
-    return [f.symbol for f in exported(given, stem, external)]
+    return [f.symbol for f in exported(given, stem, external, (f"{stem}_error",))]
 
 
 def test_a_saved_function_has_its_own_name_unless_a_c_program_has_it_already():
