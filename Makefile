@@ -9,7 +9,7 @@ AGAINST ?= HEAD
 MUTANTS ?= 100
 SELECTION ?= core
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu mutants pythons replay counts bench bench-gpu site clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu fuzz-values mutants pythons replay counts bench bench-gpu site clean
 
 $(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,9 @@ fuzz: $(VENV)/.installed
 
 fuzz-gpu: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz.steps --gpu --all --steps 8 --examples $(EXAMPLES) --seed $(SEED)
+
+fuzz-values: $(VENV)/.installed
+	$(BIN)/python -m tests.fuzz.values --examples $(EXAMPLES) --seed $(SEED)
 
 mutants: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.mutants --count $(MUTANTS) --seed $(SEED)

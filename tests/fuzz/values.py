@@ -1,0 +1,114 @@
+"""Random functions with types, judged by NumPy: ``python -m tests.fuzz.values --examples 1000 --seed 1``.
+
+Each runs unscheduled: on the reference executor, as LLVM for the three levels of x86-64 (those that this CPU has) and, of a
+share that the seed draws (``--ptx``), as NVRTC's PTX. All must equal NumPy, element by element. A failure is printed with its seed
+(``--examples 1 --seed N`` runs it again), its program, reduced where the executor is right, and the first elements that differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+import tir
+from tests.fuzz.typed_programs import TypedProgram, typed_program
+from tir.function import IRModule
+from tir.script import parse
+from tir.testing.oracle import assert_same_call
+from tir.testing.reduce import reduce_case
+
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+CPU = ("interpreter", *(f"llvm -mcpu={level}" for level in LEVELS))
+PTX = "cuda-ptx"
+GUARD = 64
+
+
+def differences(programs: Sequence[TypedProgram], target: str) -> dict[TypedProgram, str]:
+    """The programs that compute something else on the target, built as one module, with what they compute."""
+    names = [f"f{p.seed}" for p in programs]
+    funcs = {
+        name: parse(p.source(name, threads=target == PTX)).with_attr("global_symbol", name)
+        for name, p in zip(names, programs)
+    }
+    module = tir.build(IRModule(funcs), target)
+    found = {}
+    for name, program in zip(names, programs):
+        n = len(program.before)
+        memory = np.concatenate([program.before, np.ones(GUARD, program.before.dtype)])
+        inputs = [a.copy() for a in program.params.values()]
+        try:
+            module[name](*inputs, memory[:n])
+        except tir.RunError as error:
+            found[program] = f"RunError: {error}"
+            continue
+        wrong = np.flatnonzero(~equal(memory[:n], program.expected))
+        if len(wrong):
+            at = wrong[:4]
+            found[program] = f"{len(wrong)} of {n} differ, O[{at}] is {memory[at]}, NumPy: {program.expected[at]}"
+        elif (memory[n:] != 1).any():
+            found[program] = "it writes behind O"
+    return found
+
+
+def equal(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x == y) | ((x != x) & (y != y))
+
+
+def has_level(target: str) -> bool:
+    """Whether this CPU runs code of the target."""
+    one = "@T.prim_func\ndef f(A: T.Buffer((1,), 'int32')):\n    A[0] = 1\n"
+    try:
+        tir.build(parse(one), target)(np.zeros(1, "int32"))
+    except tir.RunError as error:
+        if "this CPU" not in str(error):
+            raise
+        return False
+    return True
+
+
+def reduced(program: TypedProgram, target: str) -> str:
+    """The smallest program found that the target computes otherwise than the executor; the program, if it does not."""
+    source = program.source("f", threads=target == PTX)
+
+    def check(func: tir.PrimFunc) -> None:
+        inputs = [*(program.params[b.name] for b in list(func.buffer_map.values())[:-1]), program.before]
+        with np.errstate(all="ignore"):
+            assert_same_call(func, tir.build(func, target), inputs, target)
+
+    try:
+        return str(reduce_case(parse(source), check, seconds=20))
+    except ValueError:
+        return source
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=20, help="programs built as one module")
+    parser.add_argument("--largest", type=int, default=1000, help="iterations of the longest loop")
+    parser.add_argument("--ptx", type=float, default=0.05, help="the share that runs as PTX")
+    options = parser.parse_args()
+    targets = [t for t in CPU if not t.startswith("llvm") or has_level(t)]
+    judged, failed = Counter(), set()
+    end = options.seed + options.examples
+    for start in range(options.seed, end, options.batch):
+        programs = [typed_program(s, largest=options.largest) for s in range(start, min(end, start + options.batch))]
+        on_gpu = [p for p in programs if random.Random(f"PTX of {p.seed}").random() < options.ptx]
+        for target in (*targets, PTX):
+            chosen = on_gpu if target == PTX else programs
+            judged[target] += len(chosen)
+            for program, what in (differences(chosen, target) if chosen else {}).items():
+                failed.add(program.seed)
+                print(f"seed {program.seed}, {target}: {what}\n{reduced(program, target)}\n", flush=True)
+    print(f"programs judged by NumPy: {dict(judged)}; {len(failed)} failed: {sorted(failed)}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
