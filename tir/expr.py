@@ -155,6 +155,17 @@ def matched(a: ExprLike, b: ExprLike, what: Any) -> tuple[Expr, Expr]:
     return cast(common, a), cast(common, b)
 
 
+def converts(value: Expr, dtype: DType) -> bool:
+    """Whether an operator of ``value`` and of one of ``dtype`` computes in ``dtype``: no constant, whose value decides, and
+    of a type that is no wider."""
+    if is_const(value) or value.dtype.lanes != dtype.lanes:
+        return False
+    try:
+        return _common_dtype(value.dtype, dtype, "a store") is dtype
+    except TypeError:
+        return False
+
+
 def with_number(a: ExprLike, b: ExprLike, kind: Any) -> tuple[Expr, Expr]:
     """The operands of a node ``kind`` that is given a number of Python beside an expression, whose type it takes."""
     if not isinstance(a, Node) and not isinstance(b, Node):

@@ -94,8 +94,46 @@ def f(a: T.handle):
 def test_a_choice_of_literals_takes_the_type_of_the_buffer(choice):
     (store,) = found(body_of(f"A[0, 0] = {choice}"), S.BufferStore)
     assert store.value.dtype == "float32" and not any(isinstance(n, tir.Cast) for n in walk(store.value))
-    with pytest.raises(ParseError):
-        body_of("A[0, 0] = T.Select(n < 4, n, 2)")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "stored"),
+    [
+        ("float32", "i", 'T.Cast("float32", i)'),
+        ("float32", "T.Select(i < 2, i, 7)", 'T.Cast("float32", T.Select(i < 2, i, 7))'),
+        ("float16", "B[i]", 'T.Cast("float16", B[i])'),
+        ("float64", "h", 'T.Cast("float64", h)'),
+        ("int64", "i * 2", 'T.Cast("int64", i * 2)'),
+        ("int8", "i < 2", 'T.Cast("int8", i < 2)'),
+        ("uint32", "i", 'T.Cast("uint32", i)'),
+    ],
+)
+def test_a_store_converts_what_operators_convert(dtype, value, stored):
+    """As ``A[i] + i`` is a sum of floats, ``A[i] = i`` stores one."""
+    text = f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "int8"), h: T.float16):
+    for i in range(8):
+        A[i] = {value}
+"""
+    (store,) = found(parse(text).body, S.BufferStore)
+    assert repr(store.value) == stored
+    lanes = text.replace("A[i] =", "A[0:8] =")
+    (store,) = found(parse(lanes).body, S.BufferStore)
+    assert store.value.dtype == f"{dtype}x8"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int32", "x"), ("float16", "x"), ("int32", "T.Cast('int64', n)"), ("bool", "n"), ("int8", "n"), ("int32", "u")],
+)
+def test_a_store_that_would_lose_what_operators_keep_is_refused(dtype, value):
+    with pytest.raises(ParseError, match=rf"holds {dtype}, but the value stored is .*\n(.*\n)*.*convert it: T.Cast"):
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "{dtype}"), x: T.float32, n: T.int32, u: T.uint32):
+    A[0] = {value}
+""")
 
 
 def test_loop_kinds_bounds_and_annotations():

@@ -370,6 +370,8 @@ class Simplifier:
                 return made
         if e.op == "likely" and isinstance(made.args[0], IntImm):
             return made.args[0]
+        if e.op == "reinterpret" and made.args[0].dtype is e.dtype:
+            return made.args[0]
         if e.op == "bitwise_xor" and is_index(made.dtype):
             return self.exclusive_or(made)
         if made.args and all(isinstance(a, (IntImm, FloatImm)) for a in made.args):

@@ -314,8 +314,8 @@ class StmtParser(BlockParser, ExprParser):
         self.store(buffer, index, value, target)
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any, node: ast.AST) -> None:
-        """Store a value at indices: constants take the buffer's type if it represents them exactly, others must match
-        it."""
+        """Store a value at indices: constants take the buffer's type if it represents them exactly, others where an
+        operator would convert them to it."""
         try:
             where = index_tuple(buffer, index)
             indices = row_indices(where) if isinstance(where, BufferRegion) else where.indices
@@ -325,8 +325,12 @@ class StmtParser(BlockParser, ExprParser):
         except (TypeError, ValueError) as exc:
             self.fail(node, str(exc))
         made = _literal_as(made, want.element)
-        if made.dtype != want and made.dtype.lanes == 1 and made.dtype == want.element:
+        if made.dtype.lanes == 1 and _e.converts(made, want.element):
+            made = _e.cast(want.element, made)
+        if made.dtype != want and made.dtype == want.element:
             made = _e.Broadcast(made, want.lanes)
+        if made.dtype != want and _e.converts(made, want):
+            made = _e.cast(want, made)
         if made.dtype != want:
             self.fail(
                 node,
