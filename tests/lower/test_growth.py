@@ -84,3 +84,19 @@ def test_unrolling_is_bounded(outer, inner, kind, target):
         tir.build(func, target=target)(got)
         tir.interp.run(func, want)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("most", [64, 1 << 20, 1 << 40])
+@pytest.mark.parametrize("inner, copied", [("range(n)", False), ("range(2)", True), ("T.vectorized(2)", False)])
+def test_a_loop_around_one_that_stays_is_not_unrolled_by_itself(most, inner, copied):
+    """However many steps are allowed: a loop that stays has no number of them."""
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), n: T.int32):
+    with T.attr(0, "pragma_auto_unroll_max_step", {most}):
+        for i in range(4):
+            for j in {inner}:
+                A[i * 2 + j] = 1.0
+""")
+    outer = [n for n in walk(tir.transform.unroll_loop(func).body) if isinstance(n, For) and n.loop_var.name == "i"]
+    assert bool(outer) != copied

@@ -215,7 +215,7 @@ def require_known_uses(
         alias or user,
         buffer.name,
         nodes=[(alias or user).node],
-        legal="" if unsafe or alias else "unsafe=True, which believes the regions that the block declares",
+        legal="" if alias else "unsafe=True, which believes the regions that the block declares",
     )
 
 

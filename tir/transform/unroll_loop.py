@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..analysis.annotations import UNROLL_EXPLICIT, UNROLL_STEPS
@@ -22,8 +23,8 @@ class _Unroller:
         self.auto_max_step = auto_max_step
         self.explicit = explicit
 
-    def visit(self, s: Any) -> tuple[Any, int, int]:
-        """``s`` unrolled, the number of its statements, and the number of steps to run it (too many if it has a
+    def visit(self, s: Any) -> tuple[Any, int, float]:
+        """``s`` unrolled, the number of its statements, and the number of steps to run it (infinite if it has a
         loop)."""
         if isinstance(s, For):
             return self.loop(s)
@@ -33,7 +34,7 @@ class _Unroller:
             made = [self.visit(x) for x in s.stmts]
             same = all(a is b for (a, _, _), b in zip(made, s.stmts))
             return s if same else seq(a for a, _, _ in made), sum(n for _, n, _ in made), sum(n for _, _, n in made)
-        size = steps = 0
+        size, steps = 0, 0.0
 
         def child(c: Any) -> Any:
             nonlocal size, steps
@@ -44,9 +45,9 @@ class _Unroller:
             return new
 
         made = s.map_children(child)
-        return made, max(size, 1), max(steps, 1)
+        return made, max(size, 1), max(steps, 1.0)
 
-    def pragma(self, s: AttrStmt) -> tuple[Stmt, int, int]:
+    def pragma(self, s: AttrStmt) -> tuple[Stmt, int, float]:
         saved = self.auto_max_step, self.explicit
         value = s.value.value if isinstance(s.value, IntImm) else 0
         if s.attr_key == UNROLL_STEPS:
@@ -57,11 +58,11 @@ class _Unroller:
         self.auto_max_step, self.explicit = saved
         return made
 
-    def loop(self, s: For) -> tuple[Stmt, int, int]:
+    def loop(self, s: For) -> tuple[Stmt, int, float]:
         body, size, steps = self.visit(s.body)
         loop = s if body is s.body else s.replace(body=body)
         if not isinstance(s.extent, IntImm):
-            return loop, size, _MANY
+            return loop, size, math.inf
         extent = s.extent.value
         automatic = s.kind == "serial" and steps * extent <= self.auto_max_step
         if automatic and not self.explicit:
@@ -70,14 +71,11 @@ class _Unroller:
         if (s.kind == "unrolled" and copies <= self.max_copies) or automatic:
             return seq(substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)), copies, steps * extent
         if s.kind != "unrolled":
-            return loop, size, _MANY
+            return loop, size, math.inf
         if copies <= MAX_COPIES:
-            return loop, copies, _MANY
+            return loop, copies, math.inf
         notes = frozendict({**s.annotations, REASON: f"{copies} copies of its statements, {MAX_COPIES} are the most"})
-        return loop.replace(kind="serial", annotations=notes), size, _MANY
-
-
-_MANY = 1 << 30
+        return loop.replace(kind="serial", annotations=notes), size, math.inf
 
 
 def _at(loop: For, k: int) -> Any:
