@@ -111,6 +111,34 @@ class TensorExpressionError(TirError):
         return "\n".join(lines)
 
 
+class ModelError(TirError):
+    """A model that cannot be read, or a graph that is none.
+
+    ``faults`` has a row for each operator of a model that cannot be imported: operator, version, count, first node, why.
+
+    >>> import tir
+    >>> b = tir.graph.Builder()
+    >>> try:
+    ...     b.input("x", (2, 3)), b.input("x", (4,))
+    ... except tir.ModelError as error:
+    ...     print(error)
+    there are two values named 'x'
+    """
+
+    def __init__(self, rule: str, faults: Sequence[tuple[str, str, int, str, str]] = ()):
+        super().__init__(rule)
+        self.rule = rule
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return self.rule
+        rows = [("operator", "version", "count", "first node", "why"), *((*map(str, row),) for row in self.faults)]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        table = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths)), row[4]]) for row in rows]
+        return "\n".join([self.rule, *("  " + line for line in table)])
+
+
 class RunError(TirError, RuntimeError):
     """A fault while a program runs, or arguments it cannot run with.
 

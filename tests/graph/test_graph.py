@@ -1,0 +1,354 @@
+"""Graphs: what is one, what passes and fusion make of it, and that the compiled module computes the same."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tir
+from tir.graph import (
+    PASSES,
+    Builder,
+    Graph,
+    ModelError,
+    Node,
+    Value,
+    check_plan,
+    compile_graph,
+    groups,
+    optimized,
+    plan,
+    view_of,
+)
+from tir.graph.memory import Plan
+
+
+def network():
+    """A convolution with batch normalization, ReLU, a pool, a product and softmax."""
+    rng = np.random.default_rng(0)
+    b = Builder()
+
+    def weights(name, *shape):
+        return b.constant(rng.uniform(0.5, 1, shape).astype("float32"), name)
+
+    y = b.call("nn.conv2d", b.input("x", (1, 3, 8, 8)), weights("w", 4, 3, 3, 3), padding=1)
+    y = b.call("nn.batch_norm", y, *(weights(n, 4) for n in ("gamma", "beta", "mean", "var")))[0]
+    y = b.call("nn.pool2d", b.call("nn.relu", y), 2, 2, 1, 0, "max")
+    y = b.call("matmul", b.call("reshape", y, (1, 64)), b.call("transpose", weights("w2", 10, 64)))
+    return b.graph({"y": b.call("nn.softmax", b.call("multiply", y, b.constant(np.float32(0.01), "scale")))})
+
+
+IMAGE = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype("float32")
+
+
+def test_a_graph_prints_each_value_with_its_type():
+    text = str(network())
+    assert "%conv2d: float32[1, 4, 8, 8] = nn.conv2d(data=%x, kernel=%w, padding=1)" in text
+    assert text.endswith("return y=%softmax")
+
+
+def test_normalization_and_activation_go_into_the_convolution():
+    made = optimized(network())
+    assert not any(node.operator == "nn.batch_norm" for node in made.nodes)
+    assert [g.name for g in groups(made)] == ["conv2d_add_relu", "pool2d_reshape", "matmul_multiply", "softmax"]
+
+
+@pytest.mark.parametrize("left_out", [None, *PASSES], ids=lambda p: getattr(p, "__name__", "none"))
+def test_no_pass_changes_the_result(left_out):
+    passes = [p for p in PASSES if p is not left_out]
+    expected = compile_graph(optimized(network(), []), "interpreter")(IMAGE)
+    made = optimized(network(), passes)
+    old, PASSES[:] = PASSES[:], passes
+    try:
+        got = compile_graph(made, "llvm")(IMAGE)
+    finally:
+        PASSES[:] = old
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_a_pass_that_breaks_the_graph_is_named():
+    def lose_a_node(graph):
+        return Graph(graph.inputs, graph.nodes[1:], graph.outputs, graph.constants)
+
+    def rename_results(graph):
+        return Graph(graph.inputs, graph.nodes, {"z": graph.outputs["y"]}, graph.constants)
+
+    with pytest.raises(ModelError, match="pass lose_a_node made a graph that is none"):
+        optimized(network(), [lose_a_node])
+    with pytest.raises(ModelError, match="pass rename_results changed the inputs or outputs"):
+        optimized(network(), [rename_results])
+
+
+def test_equal_kernels_are_built_once():
+    b = Builder()
+    y = b.input("x", (4, 4))
+    for n in range(3):
+        y = b.call("matmul", y, b.constant(np.full((4, 4), n + 1, "float32"), "w"))
+    model = compile_graph(b.graph(y), "interpreter")
+    assert model.kernels == ("matmul",) * 3 and list(model.module.ir) == ["matmul", "main"]
+    np.testing.assert_allclose(model(np.eye(4, dtype="float32")), np.full((4, 4), 6 * 16), rtol=1e-6)
+
+
+def test_a_value_with_two_readers_is_the_end_of_its_group():
+    b = Builder()
+    e = b.call("exp", b.input("x", (4, 4)))
+    graph = b.graph(b.call("add", b.call("matmul", e, e), e))
+    assert [g.name for g in groups(graph)] == ["exp", "matmul_add"]
+
+
+def test_a_chain_round_a_reduction_that_reads_once_is_one_kernel():
+    b = Builder()
+    x = b.input("x", (4, 16))
+    root = b.call("sqrt", b.call("mean", b.call("multiply", x, x), (1,), True))
+    assert [g.name for g in groups(b.graph(b.call("divide", x, root)))] == ["multiply_mean_sqrt_divide"]
+
+
+def test_an_order_dependent_node_stays_alone():
+    b = Builder()
+    y = b.call("exp", b.call("cumsum", b.call("negative", b.input("x", (4, 16))), 1))
+    assert [g.name for g in groups(b.graph(y))] == ["negative", "cumsum", "exp"]
+
+
+def test_a_view_is_found_by_its_indices():
+    b = Builder()
+    x = b.input("x", (2, 3, 4))
+    made = [
+        b.call("reshape", x, (6, 4)),
+        b.call("transpose", x, (0, 2, 1)),
+        b.call("strided_slice", x, [0], [1], axes=[0]),
+        b.call("expand_dims", x, 1),
+        b.call("astype", x, "int32"),
+    ]
+    nodes = b.graph({str(n): v for n, v in enumerate(made)}).nodes
+    assert [view_of(node) is not None for node in nodes] == [True, False, False, True, False]
+
+
+def test_views_share_memory_and_make_no_kernel():
+    b = Builder()
+    x = b.input("x", (4, 4))
+    product = b.call("matmul", x, x)
+    flat = b.call("reshape", product, (2, 8))
+    graph = b.graph({"y": b.call("matmul", product, product), "z": b.call("cumsum", flat, 1)})
+    model = compile_graph(graph, "interpreter")
+    assert len(model.kernels) == 3 and model.workspace_bytes == 64
+    a = np.arange(16, dtype="float32").reshape(4, 4)
+    y, z = model(a)
+    np.testing.assert_array_equal(y, a @ a @ a @ a)
+    np.testing.assert_array_equal(z, np.cumsum((a @ a).reshape(2, 8), 1))
+
+
+def test_results_that_are_inputs_constants_or_each_other_have_memory_of_their_own():
+    b = Builder()
+    x = b.input("x", (2,))
+    y = b.call("exp", x)
+    graph = b.graph({"a": x, "b": y, "c": y, "d": b.constant(np.ones(2, "float32"), "one")})
+    made = compile_graph(graph)(np.zeros(2, "float32"))
+    assert [a.tolist() for a in made] == [[0, 0], [1, 1], [1, 1], [1, 1]]
+    assert not any(np.shares_memory(made[n], made[m]) for n in range(4) for m in range(n))
+
+
+# ---------------------------------------------------------------- memory
+
+
+def chain(length):
+    b = Builder()
+    y = b.input("x", (4, 16))
+    for n in range(length):
+        y = b.call("cumsum", y, n % 2)
+    return b.graph(y)
+
+
+def test_a_chain_needs_two_tensors_of_memory():
+    graph = chain(6)
+    made = plan(groups(graph), graph.outputs.values())
+    assert made.nbytes == 2 * 256 and all(offset % 64 == 0 for offset in made.offsets.values())
+
+
+def test_overlapping_live_values_are_refused_by_the_checker():
+    graph = chain(4)
+    order = groups(graph)
+    made = plan(order, graph.outputs.values())
+    check_plan(made, order)
+    for value in made.offsets:
+        wrong = Plan(dict.fromkeys(made.offsets, made.offsets[value]), made.lives, made.roots, made.nbytes)
+        with pytest.raises(ModelError, match="which it uses"):
+            check_plan(wrong, order)
+
+
+def test_memory_overwritten_before_a_later_reader_is_refused():
+    b = Builder()
+    first = b.call("cumsum", b.input("x", (16,)), 0)
+    second = b.call("cumsum", first, 0)
+    third = b.call("cumsum", second, 0)
+    graph = b.graph(b.call("cumsum", b.call("add", first, third), 0))
+    order = groups(graph)
+    made = plan(order, graph.outputs.values())
+    wrong = Plan({**made.offsets, third: made.offsets[first]}, made.lives, made.roots, made.nbytes)
+    with pytest.raises(ModelError, match="reads %cumsum: .* overwritten"):
+        check_plan(wrong, order)
+
+
+def test_offsets_that_are_not_aligned_or_outside_are_refused():
+    graph = chain(3)
+    order = groups(graph)
+    made = plan(order, graph.outputs.values())
+    value = next(iter(made.offsets))
+    for offset in (4, made.nbytes, -64):
+        with pytest.raises(ModelError, match="not aligned, or not inside"):
+            check_plan(Plan({**made.offsets, value: offset}, made.lives, made.roots, made.nbytes), order)
+
+
+# ---------------------------------------------------------------- what is no graph
+
+
+X, Y = Value("x", (2,), tir.DType("float32")), Value("y", (2,), tir.DType("float32"))
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Graph((X,), (), {"y": Y}), "output 'y' reads %y: float32\\[2\\], which is not defined"),
+        (Graph((X, X), (), {"y": X}), "%x has two definitions"),
+        (Graph((X,), (Node("exp", {"x": Y}, (Y,)),), {"y": Y}), "reads %y"),
+        (Graph((X,), (Node("exp", {"x": X}, (X,)),), {"y": X}), "%x has two definitions"),
+        (Graph((X,), (Node("exp", {"x": X}, (Value("y", (3,), X.dtype),)),), {}), "makes float32\\[2\\]"),
+        (Graph((X,), (Node("matmul", {"a": X}, (Y,)),), {"y": Y}), "no call of its operator"),
+        (Graph((X,), (), {"y": Y}, {Y: np.zeros(3, "float32")}), "is an array float32\\[3\\]"),
+    ],
+)
+def test_what_is_no_graph_is_refused(graph, message):
+    with pytest.raises(ModelError, match=message):
+        graph.verify()
+
+
+def test_the_builder_refuses_two_inputs_of_a_name_and_sizes_that_are_none():
+    b = Builder()
+    b.input("x", (2,))
+    with pytest.raises(ModelError, match="two values named 'x'"):
+        b.input("x", (2,))
+    with pytest.raises(ModelError, match=r"shape \(-1,\)"):
+        b.input("y", (-1,))
+    with pytest.raises(ModelError, match="no type of tensors"):
+        b.constant(np.array(["a"]))
+    with pytest.raises(KeyError, match="matmul"):
+        b.call("matmull", b.input("z", (2,)))
+
+
+# ---------------------------------------------------------------- calls
+
+
+@pytest.fixture(scope="module")
+def model():
+    b = Builder()
+    x, y = b.input("x", (2, 3)), b.input("y", (3,))
+    total = b.call("add", x, y)
+    return compile_graph(b.graph({"total": total, "sum": b.call("sum", total, (0,))}))
+
+
+ONES, ROW = np.ones((2, 3), "float32"), np.ones(3, "float32")
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "message"),
+    [
+        ((), {}, "no value was given for input 'x', 'y'"),
+        ((ONES, ROW, ROW), {}, "3 inputs were given; the model takes 2"),
+        ((ONES,), {"yy": ROW}, "no input 'yy'; did you mean y"),
+        ((ONES,), {"x": ONES, "y": ROW}, "'x' was given twice"),
+        ((ONES.astype("float64"), ROW), {}, "x: float32.* is of float64"),
+        ((ROW, ROW), {}, "1 dimensions"),
+        ((np.ones((2, 4), "float32"), ROW), {}, "size 1 is 4"),
+        (("text", ROW), {}, "str is no array"),
+        ((ONES, ROW), {"out": ONES}, "out has 1 arrays; the model has 2"),
+        ((ONES, ROW), {"out": [np.zeros((2, 3)), np.zeros(3, "float32")]}, "out for total.* float64"),
+        ((ONES, ROW), {"out": [ONES, np.zeros(3, "float32")]}, "shares memory"),
+        ((ONES, ROW), {"out": [np.zeros((3, 2), "float32").T, np.zeros(3, "float32")]}, "no contiguous"),
+    ],
+)
+def test_wrong_arguments_are_refused(model, args, named, message):
+    with pytest.raises(tir.RunError, match=message):
+        model(*args, **named)
+
+
+def test_arguments_by_name_read_only_strided_and_the_same_twice(model):
+    wide = np.ones((2, 6), "float32")[:, ::2]
+    wide.flags.writeable = False
+    out = [np.zeros((2, 3), "float32"), np.zeros(3, "float32")]
+    assert model(y=ROW, x=wide, out=out) is out
+    assert out[0].tolist() == [[2] * 3] * 2 and out[1].tolist() == [4] * 3
+    b = Builder()
+    x, y = b.input("x", (3,)), b.input("y", (3,))
+    assert compile_graph(b.graph(b.call("add", x, y)))(ROW, ROW).tolist() == [2, 2, 2]
+
+
+def test_a_model_says_what_it_takes_and_needs(model):
+    assert [str(p) for p in (*model.inputs, *model.outputs)] == [
+        "x: float32[2, 3]", "y: float32[3]", "total: float32[2, 3]", "sum: float32[3]",
+    ]  # fmt: skip
+    net = compile_graph(network(), "interpreter")
+    assert net.weights_bytes == 4 * (4 * 27 + 4 + 640) and 0 < net.workspace_bytes <= 2048
+
+
+def test_threads_have_workspaces_of_their_own():
+    model = compile_graph(network())
+    inputs = [IMAGE * n for n in range(8)]
+    expected = [model(a) for a in inputs]
+    found = [None] * 8
+
+    def work(n):
+        for _ in range(50):
+            found[n] = model(inputs[n])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for got, want in zip(found, expected):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_target_that_runs_no_models_is_refused():
+    with pytest.raises(tir.BuildError, match="compiled for llvm and interpreter, not for cuda-sim"):
+        compile_graph(network(), "cuda-sim")
+
+
+# ---------------------------------------------------------------- random graphs
+
+
+def random_graph(rng):
+    """Nodes of all classes on matrices of one size; the last values are results."""
+    b = Builder()
+    n = int(rng.integers(2, 5))
+    values = [b.input("x", (n, n)), b.constant(rng.uniform(-1, 1, (n, n)).astype("float32"), "c")]
+
+    def pick():
+        return values[int(rng.integers(max(0, len(values) - 4), len(values)))]
+
+    makers = [
+        lambda: b.call("tanh", pick()),
+        lambda: b.call("add", pick(), pick()),
+        lambda: b.call("multiply", pick(), b.constant(np.float32(rng.uniform(-1, 1)), "s")),
+        lambda: b.call("transpose", pick()),
+        lambda: b.call("reshape", b.call("reshape", pick(), (n * n,)), (n, n)),
+        lambda: b.call("tanh", b.call("matmul", pick(), pick())),
+        lambda: b.call("nn.softmax", pick()),
+        lambda: b.call("subtract", pick(), b.call("mean", pick(), (1,), True)),
+        lambda: b.call("tanh", b.call("cumsum", pick(), 1)),
+        lambda: b.call("concatenate", [b.call("strided_slice", v := pick(), [1], [n], axes=[0]), b.call("strided_slice", v, [0], [1], axes=[0])], 0),
+    ]  # fmt: skip
+    for _ in range(int(rng.integers(3, 14))):
+        values.append(makers[int(rng.integers(len(makers)))]())
+    return b.graph({"last": values[-1], "other": pick()}), n
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_graphs_compute_what_numpy_says(seed):
+    rng = np.random.default_rng(seed)
+    graph, n = random_graph(rng)
+    a = rng.uniform(-1, 1, (n, n)).astype("float32")
+    known = {**graph.constants, graph.inputs[0]: a}
+    for node in graph.nodes:
+        known.update(zip(node.outputs, tir.graph.passes.evaluate(node, known)))
+    for got, value in zip(compile_graph(graph, "interpreter")(a), graph.outputs.values()):
+        np.testing.assert_allclose(got, known[value], rtol=1e-4, atol=1e-5)

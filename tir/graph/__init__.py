@@ -1,0 +1,37 @@
+"""Whole models: graphs of the operators of ``tir.ops``, and one lowered module made of them.
+
+>>> import numpy as np
+>>> from tir.graph import Builder, compile_graph
+>>> b = Builder()
+>>> x = b.input("x", (2, 3))
+>>> model = compile_graph(b.graph({"y": b.call("exp", b.call("negative", x))}), "interpreter")
+>>> model(np.zeros((2, 3), "float32")).tolist(), model.kernels
+([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], ('negative_exp',))
+"""
+
+from __future__ import annotations
+
+from ..errors import ModelError
+from .fusion import Group, groups, view_of
+from .graph import Builder, Graph, Node, Value
+from .memory import Plan, check_plan, plan
+from .model import CompiledModel, compile_graph
+from .passes import PASSES, optimized
+
+__all__ = [
+    "PASSES",
+    "Builder",
+    "CompiledModel",
+    "Graph",
+    "Group",
+    "ModelError",
+    "Node",
+    "Plan",
+    "Value",
+    "check_plan",
+    "compile_graph",
+    "groups",
+    "optimized",
+    "plan",
+    "view_of",
+]

@@ -1,0 +1,318 @@
+"""Graphs of operators: values in static single assignment, nodes that apply an operator of ``tir.ops``, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import ModelError, TirError
+from ..expr import IntImm
+from ..interp.numbers import array_dtype
+from ..names import unique_name
+from ..ops import registry
+from ..te import Tensor, placeholder
+from ..te.to_primfunc import identifier
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of a graph: the name is its own in the graph, the sizes are integers."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements, one after another."""
+        return self.elements * array_dtype(self.dtype).itemsize
+
+    def __str__(self) -> str:
+        return f"%{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def mapped(argument: Any, replace: Callable[[Value], Any]) -> Any:
+    """An argument of a node with ``replace(value)`` in the place of each value, also of those in sequences."""
+    if isinstance(argument, Value):
+        return replace(argument)
+    if isinstance(argument, (list, tuple)):
+        return tuple(mapped(each, replace) for each in argument)
+    return argument
+
+
+def values_in(arguments: Any) -> Iterator[Value]:
+    """The values among arguments, in order."""
+    found: list[Value] = []
+    mapped(tuple(arguments), found.append)
+    yield from found
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An operator of ``tir.ops`` applied: ``arguments`` are values, sequences of values, and attributes, by parameter.
+
+    ``name`` is that of the node in the model that it came from.
+    """
+
+    operator: str
+    arguments: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    name: str = ""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that it reads, in order of the parameters."""
+        return tuple(values_in(self.arguments.values()))
+
+    def tensors(self, of: Callable[[Value], Tensor]) -> tuple[Tensor, ...]:
+        """The results as tensor expressions of the tensors ``of`` its inputs."""
+        return applied(self.operator, {k: mapped(a, of) for k, a in self.arguments.items()})
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{k}={_shown(a)}" for k, a in self.arguments.items())
+        return f"{', '.join(map(str, self.outputs))} = {self.operator}({shown})"
+
+
+def _shown(argument: Any) -> str:
+    if isinstance(argument, Value):
+        return f"%{argument.name}"
+    if isinstance(argument, (list, tuple)):
+        return f"[{', '.join(map(_shown, argument))}]"
+    return repr(argument)
+
+
+def applied(operator: str, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """The tensors that an operator makes. Raises ``TensorExpressionError`` as the operator does."""
+    signature = registry.find(operator).signature
+    bound = signature.bind_partial()
+    bound.arguments.update({p: arguments[p] for p in signature.parameters if p in arguments})
+    made = registry.find(operator).function(*bound.args, **bound.kwargs)
+    return tuple(made) if isinstance(made, (list, tuple)) else (made,)
+
+
+def results(operator: str, arguments: Mapping[str, Any]) -> tuple[tuple[tuple[int, ...], DType], ...]:
+    """Shapes and types of what an operator makes of arguments with values.
+
+    Raises ``TensorExpressionError`` as the operator does, and ``ModelError`` for a result whose shape is not constant.
+    """
+    anonymous = {k: mapped(a, lambda v: (_HOLE, v.shape, str(v.dtype))) for k, a in arguments.items()}
+    return _results(operator, _Described(operator, anonymous))
+
+
+_HOLE = "value"
+
+
+class _Described:
+    """Arguments as a key: values by shape and type alone, attributes as they print."""
+
+    def __init__(self, operator: str, arguments: Mapping[str, Any]):
+        self.arguments = arguments
+        self.text = f"{operator}{sorted(arguments.items())!r}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Described) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def tensors(self, argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            if len(argument) == 3 and argument[0] == _HOLE:
+                return placeholder(argument[1], argument[2], "x")
+            return tuple(map(self.tensors, argument))
+        return argument
+
+
+@lru_cache(maxsize=4096)
+def _results(operator: str, described: _Described) -> tuple[tuple[tuple[int, ...], DType], ...]:
+    made = applied(operator, {k: described.tensors(a) for k, a in described.arguments.items()})
+    return tuple((_constant_shape(operator, t), t.dtype) for t in made)
+
+
+def _constant_shape(operator: str, tensor: Tensor) -> tuple[int, ...]:
+    sizes = [size.value for size in tensor.shape if isinstance(size, IntImm)]
+    if len(sizes) != len(tensor.shape):
+        raise ModelError(f"{operator} makes a tensor of shape {tensor.shape}, which is known only when it runs")
+    return tuple(sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An immutable graph: ``nodes`` in an order in which they may run; ``outputs`` are values under the names of results.
+
+    ``constants`` are arrays by value; they are kept by the graph and are never part of a program's text.
+
+    >>> import numpy as np
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", (2, 3))
+    >>> print(b.graph({"y": b.call("nn.relu", b.call("add", x, b.constant(np.ones(3, "float32"), "one")))}))
+    graph(%x: float32[2, 3])
+      %one: float32[3] = constant
+      %add: float32[2, 3] = add(x=%x, y=%one)
+      %relu: float32[2, 3] = nn.relu(x=%add)
+      return y=%relu
+    """
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: Mapping[str, Value]
+    constants: Mapping[Value, np.ndarray] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"graph({', '.join(map(str, self.inputs))})"]
+        lines += [f"  {value} = constant" for value in self.constants]
+        lines += [f"  {node}" for node in self.nodes]
+        return "\n".join([*lines, f"  return {', '.join(f'{n}=%{v.name}' for n, v in self.outputs.items())}"])
+
+    def __repr__(self) -> str:
+        return f"Graph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
+
+    def readers(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, once each time that they read it."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                found.setdefault(value, []).append(node)
+        return found
+
+    def verify(self) -> None:
+        """Raise ``ModelError`` unless each value has one definition, before its uses, and each node makes what it says."""
+        defined: dict[str, Value] = {}
+        for value in (*self.inputs, *self.constants):
+            _define(value, defined, "the inputs and constants")
+        for value, array in self.constants.items():
+            if array.shape != value.shape or array.dtype != array_dtype(value.dtype):
+                raise ModelError(f"constant {value} is an array {array.dtype}{list(array.shape)}")
+        for node in self.nodes:
+            for value in node.inputs:
+                _require_defined(value, defined, f"node `{node}`")
+            _check_results(node)
+            for value in node.outputs:
+                _define(value, defined, f"node `{node}`")
+        for name, value in self.outputs.items():
+            _require_defined(value, defined, f"output {name!r}")
+
+    def rewritten(self, visit: Callable[[Builder, Node, Mapping[str, Any]], Sequence[Value] | None]) -> Graph:
+        """The graph of the nodes that ``visit(builder, node, arguments)`` makes: it returns the values in the place of the
+        node's outputs, or None to keep the node. Nodes and constants that no output needs are left out.
+        """
+        made = Builder()
+        new: dict[Value, Value] = {v: made.input(v.name, v.shape, v.dtype) for v in self.inputs}
+        new |= {v: made.constant(array, v.name) for v, array in self.constants.items()}
+        for node in self.nodes:
+            arguments = {k: mapped(a, new.__getitem__) for k, a in node.arguments.items()}
+            given = visit(made, node, arguments)
+            if given is None:
+                given = made.add(node.operator, arguments, [v.name for v in node.outputs], node.name)
+            new.update(zip(node.outputs, given))
+        return made.graph({name: new[value] for name, value in self.outputs.items()})
+
+
+def _define(value: Value, defined: dict[str, Value], where: str) -> None:
+    if value.name in defined:
+        raise ModelError(f"value %{value.name} has two definitions; the second is among {where}")
+    defined[value.name] = value
+
+
+def _require_defined(value: Value, defined: Mapping[str, Value], where: str) -> None:
+    if defined.get(value.name) != value:
+        known = f", which is {defined[value.name]} there" if value.name in defined else ""
+        raise ModelError(f"{where} reads {value}, which is not defined before it{known}")
+
+
+def _check_results(node: Node) -> None:
+    try:
+        made = results(node.operator, node.arguments)
+    except TirError as error:
+        raise ModelError(f"node `{node}` is no call of its operator: {error}") from error
+    said = tuple((v.shape, v.dtype) for v in node.outputs)
+    if said != made:
+        shown = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in made)
+        raise ModelError(f"node `{node}` makes {shown}")
+
+
+class Builder:
+    """Makes a graph, node by node.
+
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> b.call("matmul", b.input("x", (4, 8)), b.input("w", (8, 2)))
+    Value(name='matmul', shape=(4, 2), dtype='float32')
+    """
+
+    def __init__(self) -> None:
+        self.constants: dict[Value, np.ndarray] = {}
+        self._inputs: list[Value] = []
+        self._nodes: list[Node] = []
+        self._names: set[str] = set()
+
+    def _named(self, name: str) -> str:
+        made = unique_name(identifier(name), self._names)
+        self._names.add(made)
+        return made
+
+    def input(self, name: str, shape: Iterable[int], dtype: Any = "float32") -> Value:
+        """A parameter of the graph. Raises ``ModelError`` for a name that is taken, or a size that is none."""
+        sizes = tuple(shape)
+        if name in self._names:
+            raise ModelError(f"there are two values named {name!r}")
+        if not all(hasattr(size, "__index__") and size >= 0 for size in sizes):
+            raise ModelError(f"input {name!r} has shape {sizes}; sizes are integers of at least 0")
+        self._names.add(name)
+        self._inputs.append(Value(name, tuple(map(int, sizes)), DType(str(dtype))))
+        return self._inputs[-1]
+
+    def constant(self, array: Any, name: str = "constant") -> Value:
+        """A constant array; it is not copied, and not to be changed after."""
+        held = np.asarray(array)
+        try:
+            dtype = DType(held.dtype.name)
+        except (ValueError, TypeError, TirError):
+            raise ModelError(f"constant {name!r} is an array of {held.dtype}, which is no type of tensors") from None
+        value = Value(self._named(name), held.shape, dtype)
+        self.constants[value] = held
+        return value
+
+    def call(self, operator: str, *arguments: Any, **attributes: Any) -> Any:
+        """The value of an operator of ``tir.ops`` by name, or a tuple of its values; the arguments are those of the operator.
+
+        Raises ``KeyError`` for an unknown operator, ``TypeError`` and ``TensorExpressionError`` as the operator does.
+        """
+        signature = registry.find(operator).signature
+        bound = signature.bind(*arguments, **attributes).arguments
+        made = self.add(operator, bound)
+        return made[0] if len(made) == 1 else made
+
+    def add(
+        self, operator: str, arguments: Mapping[str, Any], names: Sequence[str] = (), name: str = ""
+    ) -> tuple[Value, ...]:
+        """A node of ``arguments`` by parameter; its outputs are named ``names`` where these are free."""
+        made = results(operator, arguments)
+        wanted = list(names) or [operator.rpartition(".")[2]] * len(made)
+        outputs = tuple(Value(self._named(n), *each) for n, each in zip(wanted, made))
+        held = {k: mapped(a, lambda v: v) for k, a in arguments.items()}
+        self._nodes.append(Node(operator, held, outputs, name))
+        return outputs
+
+    def graph(self, outputs: Mapping[str, Value] | Value) -> Graph:
+        """The graph with these results by name, of the nodes and constants that they need."""
+        named = {outputs.name: outputs} if isinstance(outputs, Value) else dict(outputs)
+        needed = set(named.values())
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if not needed.isdisjoint(node.outputs):
+                kept.append(node)
+                needed.update(node.inputs)
+        constants = {v: a for v, a in self.constants.items() if v in needed}
+        return Graph(tuple(self._inputs), tuple(reversed(kept)), named, constants)
