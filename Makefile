@@ -17,7 +17,7 @@ $(VENV)/.lean: pyproject.toml
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.lean
-	$(BIN)/python -m pip install -q -e '.[cuda,test,lint]'
+	$(BIN)/python -m pip install -q -e '.[cuda,test,lint,onnx]'
 	touch $@
 
 demo: $(VENV)/.lean

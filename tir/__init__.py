@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from .dtype import DType
-from .errors import BuildError, ParseError, RunError, ScheduleError, TirError, WellFormedError
+from .errors import BuildError, ModelError, ParseError, RunError, ScheduleError, TirError, WellFormedError
 from .expr import *  # noqa: F403
 from .expr import Expr, FloatImm, IntImm, StringImm, Var, cast, const
 from .function import IRModule, PrimFunc
@@ -102,6 +102,8 @@ _SUBMODULES = (
     "ir_builder",
     "te",
     "ops",
+    "graph",
+    "importers",
     "script",
     "schedule",
     "transform",

@@ -11,6 +11,7 @@ from tir.buffer import Range as Range
 from tir.buffer import decl_buffer as decl_buffer
 from tir.dtype import DType as DType
 from tir.errors import BuildError as BuildError
+from tir.errors import ModelError as ModelError
 from tir.errors import ParseError as ParseError
 from tir.errors import RunError as RunError
 from tir.errors import ScheduleError as ScheduleError
@@ -93,6 +94,8 @@ from tir.te import sum as sum
 from tir import ir_builder as ir_builder
 from tir import te as te
 from tir import ops as ops
+from tir import graph as graph
+from tir import importers as importers
 from tir import script as script
 from tir import schedule as schedule
 from tir import transform as transform

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import numpy as np
 from .buffer import Range
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .expr import StringImm, as_expr
-from .function import IRModule, PrimFunc
+from .function import IRModule
 from .intrin_rules import register_intrin_lowering, register_op_attr
 from .visit import rewrite, substitute, walk
 
@@ -131,16 +132,29 @@ def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> A
     return array(np.zeros(shape, dtype), device)
 
 
-def compile(mod: PrimFunc | IRModule, target: Any = "llvm") -> Any:
-    """``tir.build`` under its newer name.
+def compile(mod: Any, target: Any = "llvm") -> Any:
+    """A function or a module of functions: ``tir.build`` under its newer name. A model: :func:`tir.graph.compile_graph`.
+
+    A model is a ``tir.graph.Graph``, the path of an ONNX file, its bytes, or a ``ModelProto``. Raises as these do.
 
     >>> import numpy as np
     >>> import tir
     >>> tir.compile(tir.library.elementwise.scale_add(2), "interpreter").new(np.array([1, 2], "float32"))
     array([4., 7.], dtype=float32)
+    >>> b = tir.graph.Builder()
+    >>> tir.compile(b.graph({"y": b.call("exp", b.input("x", (2,)))}), "interpreter")(np.zeros(2, "float32"))
+    array([1., 1.], dtype=float32)
     """
     from codegen.build import build
 
+    from .graph import Graph, compile_graph
+
+    if isinstance(mod, Graph):
+        return compile_graph(mod, target)
+    if isinstance(mod, (str, bytes, bytearray, os.PathLike)) or type(mod).__name__ == "ModelProto":
+        from .importers.onnx import from_onnx
+
+        return compile_graph(from_onnx(mod), target)
     return build(mod, target)
 
 

@@ -1,0 +1,334 @@
+"""ONNX models: imported, compiled, and judged by the reference of the package ``onnx``."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import tir
+from tir.graph import PASSES, ModelError, compile_graph, groups, optimized
+from tir.importers.onnx import from_onnx
+
+onnx = pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def tensor(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model_of(nodes, inputs, outputs, constants=(), opset=21, **more):
+    """A model of nodes ``(operator, inputs, outputs, attributes)``; texts of names are split."""
+    made = [helper.make_node(op, i.split(), o.split(), **(a[0] if a else {})) for op, i, o, *a in nodes]
+    initializers = [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(constants).items()]
+    graph = helper.make_graph(made, "g", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], **more)
+
+
+def judge(model, *arrays, target="llvm", **options):
+    expected = ReferenceEvaluator(model).run(None, dict(zip([i.name for i in model.graph.input], arrays)))
+    compiled = compile_graph(from_onnx(model, **options), target)
+    made = compiled(*arrays)
+    for got, want in zip(made if isinstance(made, tuple) else (made,), expected):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    return compiled
+
+
+def weights(*shape):
+    return RNG.uniform(-1, 1, shape).astype("float32")
+
+
+def network():
+    constants = {
+        "w": weights(4, 3, 3, 3), "bias": weights(4), "gamma": weights(4), "beta": weights(4), "mean": weights(4),
+        "var": np.abs(weights(4)) + 0.5, "dense": weights(10, 64), "c": weights(10),
+    }  # fmt: skip
+    nodes = [
+        ("Conv", "x w bias", "conv", {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}),
+        ("BatchNormalization", "conv gamma beta mean var", "norm", {"epsilon": 1e-3}),
+        ("Relu", "norm", "relu"),
+        ("MaxPool", "relu", "pool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("Flatten", "pool", "flat"),
+        ("Gemm", "flat dense c", "y", {"transB": 1, "alpha": 0.5}),
+    ]
+    return model_of(nodes, [tensor("x", [1, 3, 8, 8])], [tensor("y", [1, 10])], constants)
+
+
+def attention():
+    """Two heads with a mask; heads are split and joined by shapes that the model computes."""
+    constants = {
+        "wq": weights(8, 8), "wk": weights(8, 8), "wv": weights(8, 8), "two": np.array([2], "int64"), "minus": np.array([-1], "int64"),
+        "scale": np.float32(2.0), "mask": np.triu(np.full((5, 5), -1e9, "float32"), 1), "at": np.array([0, 1], "int64"),
+    }  # fmt: skip
+    nodes = [("Shape", "x", "s"), ("Gather", "s at", "bt"), ("Concat", "bt two minus", "split", {"axis": 0})]
+    for n in "qkv":
+        turned = [0, 2, 3, 1] if n == "k" else [0, 2, 1, 3]
+        nodes += [
+            ("MatMul", f"x w{n}", f"{n}0"),
+            ("Reshape", f"{n}0 split", f"{n}1"),
+            ("Transpose", f"{n}1", n, {"perm": turned}),
+        ]
+    nodes += [
+        ("MatMul", "q k", "scores"),
+        ("Div", "scores scale", "scaled"),
+        ("Add", "scaled mask", "masked"),
+        ("Softmax", "masked", "p", {"axis": -1}),
+        ("MatMul", "p v", "o"),
+        ("Transpose", "o", "t", {"perm": [0, 2, 1, 3]}),
+        ("Reshape", "t s", "y"),
+    ]
+    return model_of(nodes, [tensor("x", ["batch", 5, 8])], [tensor("y", None)], constants)
+
+
+def test_a_convolutional_network_is_right_in_three_kernels():
+    made = judge(network(), weights(1, 3, 8, 8))
+    assert made.kernels == ("conv2d_add_relu", "pool2d_reshape", "matmul_multiply_add")
+
+
+@pytest.mark.parametrize("left_out", PASSES, ids=lambda p: p.__name__)
+def test_no_pass_changes_a_network(left_out):
+    model, x = network(), weights(1, 3, 8, 8)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    old = list(PASSES)
+    PASSES.remove(left_out)
+    try:
+        got = compile_graph(from_onnx(model), "llvm")(x)
+    finally:
+        PASSES[:] = old
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_attention_is_right_and_its_shapes_are_known_at_import(target):
+    made = judge(attention(), weights(2, 5, 8), target=target, shapes={"x": (2, 5, 8)})
+    assert not {node.operator for node in made.graph.nodes} & {"shape", "take", "concatenate"}
+    # one kernel each: q, k, v with their reshape and transposition; scores, softmax; the result with the heads joined
+    assert len(made.kernels) == 6
+
+
+def test_ids_are_embedded_and_negative_ones_count_from_the_end():
+    constants = {"table": weights(6, 4), "first": np.array(0, "int64")}
+    nodes = [("Gather", "table ids", "e"), ("Gather", "e first", "y", {"axis": 1})]
+    model = model_of(nodes, [tensor("ids", [2, 3], TensorProto.INT64)], [tensor("y", [2, 4])], constants)
+    judge(model, np.array([[0, 5, 2], [-1, 3, -6]]))
+
+
+def test_a_model_is_compiled_from_a_path_bytes_and_a_proto(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(network(), path)
+    x = weights(1, 3, 8, 8)
+    made = [tir.compile(m, "interpreter")(x) for m in (str(path), path, path.read_bytes(), onnx.load(path))]
+    assert all(np.array_equal(made[0], each) for each in made)
+
+
+def test_data_in_another_file_is_read_and_missed(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(network(), path, save_as_external_data=True, location="data", size_threshold=0)
+    x = weights(1, 3, 8, 8)
+    np.testing.assert_array_equal(compile_graph(from_onnx(path))(x), compile_graph(from_onnx(network_of(path)))(x))
+    with pytest.raises(ModelError, match="data in another file"):
+        from_onnx(path.read_bytes())
+    os.remove(tmp_path / "data")
+    with pytest.raises(ModelError, match="external data cannot be read"):
+        from_onnx(path)
+
+
+def network_of(path):
+    return onnx.load(path)
+
+
+def test_functions_of_a_model_are_inlined():
+    body = [helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("Add", ["b", "a"], ["c"])]
+    function = helper.make_function("own", "F", ["a"], ["c"], body, [helper.make_opsetid("", 21)])
+    graph = helper.make_graph(
+        [helper.make_node("F", ["x"], ["y"], domain="own")], "g", [tensor("x", [3])], [tensor("y", [3])]
+    )
+    sets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+    judge(helper.make_model(graph, functions=[function], opset_imports=sets), weights(3))
+
+
+def test_inputs_that_act_as_attributes_are_given_at_import():
+    model = model_of(
+        [("ReduceSum", "x axes", "y", {"keepdims": 0})],
+        [tensor("x", [2, 3]), tensor("axes", [1], TensorProto.INT64)],
+        [tensor("y", None)],
+    )
+    with pytest.raises(ModelError, match="its axes, `axes`, is known only when it runs"):
+        from_onnx(model)
+    made = compile_graph(from_onnx(model, values={"axes": np.array([1])}), "interpreter")
+    assert made(np.ones((2, 3), "float32")).tolist() == [3, 3]
+    with pytest.raises(ModelError, match="values gives int32"):
+        from_onnx(model, values={"axes": np.array([1], "int32")})
+
+
+# ---------------------------------------------------------------- versions
+
+
+@pytest.mark.parametrize(
+    ("opset", "nodes", "constants"),
+    [
+        (13, [("Softmax", "x", "y", {"axis": 1})], {}),
+        (9, [("Slice", "x", "y", {"starts": [1], "ends": [9], "axes": [2]})], {}),
+        (13, [("Slice", "x a b c d", "y")], {"a": [-1], "b": [-9], "c": [1], "d": [-2]}),
+        (9, [("Clip", "x", "y", {"min": -0.5})], {}),
+        (13, [("Clip", "x  low", "y")], {}),
+        (11, [("ReduceSum", "x", "y", {"axes": [-1], "keepdims": 0})], {}),
+        (13, [("ReduceSum", "x a", "y")], {"a": [0, 2]}),
+        (11, [("Unsqueeze", "x", "u", {"axes": [0, -1]}), ("Squeeze", "u", "y", {"axes": [0]})], {}),
+        (13, [("Unsqueeze", "x a", "u"), ("Squeeze", "u a", "y")], {"a": [0, -1]}),
+        (11, [("Split", "x", "y z", {"axis": 1, "split": [1, 2]})], {}),
+        (18, [("Split", "x", "y z", {"axis": 1, "num_outputs": 2})], {}),
+        (10, [("Pad", "x", "y", {"pads": [0, 1, 0, 0, 0, 1], "value": 2.0})], {}),
+        (21, [("Pad", "x a  c", "y", {"mode": "reflect"})], {"a": [1, 2], "c": [1]}),
+    ],
+)
+def test_each_version_of_an_operator_is_read_as_it_was(opset, nodes, constants):
+    held = {name: np.array(value, "int64") for name, value in constants.items()} | {"low": np.float32(0.25)}
+    fixed = [(op, i.replace("  ", " . "), o, *a) for op, i, o, *a in nodes]
+    outputs = [tensor(n, None) for n in fixed[-1][2].split()]
+    model = model_of(fixed, [tensor("x", [2, 3, 4])], outputs, held, opset)
+    for node in model.graph.node:
+        node.input[:] = ["" if name == "." else name for name in node.input]
+    judge(model, weights(2, 3, 4), target="interpreter")
+
+
+def test_softmax_before_version_13_takes_all_axes_from_its_own_on_as_one():
+    x = weights(2, 3, 4)
+    model = model_of([("Softmax", "x", "y")], [tensor("x", [2, 3, 4])], [tensor("y", None)], opset=11)
+    flat = np.exp(x.reshape(2, 12))
+    expected = (flat / flat.sum(1, keepdims=True)).reshape(x.shape)
+    np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x), expected, rtol=1e-5)
+
+
+# ---------------------------------------------------------------- what cannot be imported
+
+
+def test_everything_unsupported_is_listed_at_once():
+    nodes = [
+        ("Relu", "x", "a"),
+        ("Conv3", "a", "b"),
+        ("Conv3", "b", "c"),
+        ("Conv3", "x", "d"),
+        ("NonZero", "x", "e"),
+        ("MatMul", "x x", "f"),
+        ("Relu", "c", "g"),
+    ]
+    model = model_of(nodes, [tensor("x", [2, 3])], [tensor("g", None)])
+    with pytest.raises(ModelError) as caught:
+        from_onnx(model)
+    rows = [(f[0], f[2], f[3]) for f in caught.value.faults]
+    assert rows == [("Conv3", 2, "Conv3 of b"), ("MatMul", 1, "MatMul of f"), ("NonZero", 1, "NonZero of e")]
+    text = str(caught.value)
+    assert text.startswith("4 nodes of the model cannot be imported") and "did you mean Conv" in text
+    assert "the size of the result depends on it" in text and "matmul" not in text.splitlines()[0]
+
+
+RELU = [("Relu", "x", "y")]
+SQUARE = [tensor("x", [2, 2])]
+
+
+def changed(change, nodes=RELU, inputs=SQUARE, outputs=("y",), **options):
+    model = model_of(nodes, inputs, [tensor(n, None) for n in outputs], **options)
+    change(model)
+    return model
+
+
+def keep(model):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (changed(keep, [("Relu", "b", "a"), ("Relu", "a", "b"), *RELU]), "reads 'b', that a later node makes: there is a cycle"),
+        (changed(keep, [("Relu", "z", "y")]), "Relu of y reads 'z', that nothing makes"),
+        (changed(keep, [*RELU, ("Exp", "x", "y")]), "'y' has two definitions; the second is made by node Exp"),
+        (changed(keep, [("Relu", "x", "x")]), "'x' has two definitions"),
+        (changed(keep, outputs=("yy",)), "output 'yy' is made by no node; did you mean y"),
+        (changed(keep, inputs=[tensor("x", ["n", 2])]), "input 'x' has shape .'n', 2.: give its sizes"),
+        (changed(keep, inputs=[tensor("x", None)]), "input 'x' has no shape"),
+        (changed(keep, inputs=[tensor("x", [2], TensorProto.STRING)]), "input 'x': type STRING"),
+        (changed(lambda m: m.graph.ClearField("output")), "no outputs"),
+        (changed(lambda m: m.ClearField("graph")), "no graph"),
+        (changed(lambda m: m.ClearField("opset_import")), "no versions of operators"),
+        (changed(keep, [("Add", "x c", "y")], constants={"c": weights(3)}), "broadcast"),
+        (changed(keep, [("Reshape", "x c", "y")], constants={"c": np.array([3, -1])}), r"\[2, 2\] does not become \[3, -1\]"),
+        (changed(keep, [("Relu", "x", "y")], opset=5), "there are rows from version|Relu"),
+        (b"", "no graph"),
+        (b"\x00\xffnot a model", "no ONNX model"),
+        (network().SerializeToString()[:-9], "no ONNX model|cannot be read"),
+        ("/nowhere/model.onnx", "No such file"),
+        (3, "not int"),
+    ],
+)  # fmt: skip
+def test_a_broken_model_is_refused(model, message):
+    if getattr(model, "opset_import", None) and model.opset_import[0].version == 5:
+        model.graph.node[0].op_type = "Clip"
+    with pytest.raises(ModelError, match=message):
+        from_onnx(model)
+
+
+def test_shapes_that_contradict_the_model_are_refused():
+    model = changed(keep, inputs=[tensor("x", ["n", 2])])
+    for shapes, message in [
+        ({"x": (2, 3)}, "which the model says is"),
+        ({"x": (2,)}, "which the model says is"),
+        ({"z": (2, 2)}, "shapes names 'z', which is no input"),
+        ({"x": (-1, 2)}, "sizes are integers of at least 0"),
+    ]:
+        with pytest.raises(ModelError, match=message):
+            from_onnx(model, shapes=shapes)
+
+
+def test_two_threads_compile_one_model():
+    model, x, made = network(), weights(1, 3, 8, 8), []
+    threads = [threading.Thread(target=lambda: made.append(tir.compile(model)(x))) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    np.testing.assert_array_equal(*made)
+
+
+def test_groups_of_an_imported_graph_run_in_order():
+    order = groups(optimized(from_onnx(attention(), shapes={"x": (1, 5, 8)})))
+    made = set()
+    for group in order:
+        assert not any(
+            v in later.outputs for v in group.inputs for later in order if later not in made and later is not group
+        )
+        made.add(group)
+
+
+# ---------------------------------------------------------------- node cases of the package
+
+
+CASES = ["abs", "add_bcast", "argmax_keepdims_random", "averagepool_2d_pads", "batchnorm_example", "basic_conv_with_padding", "clip_splitbounds", "concat_2d_axis_1", "convtranspose_pads", "cumsum_1d", "depthtospace_example", "div_int32_trunc", "einsum_batch_diagonal", "elu", "erf", "flatten_axis1", "gather_0", "gather_negative_indices", "gather_elements_0", "gathernd_example_float32", "gelu_tanh_1", "gemm_all_attributes", "globalaveragepool", "groupnormalization_example", "hardsigmoid", "instancenorm_example", "isinf_negative", "layer_normalization_2d_axis1", "leakyrelu", "logsoftmax_axis_1", "lrn", "matmul_4d", "max_int32", "maxpool_2d_same_upper", "mean_example", "mod_mixed_sign_int32", "not_3d", "onehot_negative_indices", "pow_types_float32_int64", "prelu_broadcast", "reduce_l2_default_axes_keepdims_example", "resize_upsample_sizes_nearest", "scatter_elements_with_axis", "scatternd_add", "shape", "selu", "softplus", "split_equal_parts_1d_opset18", "sum_example", "topk", "tril", "where_example", "xor_bcast4v2d"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node_cases():
+    import warnings
+
+    from onnx.backend.test import loader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in loader.load_model_tests(kind="node")}
+
+
+def test_node_cases_of_the_package_are_right(node_cases):
+    from tests.tools.onnx_cases import judged
+
+    wrong = {}
+    for name in CASES:
+        case = node_cases.get(f"test_{name}")
+        found = "no such case" if case is None else judged(case, "interpreter")
+        if not found.startswith("right") and found != "no such case":
+            wrong[name] = found
+    assert not wrong

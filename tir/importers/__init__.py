@@ -1,0 +1,1 @@
+"""Models of other programs as graphs of :mod:`tir.graph`: ``tir.importers.onnx``."""

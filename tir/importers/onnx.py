@@ -1,0 +1,260 @@
+"""ONNX models as graphs: :func:`from_onnx`. Needs the package ``onnx`` (``pip install tensorir[onnx]``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ..checked import checked
+from ..errors import ModelError, TirError
+from ..graph import Builder, Graph, Value
+from ..names import did_you_mean
+from . import onnx_table
+from .onnx_table import Call, Unsupported
+
+
+@checked
+def from_onnx(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None
+) -> Graph:
+    """The graph of an ONNX model: the path of a file, its bytes, or a ``ModelProto``. Opset 7 or later.
+
+    ``shapes`` gives the shape of inputs whose sizes the model leaves open; ``values`` are inputs that become constants, which
+    those must that act as attributes (axes, a shape, the ``k`` of ``TopK``) and are given only when the model runs. Tensors of sizes (``Shape``, ``Gather``,
+    ``Concat``, ``Slice``, arithmetic) are computed here. Functions of the model are inlined.
+
+    Raises ``ModelError`` for what is no model, for a model that breaks a rule of ONNX, for an open size, and, with a row
+    for each operator and reason, for everything that cannot be imported; ``ImportError`` without the package ``onnx``.
+
+    >>> from onnx import TensorProto, helper
+    >>> x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 3]) for n in "xy")
+    >>> model = helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y]))
+    >>> print(from_onnx(model, shapes={"x": (2, 3)}))
+    graph(%x: float32[2, 3])
+      %relu: float32[2, 3] = nn.relu(x=%x)
+      return y=%relu
+    """
+    import onnx
+    from onnx import inliner
+
+    read = _read(model, onnx)
+    if len(read.functions):
+        read = inliner.inline_local_functions(read)
+    return _Import(read, dict(shapes or {}), dict(values or {}), onnx).graph()
+
+
+def _read(model: Any, onnx: Any) -> Any:
+    """The ``ModelProto``, with the data of its tensors."""
+    if isinstance(model, onnx.ModelProto):
+        read, what = model, "the model"
+    elif isinstance(model, (bytes, bytearray, memoryview)):
+        read, what = _parsed(bytes(model), "the bytes are", onnx), "the model"
+    elif isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise ModelError(f"{path}: {error.strerror or error}") from error
+        read, what = _parsed(content, f"{path} is", onnx), path
+        try:
+            onnx.load_external_data_for_model(read, os.path.dirname(os.path.abspath(path)))
+        except (OSError, ValueError, onnx.checker.ValidationError) as error:
+            raise ModelError(f"{path}: its external data cannot be read: {error}") from error
+    else:
+        raise ModelError(f"a model is the path of a file, its bytes, or an onnx.ModelProto, not {type(model).__name__}")
+    if not read.HasField("graph") or not read.opset_import:
+        missing = "versions of operators" if read.HasField("graph") else "graph"
+        raise ModelError(f"{what} has no {missing}: it is no ONNX model")
+    return read
+
+
+def _parsed(content: bytes, what: str, onnx: Any) -> Any:
+    read = onnx.ModelProto()
+    try:
+        read.ParseFromString(content)
+    except Exception as error:  # DecodeError of protobuf, whose class differs between its versions
+        raise ModelError(f"{what} no ONNX model: protobuf cannot read it") from error
+    return read
+
+
+class _Import:
+    """One import: values by their names in the model; None is what a node that failed would have made."""
+
+    def __init__(self, model: Any, shapes: dict[str, Sequence[int]], given: dict[str, Any], onnx: Any):
+        self.onnx = onnx
+        self.source = model.graph
+        self.versions = {_domain(o): o.version for o in model.opset_import}
+        self.builder = Builder()
+        self.values: dict[str, Value | None] = {}
+        self.faults: dict[tuple[str, str, str], list[str]] = {}
+        self.shapes = shapes
+        self.given = given
+
+    def graph(self) -> Graph:
+        """The graph. Raises ``ModelError``."""
+        self._constants()
+        self._inputs()
+        for node in self._in_order():
+            self._node(node)
+        outputs = {}
+        for output in self.source.output:
+            if output.name not in self.values:
+                raise ModelError(f"output {output.name!r} is made by no node{did_you_mean(output.name, self.values)}")
+            outputs[output.name] = self.values[output.name]
+        if self.faults:
+            raise self._unsupported()
+        if not outputs:
+            raise ModelError("the model has no outputs")
+        return self.builder.graph({name: value for name, value in outputs.items() if value is not None})
+
+    def _unsupported(self) -> ModelError:
+        rows = [(op, version, len(nodes), nodes[0], why) for (op, version, why), nodes in self.faults.items()]
+        count = sum(n for _, _, n, _, _ in rows)
+        what = "1 node" if count == 1 else f"{count} nodes"
+        return ModelError(f"{what} of the model cannot be imported", sorted(rows, key=lambda r: (-r[2], r[0])))
+
+    def _define(self, name: str, value: Value | None, where: str) -> None:
+        if name in self.values:
+            raise ModelError(f"value {name!r} has two definitions; the second is {where}")
+        self.values[name] = value
+
+    def _constants(self) -> None:
+        for tensor in self.source.initializer:
+            if not tensor.name:
+                raise ModelError("there is an initializer without a name")
+            self._define(tensor.name, self.builder.constant(self._array(tensor), tensor.name), "an initializer")
+        if len(self.source.sparse_initializer):
+            raise ModelError("the model has sparse initializers, which are not imported")
+
+    def _array(self, tensor: Any) -> np.ndarray:
+        if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
+            raise ModelError(f"initializer {tensor.name!r} has its data in another file; give the path of the model")
+        try:
+            return self.onnx.numpy_helper.to_array(tensor)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelError(f"the data of tensor {tensor.name!r} cannot be read: {error}") from error
+
+    def _inputs(self) -> None:
+        names = [i.name for i in self.source.input if i.name not in self.values]
+        for what, known in (("shapes", self.shapes), ("values", self.given)):
+            if unknown := [n for n in known if n not in names]:
+                raise ModelError(f"{what} names {unknown[0]!r}, which is no input{did_you_mean(unknown[0], names)}")
+        for given in self.source.input:
+            if given.name in self.given:
+                self._define(given.name, self._given(given), "an input")
+            elif given.name in names:
+                self._define(given.name, self._input(given), "an input")
+
+    def _given(self, about: Any) -> Value:
+        """An input that becomes a constant."""
+        array, wanted = np.asarray(self.given[about.name]), about.type.tensor_type
+        sizes: list[Any] = [d.dim_value if d.HasField("dim_value") else None for d in wanted.shape.dim]
+        fits = len(sizes) == array.ndim and all(s in (None, n) for s, n in zip(sizes, array.shape))
+        if str(array.dtype) != str(onnx_table.dtype_of(wanted.elem_type)) or (wanted.HasField("shape") and not fits):
+            raise ModelError(
+                f"values gives {array.dtype}{list(array.shape)} for input {about.name!r}, which is {about.type}"
+            )
+        return self.builder.constant(array, about.name)
+
+    def _input(self, given: Any) -> Value:
+        if not given.type.HasField("tensor_type"):
+            raise ModelError(f"input {given.name!r} is no tensor")
+        about = given.type.tensor_type
+        sizes: list[Any] = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in about.shape.dim]
+        if not about.HasField("shape") and given.name not in self.shapes:
+            raise ModelError(f"input {given.name!r} has no shape; give one, as shapes={{{given.name!r}: (1, 3)}}")
+        wanted = self.shapes.get(given.name)
+        if wanted is not None:
+            same = not about.HasField("shape") or (
+                len(wanted) == len(sizes) and all(isinstance(s, str) or s == w for s, w in zip(sizes, wanted))
+            )
+            if not same:
+                raise ModelError(
+                    f"shapes gives {list(wanted)} for input {given.name!r}, which the model says is {sizes}"
+                )
+            sizes = list(wanted)
+        if any(isinstance(s, str) for s in sizes):
+            raise ModelError(
+                f"input {given.name!r} has shape {sizes}: give its sizes, as shapes={{{given.name!r}: (…)}}"
+            )
+        try:
+            return self.builder.input(given.name, sizes, onnx_table.dtype_of(about.elem_type))
+        except Unsupported as error:
+            raise ModelError(f"input {given.name!r}: {error}") from error
+
+    def _in_order(self) -> Iterable[Any]:
+        """The nodes; each reads what is defined before it."""
+        made = {name for node in self.source.node for name in node.output if name}
+        for node in self.source.node:
+            for name in node.input:
+                if name and name not in self.values:
+                    is_later = name in made
+                    why = "that a later node makes: there is a cycle, or the nodes are not in order"
+                    why = why if is_later else f"that nothing makes{did_you_mean(name, self.values)}"
+                    raise ModelError(f"node {_title(node)} reads {name!r}, {why}")
+            yield node
+
+    def _node(self, node: Any) -> None:
+        inputs = [self.values[name] if name else None for name in node.input]
+        given = list(node.output)
+        while given and not given[-1]:
+            given.pop()
+        made: Sequence[Value | None] = [None] * len(given)
+        if all(value is not None for value, name in zip(inputs, node.input) if name):
+            try:
+                made = self._made(node, inputs, given)
+            except (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError) as error:
+                self._fault(node, error)
+        for name, value in zip(given, made):
+            if name:
+                self._define(name, value, f"made by node {_title(node)}")
+
+    def _made(self, node: Any, inputs: Sequence[Value | None], outputs: Sequence[str]) -> Sequence[Value]:
+        attributes = {a.name: self._attribute(a) for a in node.attribute}
+        call = Call(self.builder, node.op_type, self._version(node), inputs, attributes, outputs)
+        return onnx_table.imported(call, _domain(node))
+
+    def _attribute(self, attribute: Any) -> Any:
+        kinds = self.onnx.AttributeProto
+        if attribute.type == kinds.TENSOR:
+            return self._array(attribute.t)
+        if attribute.type in (kinds.GRAPH, kinds.GRAPHS, kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
+            raise Unsupported(f"its attribute {attribute.name} is a graph or sparse")
+        value = self.onnx.helper.get_attribute_value(attribute)
+        if attribute.type in (kinds.INTS, kinds.FLOATS, kinds.STRINGS):
+            return tuple(map(_text, value))
+        return _text(value)
+
+    def _version(self, node: Any) -> int:
+        """The version of the operator that the opset of the model has."""
+        domain = _domain(node)
+        opset = self.versions.get(domain, 0)
+        with suppress(self.onnx.defs.SchemaError):
+            return int(self.onnx.defs.get_schema(node.op_type, opset, domain).since_version)
+        return opset
+
+    def _fault(self, node: Any, error: Exception) -> None:
+        rule = getattr(error, "rule", "") or str(error)
+        why = rule.splitlines()[0] if rule else type(error).__name__
+        name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+        if "there is no row" in why:
+            why += did_you_mean(node.op_type, onnx_table.names())
+        self.faults.setdefault((name, str(self._version(node)), why), []).append(_title(node))
+
+
+def _text(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _domain(about: Any) -> str:
+    """The domain of a node or of a version; ONNX's own has two spellings."""
+    return "" if about.domain == "ai.onnx" else about.domain
+
+
+def _title(node: Any) -> str:
+    return node.name or f"{node.op_type} of {', '.join(node.output)}"

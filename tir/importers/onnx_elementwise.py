@@ -1,0 +1,208 @@
+"""Rows of ONNX operators on elements."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..graph import Value
+from .onnx_table import Call, Unsupported, dtype_of, row
+
+# ONNX's name -> ours: one tensor, no attributes
+_UNARY = {
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "BitwiseNot": "bitwise_invert", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
+    "Floor": "floor", "HardSwish": "nn.hard_swish", "IsNaN": "isnan", "Log": "log", "Mish": "nn.mish", "Neg": "negative",
+    "Not": "logical_not", "Reciprocal": "reciprocal", "Relu": "nn.relu", "Round": "round", "Sigmoid": "sigmoid",
+    "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softplus": "nn.softplus", "Softsign": "nn.softsign", "Sqrt": "sqrt",
+    "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+# two tensors that broadcast (since version 7)
+_BINARY = {
+    "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+    "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal",
+    "Mul": "multiply", "Or": "logical_or", "Sub": "subtract", "Xor": "logical_xor",
+}  # fmt: skip
+# one tensor and attributes: ours, and (ONNX's attribute, our parameter, default)
+_PARAMETRIC: dict[str, tuple[str, tuple[tuple[str, str, float], ...]]] = {
+    "Celu": ("nn.celu", (("alpha", "alpha", 1.0),)),
+    "Elu": ("nn.elu", (("alpha", "alpha", 1.0),)),
+    "HardSigmoid": ("nn.hard_sigmoid", (("alpha", "alpha", 0.2), ("beta", "beta", 0.5))),
+    "LeakyRelu": ("nn.leaky_relu", (("alpha", "alpha", 0.01),)),
+    "Selu": ("nn.selu", (("alpha", "alpha", 1.67326319217681884765625), ("gamma", "gamma", 1.05070102214813232421875))),
+    "Shrink": ("nn.shrink", (("lambd", "lambd", 0.5), ("bias", "bias", 0.0))),
+    "ThresholdedRelu": ("nn.thresholded_relu", (("alpha", "threshold", 1.0),)),
+}
+
+
+def _rows_of_tables() -> None:
+    for name, ours in _UNARY.items():
+        row(name, 6 if name in ("Abs", "Ceil", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Sqrt") else 1)(
+            lambda c, ours=ours: c.op(ours, c[0])
+        )
+    for name, ours in _BINARY.items():
+        row(name, 7)(lambda c, ours=ours: c.op(ours, c[0], c[1]))
+    for name, (ours, attributes) in _PARAMETRIC.items():
+        row(name, 6)(
+            lambda c, ours=ours, attributes=attributes: c.op(
+                ours, c[0], **{p: c.attribute(theirs, default) for theirs, p, default in attributes}
+            )
+        )
+
+
+_rows_of_tables()
+
+
+@row("Identity")
+@row("Dropout", 7)
+def _identity(c: Call) -> Any:
+    if c.operator == "Dropout" and c.version >= 12 and (training := c.constant(2, "training mode")) is not None:
+        if training.any():
+            raise Unsupported("it is in training mode, which draws random numbers")
+    if len(c.outputs) == 1:
+        return c[0]
+    return c[0], c.op("ones_like", c[0], dtype="bool" if c.version >= 10 else c[0].dtype)
+
+
+@row("Div", 7)
+def _div(c: Call) -> Any:
+    return c.op("divide" if c[0].dtype.is_float else "trunc_divide", c[0], c[1])
+
+
+@row("Mod", 10)
+def _mod(c: Call) -> Any:
+    return c.op("fmod" if c.attribute("fmod", 0) else "remainder", c[0], c[1])
+
+
+@row("Pow", 7)
+def _pow(c: Call) -> Any:
+    base, exponent = c[0], c[1]
+    known = c.known(exponent)
+    if known is not None and known.size == 1 and len(exponent.shape) <= len(base.shape) and float(known.item()) == 2:
+        return c.op("multiply", base, base)
+    if base.dtype != exponent.dtype:
+        wide = exponent if exponent.dtype.is_float else base
+        return c.op(
+            "astype", c.op("pow", c.op("astype", base, wide.dtype), c.op("astype", exponent, wide.dtype)), base.dtype
+        )
+    return c.op("pow", base, exponent)
+
+
+@row("BitShift", 11)
+def _bit_shift(c: Call) -> Any:
+    if c[1].dtype.code == "int":
+        raise Unsupported("a shift by a signed number, which may be negative")
+    left = c.attribute("direction") == "LEFT"
+    return c.op("bitwise_left_shift" if left else "bitwise_right_shift", c[0], c[1])
+
+
+@row("PRelu", 7)
+def _prelu(c: Call) -> Any:
+    return c.op("where", c.op("less", c[0], _zero(c[0])), c.op("multiply", c[0], c[1]), c[0])
+
+
+def _zero(value: Value) -> float | int:
+    return 0.0 if value.dtype.is_float else 0
+
+
+@row("Min", 6)
+@row("Max", 6)
+@row("Sum", 6)
+@row("Mean", 6)
+def _several(c: Call) -> Any:
+    ours = {"Min": "minimum", "Max": "maximum"}.get(c.operator, "add")
+    total = reduce(lambda a, b: c.op(ours, a, b), [c[n] for n in range(len(c.inputs))])
+    return c.op("divide", total, float(len(c.inputs))) if c.operator == "Mean" else total
+
+
+@row("Clip", 6)
+def _clip_by_attributes(c: Call) -> Any:
+    bounds = {k: c.attribute(k) for k in ("min", "max") if c.attribute(k) is not None}
+    return c.op("clip", c[0], **bounds) if bounds else c[0]
+
+
+@row("Clip", 11)
+def _clip(c: Call) -> Any:
+    low, high = c.get(1), c.get(2)
+    made = c[0] if low is None else c.op("maximum", c[0], _scalar(c, low))
+    return made if high is None else c.op("minimum", made, _scalar(c, high))
+
+
+def _scalar(c: Call, value: Value) -> Value:
+    return c.op("reshape", value, ()) if value.shape else value
+
+
+@row("Where", 9)
+def _where(c: Call) -> Any:
+    return c.op("where", c[0], c[1], c[2])
+
+
+@row("IsInf", 10)
+def _isinf(c: Call) -> Any:
+    found = c.op("isinf", c[0])
+    for name, sign in (("detect_negative", "less"), ("detect_positive", "greater")):
+        if not c.attribute(name, 1):
+            found = c.op("logical_and", found, c.op("logical_not", c.op(sign, c[0], 0.0)))
+    return found
+
+
+@row("Cast", 6)
+def _cast(c: Call) -> Any:
+    return _converted(c, c[0], dtype_of(c.attribute("to")))
+
+
+def _converted(c: Call, x: Value, kind: DType) -> Value:
+    """``x`` as ``kind``; to floats of 8 bits, what is too large becomes the largest number, unless the node says otherwise."""
+    if kind.code == "float8_e8m0fnu":
+        raise Unsupported("a conversion to float8_e8m0fnu, which has rounding modes of its own")
+    if kind.code.startswith("float8") and x.dtype.is_float and c.attribute("saturate", 1):
+        most = float(kind.max_value)
+        x = c.op("where", c.op("greater", x, most), most, x)
+        x = c.op("where", c.op("less", x, -most), -most, x)
+    return c.op("astype", x, kind)
+
+
+@row("CastLike", 15)
+def _cast_like(c: Call) -> Any:
+    return _converted(c, c[0], c[1].dtype)
+
+
+@row("Gelu", 20)
+def _gelu(c: Call) -> Any:
+    return c.op("nn.gelu", c[0], approximate=c.attribute("approximate", "none"))
+
+
+@row("Swish", 24)
+def _swish(c: Call) -> Any:
+    return c.op("multiply", c[0], c.op("sigmoid", c.op("multiply", c[0], float(c.attribute("alpha", 1.0)))))
+
+
+@row("QuantizeLinear", 10)
+@row("DequantizeLinear", 10)
+def _quantize(c: Call) -> Any:
+    x, scale, zero = c[0], c[1], c.get(2)
+    block = c.attribute("block_size", 0)
+    axis = c.attribute("axis", 1)
+    rest: dict[str, Any] = {"axis": axis if x.shape and scale.shape else -1, "block_size": block}
+    if c.operator == "DequantizeLinear":
+        return c.op("nn.dequantize", x, scale, *([] if zero is None else [zero]), out_dtype=scale.dtype, **rest)
+    kind = zero.dtype if zero is not None else dtype_of(c.attribute("output_dtype", 0) or 2)
+    return c.op("nn.quantize", x, scale, *([] if zero is None else [zero]), out_dtype=kind, **rest)
+
+
+@row("Constant")
+def _constant(c: Call) -> Any:
+    if (tensor := c.attribute("value")) is not None:
+        return c.array(tensor)
+    for name, kind in (
+        ("value_float", "float32"),
+        ("value_floats", "float32"),
+        ("value_int", "int64"),
+        ("value_ints", "int64"),
+    ):
+        if c.attribute(name) is not None:
+            return c.array(np.asarray(c.attribute(name), kind))
+    raise Unsupported(f"a constant that is {', '.join(c.attributes) or 'nothing'}")

@@ -1,0 +1,327 @@
+"""Rows of ONNX operators of networks: products, convolutions, pools, normalizations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..graph import Value
+from .onnx_table import Call, Unsupported, axis_of, row
+
+
+@row("MatMul")
+def _matmul(c: Call) -> Any:
+    return c.op("matmul", c[0], c[1])
+
+
+@row("Gemm", 7)
+def _gemm(c: Call) -> Any:
+    a, b = (_turned(c, c[n], c.attribute(name, 0)) for n, name in enumerate(("transA", "transB")))
+    made = _times(c, c.op("matmul", a, b), c.attribute("alpha", 1.0))
+    bias = c.get(2)
+    return made if bias is None else c.op("add", made, _times(c, bias, c.attribute("beta", 1.0)))
+
+
+def _turned(c: Call, value: Value, is_turned: int) -> Value:
+    return c.op("transpose", value, (1, 0)) if is_turned else value
+
+
+def _times(c: Call, value: Value, factor: float) -> Value:
+    if factor == 1:
+        return value
+    return c.op("multiply", value, float(factor) if value.dtype.is_float else int(factor))
+
+
+@row("MatMulInteger", 10)
+def _matmul_integer(c: Call) -> Any:
+    a, b = (_less_zero(c, c[n], c.get(n + 2), n) for n in (0, 1))
+    return c.op("matmul", a, b)
+
+
+def _less_zero(c: Call, value: Value, zero: Value | None, side: int) -> Value:
+    wide = c.op("astype", value, "int32")
+    if zero is None:
+        return wide
+    zero = c.op("astype", zero, "int32")
+    if side == 0 and len(zero.shape) == 1 and zero.shape[0] > 1:
+        zero = c.op("expand_dims", zero, 1)
+    return c.op("subtract", wide, zero)
+
+
+@row("Einsum", 12)
+def _einsum(c: Call) -> Any:
+    equation = c.attribute("equation").replace(" ", "")
+    return c.op("einsum", equation, *(c[n] for n in range(len(c.inputs))))
+
+
+# ---------------------------------------------------------------- windows
+
+
+def _spatial(c: Call) -> int:
+    rank = len(c[0].shape) - 2
+    if rank not in (1, 2, 3):
+        raise Unsupported(f"a tensor of {len(c[0].shape)} dimensions; it has 1 to 3 besides batch and channels")
+    return rank
+
+
+def _padding(c: Call, rank: int) -> Any:
+    mode = c.attribute("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return list(c.attribute("pads", (0,) * 2 * rank))
+    return mode
+
+
+def _per_axis(c: Call, name: str, rank: int) -> list[int]:
+    return list(c.attribute(name, (1,) * rank))
+
+
+@row("Conv")
+def _conv(c: Call) -> Any:
+    rank = _spatial(c)
+    made = c.op(
+        f"nn.conv{rank}d",
+        c[0],
+        c[1],
+        strides=_per_axis(c, "strides", rank),
+        padding=_padding(c, rank),
+        dilation=_per_axis(c, "dilations", rank),
+        groups=c.attribute("group", 1),
+    )
+    return _with_bias(c, made, c.get(2))
+
+
+def _with_bias(c: Call, made: Value, bias: Value | None) -> Value:
+    if bias is None:
+        return made
+    return c.op("add", made, c.op("reshape", bias, (bias.elements, *[1] * (len(made.shape) - 2))))
+
+
+@row("ConvTranspose")
+def _conv_transpose(c: Call) -> Any:
+    rank = _spatial(c)
+    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
+    extra = list(c.attribute("output_padding", (0,) * rank))
+    kernel = c[1].shape[2:]
+    free = [
+        s * (n - 1) + e + (k - 1) * d + 1 for n, s, e, k, d in zip(c[0].shape[2:], strides, extra, kernel, dilation)
+    ]
+    mode, shape = c.attribute("auto_pad", "NOTSET"), c.attribute("output_shape")
+    pads = list(c.attribute("pads", (0,) * 2 * rank))
+    if shape is None and mode.startswith("SAME"):
+        shape = [n * s for n, s in zip(c[0].shape[2:], strides)]
+    if shape is not None:
+        total = [f - n for f, n in zip(free, list(shape)[-rank:])]
+        small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+        pads = [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
+        if any(t < 0 for t in total):
+            raise Unsupported(f"output_shape {list(shape)} is larger than the convolution without padding, {free}")
+    made = c.op(
+        f"nn.conv{rank}d_transpose",
+        c[0],
+        c[1],
+        strides=strides,
+        padding=pads,
+        output_padding=extra,
+        groups=c.attribute("group", 1),
+        dilation=dilation,
+    )
+    return _with_bias(c, made, c.get(2))
+
+
+@row("MaxPool")
+@row("AveragePool", 7)
+def _pool(c: Call) -> Any:
+    if len(c.outputs) > 1:
+        raise Unsupported("its second result, the indices")
+    rank = _spatial(c)
+    kind = "max" if c.operator == "MaxPool" else "avg"
+    return c.op(
+        f"nn.pool{rank}d",
+        c[0],
+        list(c.attribute("kernel_shape")),
+        _per_axis(c, "strides", rank),
+        _per_axis(c, "dilations", rank),
+        _pool_padding(c, rank),
+        kind,
+        _rounds_up(c, rank),
+        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
+        bool(c.attribute("count_include_pad", 0)),
+    )
+
+
+def _pool_padding(c: Call, rank: int) -> list[int]:
+    """The pads: of ``SAME_UPPER`` and ``SAME_LOWER`` so many that there is a window a stride."""
+    mode = c.attribute("auto_pad", "NOTSET")
+    if not mode.startswith("SAME"):
+        return list(c.attribute("pads", (0,) * 2 * rank)) if mode == "NOTSET" else [0] * 2 * rank
+    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
+    total = [
+        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        for n, s, k, d in zip(c[0].shape[2:], strides, c.attribute("kernel_shape"), dilation)
+    ]
+    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+    return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
+
+
+def _rounds_up(c: Call, rank: int) -> bool:
+    """Whether there is a last window that is partly outside: not one that would begin in the padding."""
+    if not c.attribute("ceil_mode", 0):
+        return False
+    pads, strides, dilation = _pool_padding(c, rank), _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
+    wanted: set[bool] = set()
+    for n, size in enumerate(c[0].shape[2:]):
+        over = size + pads[n] + pads[rank + n] - (c.attribute("kernel_shape")[n] - 1) * dilation[n] - 1
+        last = -(-over // strides[n])
+        if over % strides[n]:
+            wanted.add(last * strides[n] < size + pads[n])
+    if len(wanted) > 1:
+        raise Unsupported("the last window begins in the padding along one axis, and not along another")
+    return wanted == {True}
+
+
+@row("LpPool", 2)
+def _lp_pool(c: Call) -> Any:
+    rank = _spatial(c)
+    return c.op(
+        f"nn.lp_pool{rank}d",
+        c[0],
+        list(c.attribute("kernel_shape")),
+        _per_axis(c, "strides", rank),
+        _per_axis(c, "dilations", rank),
+        _pool_padding(c, rank),
+        float(c.attribute("p", 2)),
+        _rounds_up(c, rank),
+        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
+    )
+
+
+@row("GlobalAveragePool")
+@row("GlobalMaxPool")
+def _global_pool(c: Call) -> Any:
+    axes = tuple(range(2, len(c[0].shape)))
+    return c.op("mean" if c.operator == "GlobalAveragePool" else "max", c[0], axes, True)
+
+
+@row("Resize", 11)
+@row("Upsample", 9)
+def _resize(c: Call) -> Any:
+    rank = _spatial(c)
+    x, mode = c[0], c.attribute("mode", "nearest")
+    sizes, scales = _sizes(c)
+    if sizes[:2] != list(x.shape[:2]):
+        raise Unsupported(f"batch or channels are resized, {list(x.shape)} to {sizes}")
+    how = c.attribute("coordinate_transformation_mode", "half_pixel") if c.operator == "Resize" else "asymmetric"
+    is_whole = scales is None or all(s * n == size for s, n, size in zip(scales, x.shape, sizes))
+    if not is_whole:
+        raise Unsupported(f"scales {scales} of {list(x.shape)} make no whole sizes")
+    if c.attribute("antialias", 0) or how in ("tf_crop_and_resize", "half_pixel_symmetric"):
+        raise Unsupported(f"antialias or the coordinates {how}")
+    if c.attribute("keep_aspect_ratio_policy", "stretch") != "stretch" or c.attribute("axes") is not None:
+        raise Unsupported("a policy of aspect ratios, or axes")
+    rounding = {"round_prefer_floor": "round_prefer_floor", "floor": "floor", "ceil": "ceil"}.get(
+        c.attribute("nearest_mode", "round_prefer_floor" if c.operator == "Resize" else "floor"), "round_prefer_ceil"
+    )
+    rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
+                                      "bicubic_exclude": c.attribute("exclude_outside", 0)}  # fmt: skip
+    method = {"nearest": "nearest_neighbor"}.get(mode, mode)
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
+    return c.op(f"image.resize{rank}d", x, None, sizes[2:], layout, method, how, rounding, **rest)
+
+
+def _sizes(c: Call) -> tuple[list[int], list[float] | None]:
+    """The sizes of the result, and the scales where they are given."""
+    is_resize = c.operator == "Resize"
+    sizes = c.integers(3, "sizes") if is_resize else None
+    if sizes:
+        return sizes, None
+    found = c.constant(2 if is_resize else 1, "scales")
+    if found is None:
+        raise Unsupported("it has neither scales nor sizes")
+    scales = [float(s) for s in found.reshape(-1)]
+    return [math.floor(s * n) for s, n in zip(scales, c[0].shape)], scales
+
+
+@row("GridSample", 16)
+def _grid_sample(c: Call) -> Any:
+    if len(c[0].shape) not in (4, 5):
+        raise Unsupported(f"a tensor of {len(c[0].shape)} dimensions")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(c.attribute("mode", "linear"), c.attribute("mode", "linear"))
+    order = (0, len(c[1].shape) - 1, *range(1, len(c[1].shape) - 1))
+    grid = c.op("transpose", c[1], order)
+    layout = "NCHW" if len(c[0].shape) == 4 else "NCDHW"
+    aligned = bool(c.attribute("align_corners", 0))
+    return c.op("image.grid_sample", c[0], grid, mode, layout, c.attribute("padding_mode", "zeros"), aligned)
+
+
+# ---------------------------------------------------------------- normalizations
+
+
+@row("BatchNormalization", 7)
+def _batch_norm(c: Call) -> Any:
+    if c.attribute("training_mode", 0) or len(c.outputs) > 1:
+        raise Unsupported("it is in training mode")
+    return c.op("nn.batch_norm", *(c[n] for n in range(5)), epsilon=float(c.attribute("epsilon", 1e-5)))[0]
+
+
+@row("InstanceNormalization", 6)
+def _instance_norm(c: Call) -> Any:
+    axes = tuple(range(2, len(c[0].shape)))
+    return c.op("nn.instance_norm", c[0], c[1], c[2], 1, axes, float(c.attribute("epsilon", 1e-5)))
+
+
+@row("LayerNormalization", 17)
+def _layer_norm(c: Call) -> Any:
+    x, epsilon = c[0], float(c.attribute("epsilon", 1e-5))
+    axes = tuple(range(axis_of(c.attribute("axis", -1), len(x.shape)), len(x.shape)))
+    shape = tuple(x.shape[a] for a in axes)
+    if len(c.outputs) == 1 and c[1].shape == shape and x.dtype == c[1].dtype:
+        bias = c.get(2) or c.array(np.zeros(shape, str(x.dtype)))
+        return c.op("nn.layer_norm", x, c[1], bias, axes, epsilon)
+    mean = c.op("mean", x, axes, True)
+    centered = c.op("subtract", x, mean)
+    variance = c.op("mean", c.op("multiply", centered, centered), axes, True)
+    inverse = c.op("reciprocal", c.op("sqrt", c.op("add", variance, epsilon)))
+    made = c.op("multiply", c.op("multiply", centered, inverse), c[1])
+    made = made if c.get(2) is None else c.op("add", made, c[2])
+    return (made, mean, inverse)[: len(c.outputs)]
+
+
+@row("RMSNormalization", 23)
+def _rms_norm(c: Call) -> Any:
+    x = c[0]
+    axes = tuple(range(axis_of(c.attribute("axis", -1), len(x.shape)), len(x.shape)))
+    square = c.op("mean", c.op("multiply", x, x), axes, True)
+    root = c.op("sqrt", c.op("add", square, float(c.attribute("epsilon", 1e-5))))
+    return c.op("multiply", c.op("divide", x, root), c[1])
+
+
+@row("GroupNormalization", 21)
+def _group_norm(c: Call) -> Any:
+    axes = tuple(range(2, len(c[0].shape)))
+    epsilon = float(c.attribute("epsilon", 1e-5))
+    return c.op("nn.group_norm", c[0], c[1], c[2], c.attribute("num_groups"), 1, axes, epsilon)
+
+
+@row("LRN")
+def _lrn(c: Call) -> Any:
+    alpha, beta, bias = (float(c.attribute(n, d)) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+    return c.op("nn.lrn", c[0], c.attribute("size"), 1, alpha, beta, bias)
+
+
+@row("LpNormalization")
+def _lp_normalization(c: Call) -> Any:
+    axis, p = axis_of(c.attribute("axis", -1), len(c[0].shape)), c.attribute("p", 2)
+    size = c.op("abs", c[0]) if p == 1 else c.op("multiply", c[0], c[0])
+    norm = c.op("sum", size, (axis,), True)
+    norm = norm if p == 1 else c.op("sqrt", norm)
+    return c.op("where", c.op("equal", norm, 0.0), 0.0, c.op("divide", c[0], norm))
+
+
+@row("MeanVarianceNormalization", 9)
+def _mean_variance(c: Call) -> Any:
+    axes = tuple(c.attribute("axes", (0, 2, 3)))
+    centered = c.op("subtract", c[0], c.op("mean", c[0], axes, True))
+    variance = c.op("mean", c.op("multiply", centered, centered), axes, True)
+    return c.op("divide", centered, c.op("add", c.op("sqrt", variance), 1e-9))

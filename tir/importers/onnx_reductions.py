@@ -1,0 +1,110 @@
+"""Rows of ONNX operators that reduce axes, order elements, or sum along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph import Value
+from .onnx_table import Call, Unsupported, axis_of, row
+
+_SUMS = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod",
+         "ReduceLogSumExp": "logsumexp"}  # fmt: skip
+
+
+def _reduced(c: Call, ours: str, value: Value) -> Any:
+    since = 13 if c.operator == "ReduceSum" else 18
+    axes = (
+        (None if c.attribute("axes") is None else list(c.attribute("axes")))
+        if c.version < since
+        else c.integers(1, "axes")
+    )
+    if not axes and c.attribute("noop_with_empty_axes", 0):
+        return value
+    chosen = tuple(axis_of(a, len(value.shape)) for a in axes) if axes else tuple(range(len(value.shape)))
+    if any(value.shape[a] == 0 for a in chosen) and ours in ("max", "min", "logsumexp", "mean"):
+        raise Unsupported(f"{ours} over no elements")
+    kept = {"dtype": value.dtype} if ours in ("sum", "prod") else {}
+    return c.op(ours, value, chosen, bool(c.attribute("keepdims", 1)), **kept) if chosen else value
+
+
+def _sums() -> None:
+    for name, ours in _SUMS.items():
+        row(name)(lambda c, ours=ours: _bools(c, ours))
+
+
+def _bools(c: Call, ours: str) -> Any:
+    """Bools are reduced as all or any."""
+    if c[0].dtype.is_bool:
+        ours = {"max": "any", "min": "all"}.get(ours, ours)
+    return _reduced(c, ours, c[0])
+
+
+_sums()
+
+
+@row("ReduceL1")
+def _l1(c: Call) -> Any:
+    return _reduced(c, "sum", c.op("abs", c[0]))
+
+
+@row("ReduceL2")
+def _l2(c: Call) -> Any:
+    made = _reduced(c, "sum", c.op("multiply", c[0], c[0]))
+    return (
+        c.op("sqrt", made)
+        if made.dtype.is_float
+        else c.op("astype", c.op("sqrt", c.op("astype", made, "float64")), made.dtype)
+    )
+
+
+@row("ReduceSumSquare")
+def _sum_square(c: Call) -> Any:
+    return _reduced(c, "sum", c.op("multiply", c[0], c[0]))
+
+
+@row("ReduceLogSum")
+def _log_sum(c: Call) -> Any:
+    return c.op("log", _reduced(c, "sum", c[0]))
+
+
+@row("ArgMax")
+@row("ArgMin")
+def _arg(c: Call) -> Any:
+    axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
+    last = bool(c.attribute("select_last_index", 0))
+    return c.op(c.operator.lower(), c[0], axis, bool(c.attribute("keepdims", 1)), last)
+
+
+@row("CumSum", 11)
+def _cumsum(c: Call) -> Any:
+    axis = axis_of((c.integers(1, "axis") or [0])[0], len(c[0].shape))
+    x = c.op("flip", c[0], axis) if c.attribute("reverse", 0) else c[0]
+    made = c.op("cumsum", x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
+    return c.op("flip", made, axis) if c.attribute("reverse", 0) else made
+
+
+@row("TopK", 10)
+def _topk(c: Call) -> Any:
+    (k,) = c.integers(1, "k") or [0]
+    return c.op(
+        "topk", c[0], k, axis_of(c.attribute("axis", -1), len(c[0].shape)), "both", not c.attribute("largest", 1)
+    )
+
+
+@row("Softmax", 13)
+@row("LogSoftmax", 13)
+def _softmax(c: Call) -> Any:
+    ours = "nn.softmax" if c.operator == "Softmax" else "nn.log_softmax"
+    return c.op(ours, c[0], axis_of(c.attribute("axis", -1), len(c[0].shape)))
+
+
+@row("Softmax")
+@row("LogSoftmax")
+def _softmax_of_matrix(c: Call) -> Any:
+    """Before version 13 all axes from ``axis`` on are one."""
+    import math
+
+    x, axis = c[0], axis_of(c.attribute("axis", 1), len(c[0].shape))
+    flat = c.op("reshape", x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    made = c.op("nn.softmax" if c.operator == "Softmax" else "nn.log_softmax", flat, 1)
+    return c.op("reshape", made, x.shape)

@@ -1,0 +1,302 @@
+"""Rows of ONNX operators that move elements, or make tensors of shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..graph import Value
+from .onnx_table import Call, Unsupported, axis_of, dtype_of, row
+
+
+def _axes(c: Call, index: int, before: int) -> list[int] | None:
+    """The axes: an attribute before a version, an input since then."""
+    if c.version < before:
+        given = c.attribute("axes")
+        return None if given is None else list(given)
+    return c.integers(index, "axes")
+
+
+@row("Shape")
+def _shape(c: Call) -> Any:
+    return c.array(np.array(c[0].shape[c.attribute("start", 0) : c.attribute("end")], "int64"))
+
+
+@row("Size")
+def _size(c: Call) -> Any:
+    return c.array(np.array(c[0].elements, "int64"))
+
+
+@row("Reshape", 5)
+def _reshape(c: Call) -> Any:
+    wanted = c.integers(1, "shape") or []
+    x = c[0]
+    if not c.attribute("allowzero", 0):
+        if any(n == 0 and axis >= len(x.shape) for axis, n in enumerate(wanted)):
+            raise Unsupported(f"shape {wanted} keeps a size that {list(x.shape)} has not")
+        wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
+    known = math.prod(n for n in wanted if n != -1)
+    if -1 in wanted:
+        if wanted.count(-1) > 1 or not known or x.elements % known:
+            raise Unsupported(f"{list(x.shape)} does not become {wanted}")
+        wanted[wanted.index(-1)] = x.elements // known
+    elif known != x.elements:
+        raise Unsupported(f"{list(x.shape)} has {x.elements} elements, and {wanted} has {known}")
+    return c.op("reshape", x, tuple(wanted))
+
+
+@row("Flatten")
+def _flatten(c: Call) -> Any:
+    x, axis = c[0], c.attribute("axis", 1)
+    axis = axis if axis >= 0 else axis + len(x.shape)
+    return c.op("reshape", x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+@row("Squeeze")
+def _squeeze(c: Call) -> Any:
+    x, axes = c[0], _axes(c, 1, 13)
+    gone = (
+        [n for n, size in enumerate(x.shape) if size == 1] if axes is None else [axis_of(a, len(x.shape)) for a in axes]
+    )
+    if any(x.shape[a] != 1 for a in gone):
+        raise Unsupported(f"axes {axes} of {list(x.shape)} are not all of size 1")
+    return c.op("reshape", x, tuple(size for n, size in enumerate(x.shape) if n not in gone))
+
+
+@row("Unsqueeze")
+def _unsqueeze(c: Call) -> Any:
+    x, axes = c[0], _axes(c, 1, 13) or []
+    rank = len(x.shape) + len(axes)
+    new = {axis_of(a, rank) for a in axes}
+    rest = iter(x.shape)
+    return c.op("reshape", x, tuple(1 if n in new else next(rest) for n in range(rank)))
+
+
+@row("Transpose")
+def _transpose(c: Call) -> Any:
+    order = c.attribute("perm") or tuple(reversed(range(len(c[0].shape))))
+    return c.op("transpose", c[0], tuple(order)) if len(order) > 1 else c[0]
+
+
+@row("Concat", 4)
+def _concat(c: Call) -> Any:
+    parts = [c[n] for n in range(len(c.inputs))]
+    kept = [p for p in parts if p.elements] or parts[:1]
+    axis = axis_of(c.attribute("axis"), len(parts[0].shape))
+    return kept[0] if len(kept) == 1 else c.op("concatenate", kept, axis)
+
+
+@row("Split", 2, 13)
+def _split(c: Call) -> Any:
+    axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
+    sizes = list(c.attribute("split") or []) if c.version < 13 else c.integers(1, "sizes") or []
+    if not sizes:
+        count = c.attribute("num_outputs", len(c.outputs))
+        each = -(-c[0].shape[axis] // count)
+        sizes = [min(each, c[0].shape[axis] - n * each) for n in range(count)]
+    begins = np.cumsum([0, *sizes]).tolist()
+    return tuple(
+        c.op("strided_slice", c[0], [b], [e], [1], axes=[axis]) if e - b != c[0].shape[axis] else c[0]
+        for b, e in zip(begins, begins[1:])
+    )
+
+
+@row("Slice")
+def _slice_by_attributes(c: Call) -> Any:
+    starts, ends = c.attribute("starts"), c.attribute("ends")
+    return _sliced(c, list(starts), list(ends), c.attribute("axes"), None)
+
+
+@row("Slice", 10)
+def _slice(c: Call) -> Any:
+    starts, ends = c.integers(1, "starts") or [], c.integers(2, "ends") or []
+    return _sliced(c, starts, ends, c.integers(3, "axes"), c.integers(4, "steps"))
+
+
+def _sliced(c: Call, starts: list[int], ends: list[int], axes: Any, steps: Any) -> Value:
+    x = c[0]
+    begin, end, step, used = [], [], [], []
+    for n, (start, stop) in enumerate(zip(starts, ends)):
+        axis = axis_of(axes[n] if axes is not None else n, len(x.shape))
+        stride = steps[n] if steps is not None else 1
+        first, last, _ = slice(start, stop, stride).indices(x.shape[axis])
+        if (first, last, stride) != (0, x.shape[axis], 1):
+            begin.append(first)
+            end.append(last if last >= 0 else -x.shape[axis] - 1)
+            step.append(stride)
+            used.append(axis)
+    return c.op("strided_slice", x, begin, end, step, axes=used) if used else x
+
+
+@row("Gather")
+def _gather(c: Call) -> Any:
+    x, indices = c[0], c[1]
+    axis = axis_of(c.attribute("axis", 0), len(x.shape))
+    known = c.known(indices)
+    if known is not None and known.ndim == 0:
+        at = int(known) % x.shape[axis]
+        row_ = c.op("strided_slice", x, [at], [at + 1], [1], axes=[axis]) if x.shape[axis] > 1 else x
+        return c.op("reshape", row_, (*x.shape[:axis], *x.shape[axis + 1 :]))
+    return c.op("take", x, _from_front(c, indices, x.shape[axis]), axis)
+
+
+def _from_front(c: Call, indices: Value, size: int) -> Value:
+    """Indices, of which negative ones count from the end, counted from the front."""
+    known = c.known(indices)
+    if known is not None:
+        return indices if (known >= 0).all() else c.array(np.where(known < 0, known + size, known).astype(known.dtype))
+    return c.op("where", c.op("less", indices, 0), c.op("add", indices, size), indices)
+
+
+@row("GatherElements", 11)
+def _gather_elements(c: Call) -> Any:
+    axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
+    return c.op("gather", c[0], axis, _from_front(c, c[1], c[0].shape[axis]))
+
+
+@row("GatherND", 11)
+def _gather_nd(c: Call) -> Any:
+    depth, batch = c[1].shape[-1], c.attribute("batch_dims", 0)
+    sizes = np.array(c[0].shape[batch : batch + depth], "int64")
+    indices = c[1]
+    known = c.known(indices)
+    if known is None:
+        indices = c.op("where", c.op("less", indices, 0), c.op("add", indices, c.array(sizes)), indices)
+    elif (known < 0).any():
+        indices = c.array(np.where(known < 0, known + sizes, known))
+    last_first = c.op("moveaxis", indices, -1, 0)
+    return c.op("gather_nd", c[0], last_first, batch) if not batch else c.op("gather_nd", c[0], indices, batch)
+
+
+@row("Expand", 8)
+def _expand(c: Call) -> Any:
+    shape = np.broadcast_shapes(c[0].shape, tuple(c.integers(1, "shape") or ()))
+    return c[0] if shape == c[0].shape else c.op("broadcast_to", c[0], shape)
+
+
+@row("Tile", 6)
+def _tile(c: Call) -> Any:
+    return c.op("tile", c[0], tuple(c.integers(1, "repeats") or ()))
+
+
+@row("Pad", 2)
+def _pad_by_attributes(c: Call) -> Any:
+    return _padded(c, list(c.attribute("pads")), None, c.attribute("value", 0.0))
+
+
+@row("Pad", 11)
+def _pad(c: Call) -> Any:
+    filled = c.constant(2, "value")
+    value = filled.item() if filled is not None else 0
+    return _padded(c, c.integers(1, "pads") or [], c.integers(3, "axes"), value)
+
+
+def _padded(c: Call, pads: list[int], axes: list[int] | None, value: Any) -> Value:
+    x = c[0]
+    rank, half = len(x.shape), len(pads) // 2
+    widths = [(0, 0)] * rank
+    for n, axis in enumerate(axes if axes is not None else range(half)):
+        widths[axis_of(axis, rank)] = (pads[n], pads[half + n])
+    cut = [(max(-b, 0), size - max(-e, 0)) for (b, e), size in zip(widths, x.shape)]
+    if any((b, e) != (0, size) for (b, e), size in zip(cut, x.shape)):
+        x = c.op("strided_slice", x, [b for b, _ in cut], [e for _, e in cut])
+    widths = [(max(b, 0), max(e, 0)) for b, e in widths]
+    if not any(b or e for b, e in widths):
+        return x
+    mode = c.attribute("mode", "constant")
+    if mode == "constant":
+        value = float(value) if x.dtype.is_float else bool(value) if x.dtype.is_bool else int(value)
+        return c.op("pad", x, widths, "constant", value)
+    return c.op("pad", x, widths, mode)
+
+
+@row("ConstantOfShape", 9)
+def _constant_of_shape(c: Call) -> Any:
+    value = c.attribute("value", np.zeros(1, "float32"))
+    return c.array(np.full(tuple(c.integers(0, "shape") or ()), value.reshape(-1)[0], value.dtype))
+
+
+@row("Range", 11)
+def _range(c: Call) -> Any:
+    start, stop, step = (c.constant(n, what) for n, what in enumerate(("start", "limit", "delta")))
+    assert start is not None and stop is not None and step is not None
+    return c.array(np.arange(start.item(), stop.item(), step.item()).astype(start.dtype))
+
+
+@row("EyeLike", 9)
+def _eye_like(c: Call) -> Any:
+    kind = c[0].dtype if c.attribute("dtype") is None else dtype_of(c.attribute("dtype"))
+    return c.op("eye", *c[0].shape, c.attribute("k", 0), kind)
+
+
+@row("OneHot", 9)
+def _one_hot(c: Call) -> Any:
+    depth, values = c.constant(1, "depth"), c[2]
+    assert depth is not None
+    size = int(depth.reshape(-1)[0])
+    axis = axis_of(c.attribute("axis", -1), len(c[0].shape) + 1)
+    indices = c.op("astype", c[0], "int64") if c[0].dtype.is_float else c[0]
+    indices = _from_front(c, indices, size)
+    shape = [1] * (len(c[0].shape) + 1)
+    shape[axis] = size
+    places = c.array(np.arange(size).reshape(shape).astype(str(indices.dtype)))
+    here = c.op("equal", c.op("expand_dims", indices, axis), places)
+    off, on = (c.op("reshape", c.op("strided_slice", values, [n], [n + 1]), ()) for n in (0, 1))
+    return c.op("where", here, on, off)
+
+
+@row("Trilu", 14)
+def _trilu(c: Call) -> Any:
+    k = c.integers(1, "k") or [0]
+    return c.op("trilu", c[0], k[0], bool(c.attribute("upper", 1)))
+
+
+@row("DepthToSpace")
+def _depth_to_space(c: Call) -> Any:
+    return c.op("nn.depth_to_space", c[0], c.attribute("blocksize"), "NCHW", c.attribute("mode", "DCR"))
+
+
+@row("SpaceToDepth")
+def _space_to_depth(c: Call) -> Any:
+    size = c.attribute("blocksize")
+    if c.attribute("mode", "DCR") == "DCR":
+        return c.op("nn.space_to_depth", c[0], size)
+    n, channels, height, width = c[0].shape
+    parts = c.op("reshape", c[0], (n, channels, height // size, size, width // size, size))
+    turned = c.op("transpose", parts, (0, 1, 3, 5, 2, 4))
+    return c.op("reshape", turned, (n, channels * size * size, height // size, width // size))
+
+
+_REDUCED = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+
+
+@row("ScatterElements", 11)
+@row("Scatter", 9)
+def _scatter_elements(c: Call) -> Any:
+    axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
+    indices = _from_front(c, c[1], c[0].shape[axis])
+    return c.op("scatter_elements", c[0], indices, c[2], axis, _REDUCED[c.attribute("reduction", "none")])
+
+
+@row("ScatterND", 11)
+def _scatter_nd(c: Call) -> Any:
+    known = c.known(c[1])
+    if known is not None and (known < 0).any():
+        raise Unsupported("it has negative indices")
+    return c.op("scatter_nd", c[0], c.op("moveaxis", c[1], -1, 0), c[2], _REDUCED[c.attribute("reduction", "none")])
+
+
+@row("ReverseSequence", 10)
+def _reverse_sequence(c: Call) -> Any:
+    return c.op("reverse_sequence", c[0], c[1], c.attribute("time_axis", 0), c.attribute("batch_axis", 1))
+
+
+@row("NonZero", 9)
+def _nonzero(c: Call) -> Any:
+    found = c.constant(0, "tensor (the size of the result depends on it)")
+    assert found is not None
+    return c.array(
+        np.stack(np.nonzero(found)).astype("int64") if found.ndim else np.zeros((0, int(bool(found))), "int64")
+    )
