@@ -13,7 +13,7 @@ from test_corpus import ALL
 
 import tir
 from tir import te
-from tir.script import parse, parse_data
+from tir.script import parse, parse_data, programs_in
 from tir.testing.programs import random_program
 
 HEAD = '@T.prim_func\ndef f(A: T.Buffer((8,), "int32"), n: T.int32):\n'
@@ -206,3 +206,55 @@ def test_reading_ends(lines):
 def test_annotations_in_strings_that_are_no_python(read, annotation):
     with pytest.raises(tir.ParseError):
         read(f"@T.prim_func\ndef f(A: {annotation!r}):\n    pass\n")
+
+
+# ---------------------------------------------------------------- files
+
+DOUBLE = HEAD.replace("f(", "double(") + "    A[0] = n * 2\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import tir",
+        "from tir.script import tir as T",
+        "from tir.script import ir as I, tir as T",
+        "from tvm.script import tir as T",
+        "from __future__ import annotations",
+    ],
+)
+def test_lines_that_import_the_dialect_are_read_and_import_nothing(line, audit):
+    text = f"{line}\n\n{DOUBLE}"
+    audit.on, audit.seen = True, []
+    program = parse_data(text)
+    audit.on = False
+    assert audit.seen == [] and program.name == "double"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os",
+        "import tir as T",
+        "import tir.script",
+        "import tir, os",
+        "from tir.script import tir",
+        "from tir.script import tir as I",
+        "from tir.script import *",
+        "from .script import tir as T",
+        "from os import path as T",
+        "from tir.script import parse as T",
+    ],
+)
+def test_other_imports_are_refused_at_their_line(line):
+    with pytest.raises(tir.ParseError, match="imports nothing but the dialect") as caught:
+        parse_data(f"{line}\n{DOUBLE}")
+    assert caught.value.diagnostics[0].span.line == 1
+
+
+def test_all_programs_of_a_text_are_read_by_name():
+    found = programs_in(DOUBLE + HEAD + "    A[0] = n\n" + DOUBLE.replace("n * 2", "n * 3"))
+    assert list(found) == ["f", "double"] and "n * 3" in found["double"].script()
+    assert programs_in("from tir.script import tir as T\n") == {}
+    with pytest.raises(tir.ParseError, match="k.tir:3"):
+        programs_in(HEAD + "    A[0] = m\n", "k.tir")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import ir, tir
-from .parser import ir_module, parse, parse_data
+from .parser import ir_module, parse, parse_data, programs_in
 
 from_source = parse  # the name that TVM's users know
 
-__all__ = ["from_source", "ir", "ir_module", "parse", "parse_data", "tir"]
+__all__ = ["from_source", "ir", "ir_module", "parse", "parse_data", "programs_in", "tir"]
 
 
 def __dir__() -> list[str]:

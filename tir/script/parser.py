@@ -6,6 +6,7 @@ import ast
 import builtins
 import functools
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -417,7 +418,8 @@ def parse(text: str, extra_vars: Mapping[str, Any] | None = None) -> PrimFunc | 
     from . import ir, tir
 
     known: dict[str, Any] = {"T": tir, "I": ir, "tir": package, **(extra_vars or {})}
-    return _program(text, Environment(known, vars(builtins)), functools.partial(_python_statement, known=known))
+    env = Environment(known, vars(builtins))
+    return _last(_programs(text, env, functools.partial(_python_statement, known=known)))
 
 
 @with_recursion_limit
@@ -444,7 +446,24 @@ def parse_data(text: str) -> PrimFunc | IRModule:
     3 | def f(A: T.Buffer((len("four"),), "float32")):
       |                    ^^^
     """
-    return _program(text, Printed(len(text) if isinstance(text, str) else 0), _no_statement)
+    return _last(programs_in(text))
+
+
+@with_recursion_limit
+def programs_in(text: str, filename: str = "<text>") -> dict[str, PrimFunc | IRModule]:
+    """The programs in a text, by name, as :func:`parse_data` reads them; ``filename`` is where errors say it is from. Lines that
+    import the names of the dialect may stand in it, and import nothing.
+
+    Raises as :func:`parse_data` does, but gives an empty dict for a text without a program.
+
+    >>> list(programs_in('''from tir.script import tir as T
+    ... @T.prim_func
+    ... def zero(A: T.Buffer((8,), "int32")):
+    ...     A[0] = 0
+    ... '''))
+    ['zero']
+    """
+    return _programs(text, Printed(len(text) if isinstance(text, str) else 0), _import_of_the_dialect, filename)
 
 
 @with_recursion_limit
@@ -473,16 +492,16 @@ def parse_lambda(text: str, names: Mapping[str, Any]) -> Callable[..., Any]:
 Other = Callable[[StmtParser, ast.stmt, Source, Environment], None]
 
 
-def _program(text: str, env: Environment, other: Other) -> PrimFunc | IRModule:
-    """The last program that a text defines; ``other`` takes the statements that define none."""
+def _programs(text: str, env: Environment, other: Other, filename: str = "<text>") -> dict[str, PrimFunc | IRModule]:
+    """The programs that a text defines, by name; ``other`` takes the statements that define none."""
     if not isinstance(text, str):
         raise TypeError(f"a text of a program is a string, not {type(text).__name__}")
     dedented = textwrap.dedent(text) if text[:1] in " \t\n" else text
-    source = Source("<text>", text.splitlines())
+    source = Source(filename, text.splitlines())
     if dedented is not text:
-        source = Source("<text>", dedented.splitlines())
+        source = Source(filename, dedented.splitlines())
     tree = _source.parse_text("\n".join(source.lines), source)
-    last: PrimFunc | IRModule | None = None
+    found: dict[str, PrimFunc | IRModule] = {}
     faults: list[Diagnostic] = []
     cause: BaseException | None = None
     for item in tree.body:
@@ -490,7 +509,7 @@ def _program(text: str, env: Environment, other: Other) -> PrimFunc | IRModule:
             break
         parser = StmtParser(source, env)
         try:
-            last = _top_level(parser, item, source, env, other) or last
+            _top_level(parser, item, source, env, other, found)
         except Abort:
             pass
         except ParseError as exc:
@@ -500,36 +519,58 @@ def _program(text: str, env: Environment, other: Other) -> PrimFunc | IRModule:
         cause = cause or parser.cause
     if faults:
         raise parse_error(faults, "the text") from cause
-    if last is None:
+    return found
+
+
+def _last(programs: dict[str, PrimFunc | IRModule]) -> PrimFunc | IRModule:
+    if not programs:
         raise ParseError(
             "the text defines no program: a function with @T.prim_func or a class with @I.ir_module is expected"
         )
-    return last
+    return list(programs.values())[-1]
 
 
 def _top_level(
-    parser: StmtParser, item: ast.stmt, source: Source, env: Environment, other: Other
-) -> PrimFunc | IRModule | None:
-    """The program that one statement of a text defines; None if it is another statement."""
+    parser: StmtParser,
+    item: ast.stmt,
+    source: Source,
+    env: Environment,
+    other: Other,
+    found: dict[str, PrimFunc | IRModule],
+) -> None:
+    """Enter the program that one statement of a text defines, if it defines one, as the last of ``found``."""
     if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
-        return None
+        return
     if isinstance(item, ast.ClassDef):
         made = parse_module(item, source, env)
     elif isinstance(item, ast.FunctionDef) and any(parser.ev(d) is prim_func for d in _decorators(item)):
         made = parse_function(item, source, env, _options(parser, item))
     else:
         other(parser, item, source, env)
-        return None
+        return
     env.define(item.name, made)
-    return made
+    found.pop(item.name, None)
+    found[item.name] = made
 
 
 def _decorators(item: ast.FunctionDef) -> list[ast.expr]:
     return [d.func if isinstance(d, ast.Call) else d for d in item.decorator_list]
 
 
-def _no_statement(parser: StmtParser, item: ast.stmt, source: Source, env: Environment) -> None:
-    parser.fail(item, "a printed program is a function with @T.prim_func or a class with @I.ir_module")
+_IMPORTS = re.compile(
+    "import tir|from __future__ import annotations"
+    f"|from ({'|'.join(_OURS)}).script import (tir as T|ir as I|tir as T, ir as I|ir as I, tir as T)"
+)
+
+
+def _import_of_the_dialect(parser: StmtParser, item: ast.stmt, source: Source, env: Environment) -> None:
+    """Accept the lines that give ``T`` and ``I`` the meaning that they have here anyway."""
+    if not isinstance(item, (ast.Import, ast.ImportFrom)):
+        parser.fail(item, "a printed program is a function with @T.prim_func or a class with @I.ir_module")
+    if not _IMPORTS.fullmatch(ast.unparse(item)):
+        parser.fail(
+            item, "a printed program imports nothing but the dialect", "write from tir.script import ir as I, tir as T"
+        )
 
 
 def _python_statement(
