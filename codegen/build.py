@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
-from tir.function import IRModule, LowersItself, PrimFunc, answered_by_program
+from tir.function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
 from tir.target import KINDS, Target, added_kind
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .simulator import SimulatorModule
 
 _log = logging.getLogger(__name__)
-Program = PrimFunc | IRModule | type  # a class under @I.ir_module is a class to mypy
+Program = PrimFunc | IRModule | HasProgram | type  # a class under @I.ir_module is a class to mypy
 
 _CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
 _CPU_OPTIONS = (
@@ -56,7 +56,7 @@ def build(
 @answered_by_program
 @with_recursion_limit
 def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
-    """Compile a function or a module of functions.
+    """Compile a function, a module of functions, or the program of a schedule.
 
     ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
     "num_cores": …, "fast_math": True}``; another machine, to save code for: ``"llvm -mtriple=aarch64-linux-gnu"``),

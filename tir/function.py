@@ -121,6 +121,13 @@ def answered_by_program(function: Callable[..., Any]) -> Any:
     return call
 
 
+class HasProgram(Protocol):
+    """What stands for a program: a ``Schedule``."""
+
+    @property
+    def mod(self) -> IRModule: ...
+
+
 @node
 class IRModule(Printable):
     """Functions by name, in order. Raises ``ValueError`` for a name without characters, or with one that is not printable.
@@ -139,8 +146,8 @@ class IRModule(Printable):
             require_name(name, "the name of a function in a module")
 
     @staticmethod
-    def of(func_or_mod: PrimFunc | IRModule | dict[str, PrimFunc]) -> IRModule:
-        """A module from a module (itself), a mapping, or one function (under the name ``main``).
+    def of(func_or_mod: PrimFunc | IRModule | HasProgram | dict[str, PrimFunc]) -> IRModule:
+        """A module from a module (itself), a schedule (its program), a mapping, or one function (under the name ``main``).
 
         Raises ``TypeError`` for anything else.
         """
@@ -150,11 +157,11 @@ class IRModule(Printable):
             return IRModule(frozendict({"main": func_or_mod}))
         if isinstance(func_or_mod, dict):
             return IRModule(frozendict(func_or_mod))
+        held = getattr(func_or_mod, "mod", None)
+        if isinstance(held, IRModule):
+            return held
         made = "; tir.script.parse makes one of its text" if isinstance(func_or_mod, str) else ""
         made = "; decorate it with @T.prim_func" if callable(func_or_mod) else made
-        made = (
-            "; its program is the attribute `mod`" if isinstance(getattr(func_or_mod, "mod", None), IRModule) else made
-        )
         raise TypeError(f"expected a PrimFunc or an IRModule, got {type(func_or_mod).__name__}{made}")
 
     @staticmethod

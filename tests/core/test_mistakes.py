@@ -106,7 +106,6 @@ A = te.placeholder((8, 16), name="A")
 CALLS = {
     'tir.Schedule("x")': "expected a PrimFunc or an IRModule, got str; tir.script.parse makes one of its text",
     "tir.Schedule(lambda a: a)": "decorate it with @T.prim_func",
-    "tir.build(tir.Schedule(PROGRAM))": "got Schedule; its program is the attribute `mod`",
     "PROGRAM(1, 2)": "main is a program, not a function of Python: tir.build(main)(…) compiles and runs it",
     'tir.lower(PROGRAM, upto="flaten_buffer")': "no pass 'flaten_buffer' in the pipeline; it has flatten_buffer",
     'tir.build(PROGRAM, "lvm")': "the kinds are llvm, interpreter, cuda, cuda-sim, cuda-ptx; did you mean llvm?",

@@ -228,3 +228,11 @@ def test_a_pass_builder_serves_some_runs_of_a_thread_only(monkeypatch):
         module, _ = compile_.optimise(f"define i32 @f() {{\n  ret i32 {k}\n}}\n", on)
         assert f"ret i32 {k}" in str(module)
     assert 100 / 20 <= len(made) <= 100 / 10
+
+
+def test_a_schedule_stands_for_its_program():
+    sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    sch.split("j", [2, 4])
+    assert tir.lower(sch).script() == tir.lower(sch.mod).script()
+    assert tir.Schedule(sch).script() == sch.script()
+    assert tir.build(sch).new(np.ones((4, 8), "float32")).tolist() == [8.0] * 4

@@ -12,7 +12,7 @@ from typing import Any, overload
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
 from ..checked import checked
-from ..function import IRModule, LowersItself, PrimFunc, answered_by_program
+from ..function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
 from ..stmt import THREAD_BINDING
 from ..target import GPUS, Target, added_kind
@@ -193,7 +193,7 @@ def _until(passes: list[Any], upto: str | None) -> list[Any]:
 
 @overload
 def lower(
-    func_or_mod: PrimFunc | IRModule | type,
+    func_or_mod: PrimFunc | IRModule | HasProgram | type,
     upto: str | None = ...,
     target: Any = ...,
     passes: Iterable[Any] | None = ...,
