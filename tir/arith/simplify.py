@@ -55,7 +55,7 @@ from ..expr import (
 from ..op import OPS, is_pure
 from ..visit import nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear, is_exact, value_form
-from .comparisons import OPPOSITE, by_bounds, decide, leaves_one_value, tidy
+from .comparisons import MIRRORED, OPPOSITE, by_bounds, decide, leaves_one_value, tidy
 from .digits import recombine, size_of
 from .divide import fits, quotient_form, remainder_form, xor_parts
 from .extremes import extreme_form, gathered, operands
@@ -257,7 +257,26 @@ class Simplifier:
             value.const += {LT: -1, GT: 1}.get(type(e), 0)
             if value.fits(a.dtype):
                 return self.visit(EQ(a, value.build(a.dtype)))
-        return tidy(self.ctx, changed, left, right, diff)
+        return self._without_functions(tidy(self.ctx, changed, left, right, diff))
+
+    def _without_functions(self, e: Any) -> Expr:
+        """A comparison in the argument of a quotient, or in that of two of which the other cannot matter."""
+        kind, a, b = (type(e), e.a, e.b) if isinstance(e.a, (Min, Max, FloorDiv)) else (MIRRORED[type(e)], e.b, e.a)
+        if kind in (EQ, NE):
+            return e
+        if isinstance(a, (Min, Max)):
+            # min(x, y) < b is x < b or y < b; of the greatest, or above b, it is both
+            either = isinstance(a, Min) == (kind in (LT, LE))
+            for x, y in ((a.a, a.b), (a.b, a.a)):
+                first = self.visit(kind(x, b))
+                if isinstance(first, IntImm):
+                    return first if bool(first.value) == either else self.visit(kind(y, b))
+        elif isinstance(a, FloorDiv) and isinstance(a.b, IntImm) and a.b.value > 0 and isinstance(b, IntImm):
+            # x // c < k is x < c * k
+            end = a.b.value * (b.value + (kind in (LE, GT)))
+            if b.dtype.min_value <= end <= b.dtype.max_value:
+                return self.visit((LT if kind in (LT, LE) else GE)(a.a, IntImm(end, b.dtype)))
+        return e
 
     def conjunction(self, e: Any) -> Expr:
         parts = operands(e, And)
