@@ -9,9 +9,9 @@ from collections.abc import Callable
 from .errors import TirError
 
 
-def answered(command: Callable[[], int | None], failed: int) -> int:
+def answered(command: Callable[[], int | None], failed: int, shown: Callable[[Exception], str] = str) -> int:
     """Run a command that prints, and return its exit status: what it returns, 0 for None, ``failed`` for an error, which is
-    printed, and where the output cannot be written.
+    printed as ``shown`` spells it, and where the output cannot be written.
 
     >>> answered(lambda: print("done"), failed=2)
     done
@@ -23,7 +23,7 @@ def answered(command: Callable[[], int | None], failed: int) -> int:
     except (TirError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.filename is None:
             _give_up_output()
-        print(error, file=sys.stderr)
+        print(shown(error), file=sys.stderr)
         return failed
     return status or 0
 

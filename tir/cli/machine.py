@@ -1,0 +1,75 @@
+"""Verbs that write files, and that look at the machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from .programs import program_of
+from .verbs import PROGRAM, TARGET, VERBS, Answer, option, verb
+
+
+@verb(
+    "tir build kernels.py:double -o double.o --header double.h",
+    PROGRAM,
+    TARGET,
+    option("-o", "--output", required=True, help="a .so or .o; for CUDA a .zip"),
+    option("--header", help="also write a C header here (llvm)"),
+)
+def build(options: argparse.Namespace) -> Answer:
+    """Compile it into a file that tir.load and C read."""
+    from codegen.build import build as compiled
+
+    written = [path for path in (options.output, options.header) if path is not None]
+    for path in written:
+        require_writable(Path(path))
+    module = compiled(program_of(options.program), options.target)
+    if options.header is not None and module.target.kind != "llvm":
+        raise ValueError(f"only modules for llvm have a C header, not those for {module.target.kind}")
+    module.save(*written)
+    return Answer(f"wrote {', '.join(written)}", {"written": written})
+
+
+def require_writable(path: Path) -> None:
+    """Raise ``OSError`` for a file that cannot be written, before anything is built for it."""
+    place = path if path.exists() else path.parent
+    if path.is_dir():
+        raise OSError(f"cannot write {str(path)!r}: it is a folder")
+    if not place.exists():
+        raise OSError(f"cannot write {str(path)!r}: there is no folder {str(place)!r}")
+    if not os.access(place, os.W_OK):
+        raise OSError(f"cannot write {str(path)!r}: permission denied")
+
+
+@verb("tir cache", option("--clear", action="store_true", help="delete the files"))
+def cache(options: argparse.Namespace) -> Answer:
+    """Print where compiled programs are kept, and how much that is."""
+    from ..config import cache_folder
+
+    folder = cache_folder()
+    if folder is None:
+        return Answer("no folder for a cache is known (TIR_CACHE_DIR sets one)", {"folder": None})
+    files = [path for path in folder.glob("v*/??/*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    if options.clear:
+        for path in files:
+            path.unlink(missing_ok=True)
+    text = f"{folder}: {'deleted ' if options.clear else ''}{len(files)} files, {size / 1e6:.1f} MB"
+    return Answer(text, {"folder": str(folder), "files": len(files), "bytes": size, "cleared": options.clear})
+
+
+@verb("tir doctor")
+def doctor(options: argparse.Namespace) -> Answer:
+    """Print what this machine can do."""
+    from codegen.doctor import doctor as diagnosis
+
+    found = diagnosis()
+    return Answer(str(found), {line.what: {"ok": line.ok, "text": line.text} for line in found.lines})
+
+
+@verb("tir completion bash", option("shell", choices=["bash", "zsh"], help="the shell that is to complete"))
+def completion(options: argparse.Namespace) -> Answer:
+    """Print what makes a shell complete verbs and files: eval "$(tir completion bash)"."""
+    start = "autoload -Uz bashcompinit && bashcompinit\n" if options.shell == "zsh" else ""
+    return Answer(f"{start}complete -o default -W '{' '.join(VERBS)}' tir")

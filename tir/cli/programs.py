@@ -1,0 +1,119 @@
+"""Programs from files: texts as data, Python files by running them, saved modules by loading them."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ParseError, TirError
+from ..function import IRModule, PrimFunc
+
+if TYPE_CHECKING:
+    from ..schedule import Schedule
+
+LONGEST = 64 << 20  # characters of a text that is read
+SAVED = (".so", ".o", ".zip")
+
+
+class FileError(TirError):
+    """What a user's Python file raised; ``frames`` are the lines of that file that led to it."""
+
+    def __init__(self, path: str, error: BaseException):
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+        self.frames = [f"{path}:{f.lineno}: {f.line}" for f in frames]
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+        line = frames[-1].lineno if line is None and frames else line
+        place = path if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {type(error).__name__}: {error}")
+
+
+def program_of(spec: str) -> PrimFunc | IRModule:
+    """The program that ``FILE[:NAME]`` names: of a schedule, what it made; of a saved module, its signatures. Raises
+    ``ValueError`` unless it is one, and what reading the file raises.
+
+    >>> program_of("nowhere.tir")
+    Traceback (most recent call last):
+    ValueError: no file 'nowhere.tir'
+    """
+    found = named(spec)
+    return found if isinstance(found, (PrimFunc, IRModule)) else found.mod
+
+
+def named(spec: str) -> PrimFunc | IRModule | Schedule:
+    """As :func:`program_of`, but a schedule is given as it is."""
+    path, name = _split(spec)
+    found = _read(path)
+    if name in found:
+        return found[name]
+    if len(found) == 1 and (not name or _function(found, name) is not None):
+        return _function(found, name) if name else next(iter(found.values()))  # pyright: ignore[reportReturnType]
+    what = f"no program `{name}`" if name else f"{len(found)} programs"
+    raise ValueError(f"{what} in {path}; say one of {', '.join(f'{path}:{n}' for n in found) or 'none'}")
+
+
+def is_saved(spec: str) -> bool:
+    """Whether a file is a saved module, by its name."""
+    return spec.endswith(SAVED)
+
+
+def read_text(path: str) -> str:
+    """The text of a file, or of standard input for ``-``. Raises ``ValueError`` for what is no text, or too long."""
+    try:
+        if path == "-":
+            text = sys.stdin.read(LONGEST + 1)
+        else:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(LONGEST + 1)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from None
+    if len(text) > LONGEST:
+        raise ValueError(f"{path} is longer than {LONGEST >> 20} million characters")
+    return text
+
+
+def _split(spec: str) -> tuple[str, str]:
+    path, colon, name = spec.rpartition(":")
+    return (path, name) if colon and path else (spec, "")
+
+
+def _function(found: dict[str, Any], name: str) -> PrimFunc | None:
+    """A function of the only module there is."""
+    (only,) = found.values()
+    return only.functions.get(name) if isinstance(only, IRModule) else None
+
+
+def _read(path: str) -> dict[str, Any]:
+    if path != "-" and not _is_file(path):
+        raise ValueError(f"no file {path!r}")
+    if path.endswith(SAVED):
+        from codegen.module import load
+
+        return {"": load(path).ir}
+    if path.endswith(".py"):
+        return _run(path)
+    from ..script import programs_in
+
+    return programs_in(read_text(path), "<stdin>" if path == "-" else path)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        return False
+
+
+def _run(path: str) -> dict[str, Any]:
+    """The programs and schedules that a Python file defines. It is run, though not as ``__main__``."""
+    from ..schedule import Schedule
+
+    try:
+        names = runpy.run_path(path)
+    except ParseError:
+        raise  # it says its place
+    except (Exception, SystemExit) as error:  # whatever the file raises
+        raise FileError(path, error) from error
+    return {name: value for name, value in names.items() if isinstance(value, (PrimFunc, IRModule, Schedule))}

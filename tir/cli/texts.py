@@ -1,0 +1,141 @@
+"""Verbs that print programs: as they are, lowered, changed by passes or steps, side by side, and as code."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from typing import Any
+
+from ..function import IRModule, PrimFunc
+from .programs import named, program_of, read_text
+from .verbs import PROGRAM, TARGET, Answer, option, verb
+
+UPTO = option("--upto", metavar="PASS", help="the last pass of the target's pipeline to run")
+
+
+def _program(program: PrimFunc | IRModule) -> Answer:
+    text = program.script()
+    return Answer(text, {"program": text, "functions": list(IRModule.of(program))})
+
+
+@verb(
+    "tir show kernels.py:double",
+    PROGRAM,
+    option("--trace", action="store_true", help="of a schedule, its steps, as opt --trace reads them"),
+)
+def show(options: argparse.Namespace) -> Answer:
+    """Print the program as a text that is read back."""
+    if not options.trace:
+        return _program(program_of(options.program))
+    found = named(options.program)
+    if isinstance(found, (PrimFunc, IRModule)):
+        raise ValueError(f"{options.program} is a program, not a schedule: it has no steps")
+    steps = found.trace.as_json()
+    return Answer(json.dumps(steps, indent=1), {"trace": steps})
+
+
+@verb("tir tree kernels.py:double", PROGRAM)
+def tree(options: argparse.Namespace) -> Answer:
+    """Print its loop nest, with the bytes that each loop touches."""
+    from ..schedule import Schedule
+
+    found = named(options.program)
+    schedule = Schedule(found) if isinstance(found, (PrimFunc, IRModule)) else found
+    return Answer(str(schedule.loop_tree()))
+
+
+@verb("tir lower kernels.py:double --upto lower_init_block", PROGRAM, TARGET, UPTO)
+def lower(options: argparse.Namespace) -> Answer:
+    """Print it lowered by the pipeline of a target."""
+    return _program(_lowered(program_of(options.program), options))
+
+
+@verb(
+    "tir opt kernels.py:double --passes simplify,remove_no_op",
+    PROGRAM,
+    option("--passes", metavar="P,Q,…", help="passes to run, in this order"),
+    UPTO,
+    TARGET,
+    option("--trace", metavar="STEPS.json", help="steps of a schedule to take first, as show --trace prints them"),
+)
+def opt(options: argparse.Namespace) -> Answer:
+    """Print it changed by steps of a schedule and by passes."""
+    if options.passes is not None and options.upto is not None:
+        raise ValueError("--passes are run instead of a pipeline: give them or --upto")
+    if options.passes is options.upto is options.trace is None:
+        raise ValueError("nothing to do: give --passes, --upto or --trace")
+    program = program_of(options.program)
+    if options.trace is not None:
+        program = _with_steps(program, read_text(options.trace))
+    if options.passes is not None:
+        for step in _passes(options.passes):
+            program = step(program)
+    return _program(program if options.upto is None else _lowered(program, options))
+
+
+def _lowered(program: PrimFunc | IRModule, options: argparse.Namespace) -> IRModule:
+    from codegen.build import machine_of
+
+    from ..target import Target
+    from ..transform import lower
+
+    target = Target.of(options.target)
+    if target.kind == "llvm":
+        machine_of(target)  # a processor that there is
+    return lower(program, upto=options.upto, target=target)
+
+
+def _with_steps(program: PrimFunc | IRModule, text: str) -> IRModule:
+    from ..schedule import Schedule, Trace
+
+    schedule = Schedule(program)
+    Trace.from_json(text).apply_to_schedule(schedule)
+    return schedule.mod
+
+
+def _passes(names: str) -> list[Any]:
+    from ..transform import find
+
+    try:
+        return [find(name.strip()) for name in names.split(",")]
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
+
+
+@verb(
+    "tir diff kernels.py:double kernels.py:double",
+    option("a", metavar="FILE[:NAME]", help="a program"),
+    option("b", metavar="FILE[:NAME]", help="another"),
+)
+def diff(options: argparse.Namespace) -> Answer:
+    """Compare two programs, up to the names of variables; what differs, and status 1, if they are not the same."""
+    from ..equal import first_difference
+
+    if options.a == options.b == "-":
+        raise ValueError("standard input is one program: give a file for the other")
+    one, other = IRModule.of(program_of(options.a)), IRModule.of(program_of(options.b))
+    difference = first_difference(one, other)
+    if difference is None:
+        return Answer("the same", {"same": True})
+    lines = difflib.unified_diff(
+        one.script().splitlines(), other.script().splitlines(), options.a, options.b, lineterm=""
+    )
+    text = "\n".join([*lines, f"first difference: {difference}"])
+    return Answer(text, {"same": False, "difference": difference, "text": text}, right=False)
+
+
+@verb(
+    "tir source kernels.py:double --kind llvm",
+    PROGRAM,
+    TARGET,
+    option("--kind", help="llvm, llvm-opt, asm, cuda or ptx; the first that the target has"),
+)
+def source(options: argparse.Namespace) -> Answer:
+    """Print the generated source."""
+    from codegen.build import build
+
+    module = build(program_of(options.program), options.target)
+    kind = options.kind or module.source_kinds[0]
+    text = str(module.source(kind))
+    return Answer(text, {"kind": kind, "source": text})
