@@ -4,31 +4,59 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
+from typing import Any
 
 from .programs import program_of
-from .verbs import PROGRAM, TARGET, VERBS, Answer, option, verb
+from .verbs import PROGRAM, VERBS, Answer, option, verb
+
+_SOURCES = {".ll": "llvm-opt", ".s": "asm", ".cu": "cuda", ".ptx": "ptx"}  # what is a text that a module has
+_OF_GPUS = (".cu", ".ptx", ".zip")
 
 
 @verb(
     "tir build kernels.py:double -o double.o --header double.h",
     PROGRAM,
-    TARGET,
-    option("-o", "--output", required=True, help="a .so or .o; for CUDA a .zip"),
+    option("-o", "--output", required=True, help=".so or .o, .a, .ll or .s; for CUDA .zip, .cu or .ptx"),
+    option("--target", help="with options as in 'llvm -mcpu=…'; the default is that of the output, llvm or cuda"),
     option("--header", help="also write a C header here (llvm)"),
 )
 def build(options: argparse.Namespace) -> Answer:
-    """Compile it into a file that tir.load and C read."""
+    """Compile it: into a .so, .o or .zip that tir.load and C read, an archive, or a text of the code."""
     from codegen.build import build as compiled
 
     written = [path for path in (options.output, options.header) if path is not None]
     for path in written:
         require_writable(Path(path))
-    module = compiled(program_of(options.program), options.target)
+    output = Path(options.output)
+    if output.suffix == ".a" and shutil.which("ar") is None:
+        raise ValueError("an archive is made by the program ar, which is not here: write a .o")
+    if output.suffix in _SOURCES and options.header is not None:
+        raise ValueError(f"a header is for what C links, a .so, .o or .a, not for a {output.suffix}")
+    module = compiled(program_of(options.program), options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm"))
     if options.header is not None and module.target.kind != "llvm":
         raise ValueError(f"only modules for llvm have a C header, not those for {module.target.kind}")
-    module.save(*written)
+    if output.suffix in _SOURCES:
+        output.write_text(str(module.source(_SOURCES[output.suffix])), encoding="utf-8")
+    elif output.suffix == ".a":
+        _archive(module, output, written[1:])
+    else:
+        module.save(*written)
     return Answer(f"wrote {', '.join(written)}", {"written": written})
+
+
+def _archive(module: Any, path: Path, header: list[str]) -> None:
+    """Write an archive whose only member is the object of a module."""
+    with tempfile.TemporaryDirectory() as folder:
+        member, made = Path(folder, f"{path.stem}.o"), Path(folder, "made.a")
+        module.save(member, *header)
+        done = subprocess.run(["ar", "rcs", str(made), str(member)], capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f"ar made no archive: {done.stderr.strip()}")
+        path.write_bytes(made.read_bytes())
 
 
 def require_writable(path: Path) -> None:
