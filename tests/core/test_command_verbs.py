@@ -257,6 +257,12 @@ def test_bad_input_is_one_line_and_status_1_or_2(name, capsys, monkeypatch):
         assert status in (1, 2) and out == "" and len(err.splitlines()) == 1, (case, status, out, err)
 
 
+def test_standard_input_that_is_closed_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["show", "-"]) == 1
+    assert capsys.readouterr().err == "standard input is closed\n"
+
+
 @pytest.mark.parametrize(
     "line", [[], ["shw"], ["--nope"], ["cache", "x"], ["doctor", "x"], ["completion"], ["completion", "csh"]]
 )

@@ -61,6 +61,8 @@ def is_saved(spec: str) -> bool:
 
 def read_text(path: str) -> str:
     """The text of a file, or of standard input for ``-``. Raises ``ValueError`` for what is no text, or too long."""
+    if path == "-" and sys.stdin is None:  # as Python has it where a shell closed it
+        raise ValueError("standard input is closed")
     try:
         if path == "-":
             text = sys.stdin.read(LONGEST + 1)
