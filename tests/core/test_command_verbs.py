@@ -257,6 +257,16 @@ def test_bad_input_is_one_line_and_status_1_or_2(name, capsys, monkeypatch):
         assert status in (1, 2) and out == "" and len(err.splitlines()) == 1, (case, status, out, err)
 
 
+def test_warnings_of_python_about_a_text_are_no_second_line(tir_):
+    import warnings
+
+    Path("digits.tir").write_text(HEAD + "    A[0] = 1if n else (\n")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert tir_("tir show digits.tir")[0] == 1
+    assert seen == []
+
+
 def test_standard_input_that_is_closed_is_an_error(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     assert main(["show", "-"]) == 1
