@@ -152,6 +152,37 @@ def test_functions_of_a_model_are_inlined():
     judge(helper.make_model(graph, functions=[function], opset_imports=sets), weights(3))
 
 
+def test_an_operator_without_a_row_is_imported_by_its_definition():
+    names = "qkv"
+    model = model_of(
+        [("Attention", "q k v", "y", {"is_causal": 1})],
+        [tensor(n, [1, 2, 4, 8]) for n in names],
+        [tensor("y", None)],
+        opset=23,
+    )
+    judge(model, *(weights(1, 2, 4, 8) for _ in names))
+    window = model_of([("HannWindow", "n", "y")], [], [tensor("y", None)], {"n": np.array(5, "int32")})
+    np.testing.assert_allclose(compile_graph(from_onnx(window), "interpreter")(), np.hanning(6)[:5], atol=1e-6)
+
+
+def test_the_branch_of_a_known_condition_is_imported():
+    def branch(operator):
+        return helper.make_graph([helper.make_node(operator, ["x"], ["z"])], operator, [], [tensor("z", None)])
+
+    nodes = [
+        ("Shape", "x", "s"),
+        ("Equal", "s two", "c"),
+        ("If", "c", "y", {"then_branch": branch("Exp"), "else_branch": branch("Neg")}),
+    ]
+    x = weights(2)
+    for size, expected in ((2, np.exp(x)), (3, -x)):
+        model = model_of(nodes, [tensor("x", [2])], [tensor("y", None)], {"two": np.array([size], "int64")})
+        np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x), expected, rtol=1e-6)
+    model = model_of(nodes[2:], [tensor("x", [2]), tensor("c", [1], TensorProto.BOOL)], [tensor("y", None)])
+    with pytest.raises(ModelError, match="its condition is known only when it runs"):
+        from_onnx(model)
+
+
 def test_inputs_that_act_as_attributes_are_given_at_import():
     model = model_of(
         [("ReduceSum", "x axes", "y", {"keepdims": 0})],

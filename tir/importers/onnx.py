@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..checked import checked
 from ..errors import ModelError, TirError
 from ..graph import Builder, Graph, Value
 from ..names import did_you_mean
-from . import onnx_table
+from . import onnx_functions, onnx_table
 from .onnx_table import Call, Unsupported
 
 
@@ -207,17 +208,52 @@ class _Import:
         made: Sequence[Value | None] = [None] * len(given)
         if all(value is not None for value, name in zip(inputs, node.input) if name):
             try:
-                made = self._made(node, inputs, given)
-            except (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError) as error:
+                made = self._made(node, inputs, given, _Scope(self.versions, self.values))
+            except _FAULTS as error:
                 self._fault(node, error)
         for name, value in zip(given, made):
             if name:
                 self._define(name, value, f"made by node {_title(node)}")
 
-    def _made(self, node: Any, inputs: Sequence[Value | None], outputs: Sequence[str]) -> Sequence[Value]:
+    def _made(
+        self, node: Any, inputs: Sequence[Value | None], outputs: Sequence[str], scope: _Scope
+    ) -> Sequence[Value | None]:
+        """What a node makes: by its row, by its definition in terms of other operators, or as the branch that runs."""
+        if node.op_type == "If" and not node.domain:
+            return self._branch(node, inputs, scope)
+        domain = _domain(node)
+        opset = scope.versions.get(domain, 0)
+        if not onnx_table.rows(node.op_type, domain):
+            body = onnx_functions.definition(self.onnx, node, opset, inputs)
+            if body is not None:
+                inner = {name: value for name, value in zip_longest(body.input, inputs) if name is not None}
+                versions = {_domain(o): o.version for o in body.opset_import}
+                nodes = onnx_functions.resolved_nodes(body, node)
+                return self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
         attributes = {a.name: self._attribute(a) for a in node.attribute}
-        call = Call(self.builder, node.op_type, self._version(node), inputs, attributes, outputs)
-        return onnx_table.imported(call, _domain(node))
+        call = Call(self.builder, node.op_type, self._version(node, opset), inputs, attributes, outputs)
+        return onnx_table.imported(call, domain)
+
+    def _branch(self, node: Any, inputs: Sequence[Value | None], scope: _Scope) -> Sequence[Value | None]:
+        """An ``If`` of a condition that is known."""
+        condition = None if inputs[0] is None else self.builder.constants.get(inputs[0])
+        if condition is None:
+            raise Unsupported("its condition is known only when it runs")
+        (graph,) = (a.g for a in node.attribute if a.name == ("then_branch" if condition.any() else "else_branch"))
+        values = {**scope.values, **{t.name: self.builder.constant(self._array(t), t.name) for t in graph.initializer}}
+        return self._inlined(graph.node, [o.name for o in graph.output], _Scope(scope.versions, values))
+
+    def _inlined(self, nodes: Iterable[Any], results: Sequence[str], scope: _Scope) -> Sequence[Value | None]:
+        """The values of ``results`` after nodes that stand inside of another one. An inner fault is one of the outer node."""
+        values = dict(scope.values)
+        for node in nodes:
+            inputs = [values.get(name) if name else None for name in node.input]
+            try:
+                made = self._made(node, inputs, list(node.output), _Scope(scope.versions, values))
+            except _FAULTS as error:
+                raise Unsupported(f"in its definition, {node.op_type}: {_reason(error)}") from error
+            values.update(zip(node.output, made))
+        return [values.get(name) for name in results]
 
     def _attribute(self, attribute: Any) -> Any:
         kinds = self.onnx.AttributeProto
@@ -230,21 +266,34 @@ class _Import:
             return tuple(map(_text, value))
         return _text(value)
 
-    def _version(self, node: Any) -> int:
-        """The version of the operator that the opset of the model has."""
-        domain = _domain(node)
-        opset = self.versions.get(domain, 0)
+    def _version(self, node: Any, opset: int) -> int:
+        """The version of the operator that an opset has."""
         with suppress(self.onnx.defs.SchemaError):
-            return int(self.onnx.defs.get_schema(node.op_type, opset, domain).since_version)
+            return int(self.onnx.defs.get_schema(node.op_type, opset, _domain(node)).since_version)
         return opset
 
     def _fault(self, node: Any, error: Exception) -> None:
-        rule = getattr(error, "rule", "") or str(error)
-        why = rule.splitlines()[0] if rule else type(error).__name__
+        why = _reason(error)
         name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
         if "there is no row" in why:
             why += did_you_mean(node.op_type, onnx_table.names())
-        self.faults.setdefault((name, str(self._version(node)), why), []).append(_title(node))
+        version = self._version(node, self.versions.get(_domain(node), 0))
+        self.faults.setdefault((name, str(version), why), []).append(_title(node))
+
+
+_FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError)  # of one node
+
+
+class _Scope(NamedTuple):
+    """What the names in nodes mean: the version of each domain, and values."""
+
+    versions: Mapping[str, int]
+    values: Mapping[str, Value | None]
+
+
+def _reason(error: Exception) -> str:
+    rule = getattr(error, "rule", "") or str(error)
+    return rule.splitlines()[0] if rule else type(error).__name__
 
 
 def _text(value: Any) -> Any:

@@ -93,10 +93,10 @@ def _pow(c: Call) -> Any:
 
 @row("BitShift", 11)
 def _bit_shift(c: Call) -> Any:
-    if c[1].dtype.code == "int":
-        raise Unsupported("a shift by a signed number, which may be negative")
-    left = c.attribute("direction") == "LEFT"
-    return c.op("bitwise_left_shift" if left else "bitwise_right_shift", c[0], c[1])
+    left, by = c.attribute("direction") == "LEFT", c[1]
+    if by.dtype.code == "int":  # by a negative number: all bits
+        by = c.op("where", c.op("less", by, 0), by.dtype.bits, by)
+    return c.op("bitwise_left_shift" if left else "bitwise_right_shift", c[0], by)
 
 
 @row("PRelu", 7)
@@ -206,3 +206,8 @@ def _constant(c: Call) -> Any:
         if c.attribute(name) is not None:
             return c.array(np.asarray(c.attribute(name), kind))
     raise Unsupported(f"a constant that is {', '.join(c.attributes) or 'nothing'}")
+
+
+@row("BitCast", 26)
+def _bit_cast(c: Call) -> Any:
+    return c.op("reinterpret", c[0], dtype_of(c.attribute("to")))

@@ -50,6 +50,50 @@ def _less_zero(c: Call, value: Value, zero: Value | None, side: int) -> Value:
     return c.op("subtract", wide, zero)
 
 
+@row("QLinearMatMul", 10)
+def _quantized_matmul(c: Call) -> Any:
+    """``a``, its scale and zero, ``b``, its scale and zero, the scale and the zero of the result."""
+    a, b = (_less_zero(c, c[n], c[n + 2], n // 3) for n in (0, 3))
+    product = c.op("astype", c.op("matmul", a, b), c[1].dtype)
+    scales = c.op(
+        "multiply", c[1] if len(c[1].shape) != 1 or c[1].elements == 1 else c.op("expand_dims", c[1], 1), c[4]
+    )
+    return _quantized(c, c.op("multiply", product, scales), c[6], c[7])
+
+
+def _quantized(c: Call, value: Value, scale: Value, zero: Value) -> Value:
+    return c.op("nn.quantize", value, scale, zero, out_dtype=zero.dtype)
+
+
+@row("ConvInteger", 10)
+@row("QLinearConv", 10)
+def _quantized_conv(c: Call) -> Any:
+    is_integer = c.operator == "ConvInteger"
+    rank = _spatial(c)
+    data, kernel, zeros = (c[0], c[1], (c.get(2), c.get(3))) if is_integer else (c[0], c[3], (c[2], c[5]))
+    wide = [_less_channel_zero(c, value, zero) for value, zero in zip((data, kernel), zeros)]
+    made = c.op(
+        f"nn.conv{rank}d",
+        *wide,
+        strides=_per_axis(c, "strides", rank),
+        padding=_padding(c, rank),
+        dilation=_per_axis(c, "dilations", rank),
+        groups=c.attribute("group", 1),
+    )
+    if is_integer:
+        return made
+    made = c.op("astype", _with_bias(c, made, c.get(8)), c[1].dtype)
+    weight_scale = c[4] if c[4].elements == 1 else c.op("reshape", c[4], (c[4].elements, *[1] * rank))
+    return _quantized(c, c.op("multiply", c.op("multiply", made, c[1]), weight_scale), c[6], c[7])
+
+
+def _less_channel_zero(c: Call, value: Value, zero: Value | None) -> Value:
+    """Integers less their zero, of which there is one, or one for each kernel."""
+    if zero is not None and zero.elements > 1:
+        zero = c.op("reshape", zero, (zero.elements, *[1] * (len(value.shape) - 1)))
+    return _less_zero(c, value, zero, 1)
+
+
 @row("Einsum", 12)
 def _einsum(c: Call) -> Any:
     equation = c.attribute("equation").replace(" ", "")
@@ -241,6 +285,24 @@ def _sizes(c: Call) -> tuple[list[int], list[float] | None]:
         raise Unsupported("it has neither scales nor sizes")
     scales = [float(s) for s in found.reshape(-1)]
     return [math.floor(s * n) for s, n in zip(scales, c[0].shape)], scales
+
+
+@row("DeformConv", 19)
+def _deformable_conv(c: Call) -> Any:
+    pads = list(c.attribute("pads", (0, 0, 0, 0)))
+    made = c.op(
+        "nn.deformable_conv2d_nchw",
+        c[0],
+        c[2],
+        c[1],
+        _per_axis(c, "strides", 2),
+        pads,
+        _per_axis(c, "dilations", 2),
+        c.attribute("offset_group", 1),
+        c.attribute("group", 1),
+        mask=c.get(4),
+    )
+    return _with_bias(c, made, c.get(3))
 
 
 @row("GridSample", 16)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..graph import Value
 from .onnx_table import Call, Unsupported, axis_of, row
 
@@ -81,6 +83,23 @@ def _cumsum(c: Call) -> Any:
     x = c.op("flip", c[0], axis) if c.attribute("reverse", 0) else c[0]
     made = c.op("cumsum", x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
     return c.op("flip", made, axis) if c.attribute("reverse", 0) else made
+
+
+@row("CumProd", 26)
+def _cumprod(c: Call) -> Any:
+    axis = axis_of((c.integers(1, "axis") or [0])[0], len(c[0].shape))
+    x = c.op("flip", c[0], axis) if c.attribute("reverse", 0) else c[0]
+    made = c.op("cumprod", x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
+    return c.op("flip", made, axis) if c.attribute("reverse", 0) else made
+
+
+@row("Hardmax", 13)
+def _hardmax(c: Call) -> Any:
+    axis = axis_of(c.attribute("axis", -1), len(c[0].shape))
+    shape = [1] * len(c[0].shape)
+    shape[axis] = c[0].shape[axis]
+    places = c.array(np.arange(shape[axis]).reshape(shape))
+    return c.op("astype", c.op("equal", c.op("argmax", c[0], axis, True), places), c[0].dtype)
 
 
 @row("TopK", 10)
