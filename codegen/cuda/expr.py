@@ -22,6 +22,7 @@ from tir.expr import (
     Call,
     Cast,
     Div,
+    Expr,
     FloatImm,
     FloorDiv,
     FloorMod,
@@ -168,12 +169,38 @@ def bare(text: str) -> str:
 
 @expr_rule(*_INFIX)
 def _infix(g: Generator, e: Any) -> str:
+    if _overflows(g, e):
+        return f"(({scalar_type(e.dtype)}){_modular(g, e)})"
+    need_operators(g, e.dtype)
+    return narrowed(f"({' '.join(_terms(g, e))})", e.dtype)
+
+
+def _terms(g: Generator, e: Any) -> tuple[str, str, str]:
+    """The left operand, the operator and the right operand of ``e``."""
     sign = _INFIX[type(e)]
-    need_operators(g, e.a.dtype)
     x, y = widened(e.a, e.b), widened(e.b, e.a)
     a = plain(e.a, e.b) or _operand(g.expr(x), x.dtype, sign, True)
     b = plain(e.b, e.a) or _operand(g.expr(y), y.dtype, sign, False)
-    return narrowed(f"({a} {sign} {b})", e.dtype)
+    return a, sign, b
+
+
+def _overflows(g: Generator, e: Expr) -> bool:
+    return (
+        isinstance(e, (Add, Sub, Mul)) and e.dtype.lanes == 1 and g.may_overflow(e)
+    )  # the operators of vectors wrap around
+
+
+def _modular(g: Generator, e: Any) -> str:
+    """A sum, difference or product in the unsigned type, in which C makes it wrap around; that of int it leaves undefined."""
+    a, sign, b = _terms(g, e)
+    left, right = _overflows(g, e.a), _overflows(g, e.b)
+    if left:
+        a = _operand(_modular(g, e.a), e.dtype, sign, True)
+    if right:
+        b = _operand(_modular(g, e.b), e.dtype, sign, False)
+    if not left and not right:
+        a = f"({scalar_type(DType(f'uint{max(32, e.dtype.bits)}'))}){within(a, UNARY)}"
+    return f"({a} {sign} {b})"
 
 
 def narrowed(text: str, dtype: DType) -> str:
@@ -264,15 +291,14 @@ def convert(g: Generator, text: str, source: DType, target: DType) -> str:
     if target.is_handle:
         return f"((void*){text})"
     to_integer = source.is_float and target.is_int
-    if to_integer and not is_small(source) and (target.lanes > 1 or 64 in (source.bits, target.bits)):
-        name = "to_integers" if target.lanes > 1 else "to_integer"
-        return f"{g.need(name)}<{scalar_type(target)}>({bare(text)})"
     if target.lanes > 1:
-        return f"{g.need('convert')}<{scalar_type(target)}>({text})"
+        return f"{g.need('to_integers' if to_integer else 'convert')}<{scalar_type(target)}>({bare(text)})"
     if target.is_bool:
         return f"({text} != {'0' if not source.is_float else float_constant(0.0, source)})"
     if is_small(source) and (not target.is_float or is_small(target)):
         text = f"(float){text}"  # through float, which holds every small float exactly
+    if to_integer and 64 in (source.bits, target.bits):
+        return f"{g.need('to_integer')}<{scalar_type(target)}>({bare(text)})"
     if to_integer and target.bits < 32:
         text = f"(int){text}"
     return f"(({scalar_type(target)}){text})"
@@ -291,6 +317,9 @@ def _ramp(g: Generator, e: Ramp) -> str:
     if e.base.dtype.lanes > 1:
         raise g.error(f"`{e!r}`: a ramp of vectors has no CUDA spelling; lower it first")
     declare_type(g, e.dtype)
+    if g.may_overflow(e):
+        counts = Ramp(IntImm(0, e.base.dtype), IntImm(1, e.base.dtype), e.lanes)
+        return g.expr(Broadcast(e.base, e.lanes) + counts * Broadcast(e.stride, e.lanes))
     return f"{g.need('ramp')}<{e.lanes}>({g.expr(e.base)}, {g.expr(e.stride)})"
 
 

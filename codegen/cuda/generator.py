@@ -9,8 +9,10 @@ import re
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
+from tir.arith.bounds import wraps
+from tir.arith.linear import is_index
 from tir.errors import BuildError
-from tir.expr import Expr, Var
+from tir.expr import Expr, Mul, Var
 from tir.names import unique_name
 from tir.stmt import Stmt
 
@@ -99,12 +101,26 @@ class Generator(Dispatch):
         self.taken: set[str] = set()  # names of the user's that are in use
         self.declared: set[Any] = set()  # variables of the function already declared
         self.analyzer = Analyzer()
+        self.address: Expr | None = None  # the index that is written
         self.helpers: dict[str, None] = {}  # parts of the prelude that the kernel uses
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
         self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
         self.statics: list[str] = []  # declarations before the kernel
         self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name
         self.lane_vars: set[Any] = set()  # the variables of threadIdx.x
+
+    def index(self, e: Expr) -> str:
+        """The text of an index: it is in bounds, so its last operation does not overflow."""
+        around, self.address = self.address, e
+        text = self.expr(e)
+        self.address = around
+        return text
+
+    def may_overflow(self, e: Expr) -> bool:
+        """Whether C's operator may overflow where the program's sum, difference, product or ramp wraps around: data in a
+        signed type, or a product of two uint16, which C makes int."""
+        signed = is_index(e.dtype.element) or (type(e) is Mul and e.dtype == "uint16")
+        return signed and e is not self.address and wraps(self.analyzer, e)
 
     # -------------------------------------------------------------- text
 

@@ -44,7 +44,7 @@ def _math(g: Generator, e: Call) -> str:
             x = g.expr(e.args[0])
             if dtype.code == "uint":
                 return x
-            return each(g, dtype, narrowed("llabs" if dtype.bits == 64 else "abs", dtype.element), x)
+            return each(g, dtype, g.need("magnitude"), x)
         raise g.error(f"`{e!r}`: {e.op} takes floats, not {dtype}")
     args = [convert(g, g.expr(a), a.dtype, dtype) for a in e.args]
     wide = dtype if dtype.bits >= 32 else F32.with_lanes(dtype.lanes)

@@ -23,12 +23,20 @@ struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N
   DEVICE T& operator[](int i) { return lane[i]; }
   DEVICE const T& operator[](int i) const { return lane[i]; }
 };
-=== vec_operators: vec
-#define TIR_VECTOR_OPERATOR(op)                                          \
+=== wrapping
+// what sums and products of a type are computed in, to wrap around: C leaves those of int undefined where they overflow
+template <class T> DEVICE T wrapping(T x) { return x; }
+DEVICE unsigned wrapping(int x) { return x; }
+DEVICE unsigned wrapping(unsigned short x) { return x; }
+DEVICE unsigned long long wrapping(long long x) { return x; }
+=== magnitude: wrapping
+template <class T> DEVICE T magnitude(T x) { return x < 0 ? (T)(wrapping((T)0) - wrapping(x)) : x; }
+=== vec_operators: vec wrapping
+#define TIR_VECTOR_OPERATOR(op, in)                                      \
   template <class T, int N>                                              \
-  DEVICE auto operator op(vec<T, N> a, vec<T, N> b) {                    \
-    vec<decltype((T)(a[0] op b[0])), N> r;                               \
-    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(a[i] op b[i]); \
+  DEVICE vec<T, N> operator op(vec<T, N> a, vec<T, N> b) {               \
+    vec<T, N> r;                                                         \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(in(a[i]) op in(b[i])); \
     return r;                                                            \
   }
 #define TIR_VECTOR_TEST(op)                                              \
@@ -38,8 +46,8 @@ struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N >= 8 ? 8 : sizeof(T) * N
     _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = a[i] op b[i];   \
     return r;                                                            \
   }
-TIR_VECTOR_OPERATOR(+) TIR_VECTOR_OPERATOR(-) TIR_VECTOR_OPERATOR(*) TIR_VECTOR_OPERATOR(/) TIR_VECTOR_OPERATOR(%)
-TIR_VECTOR_OPERATOR(&) TIR_VECTOR_OPERATOR(|) TIR_VECTOR_OPERATOR(^) TIR_VECTOR_OPERATOR(<<) TIR_VECTOR_OPERATOR(>>)
+TIR_VECTOR_OPERATOR(+, wrapping) TIR_VECTOR_OPERATOR(-, wrapping) TIR_VECTOR_OPERATOR(*, wrapping) TIR_VECTOR_OPERATOR(/, ) TIR_VECTOR_OPERATOR(%, )
+TIR_VECTOR_OPERATOR(&, ) TIR_VECTOR_OPERATOR(|, ) TIR_VECTOR_OPERATOR(^, ) TIR_VECTOR_OPERATOR(<<, ) TIR_VECTOR_OPERATOR(>>, )
 TIR_VECTOR_TEST(==) TIR_VECTOR_TEST(!=) TIR_VECTOR_TEST(<) TIR_VECTOR_TEST(<=) TIR_VECTOR_TEST(>) TIR_VECTOR_TEST(>=)
 TIR_VECTOR_TEST(&&) TIR_VECTOR_TEST(||)
 template <class T, int N, class S>
@@ -82,11 +90,11 @@ template <class U, class T>
 DEVICE U to_integer(T x) {  // the instructions for 64 bits give the least integer for nan
   return x == x ? sizeof(U) < 4 ? (U)(int)x : (U)x : (U)0;
 }
-=== to_integers: vec to_integer
+=== to_integers: vec to_integer widened
 template <class U, class T, int N>
 DEVICE vec<U, N> to_integers(vec<T, N> a) {
   vec<U, N> r;
-  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = to_integer<U>(a[i]);
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = to_integer<U>(widened(a[i]));
   return r;
 }
 === widened

@@ -99,7 +99,9 @@ LEVELS = [
     ["+", "-"],
     ["*", "/", "%"],
 ]
-TYPE = re.compile(r"\((signed char|int|long long|float|double|bool|short)\)|to_integer<([\w ]+)>")
+TYPE = re.compile(
+    r"\((signed char|unsigned int|unsigned long long|int|long long|float|double|bool|short)\)|to_integer<([\w ]+)>"
+)
 
 
 class Parser:

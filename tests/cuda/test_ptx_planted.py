@@ -81,7 +81,7 @@ def run_with(text: str, promise: str, arguments: list[np.ndarray], order: str) -
     """The arguments after a call whose CUDA C has ``promise`` put into the declarations of all pointers."""
     program = parse(f"@T.prim_func\n{text.strip()}")
     made = tir.build(program, "cuda-ptx -arch=sm_80")
-    code = re.sub(r"\* (?:__restrict__ )?(\w+)(?=[,)])", rf"*{promise} \1", made.code)
+    code = re.sub(r"(?<=\w)\* (?:__restrict__ )?(\w+)(?=[,)])", rf"*{promise} \1", made.code)
     assert promise == "" or code != made.code
     ptx = nvrtc.compile_ptx(code, "sm_80") if promise else None
     mod = PTXModule(tir.IRModule.of(program), tir.Target(f"cuda-ptx -arch=sm_80 -order={order}"), made.lowered, ptx)

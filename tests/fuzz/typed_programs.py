@@ -297,9 +297,11 @@ class Draw:
         return Value(f"({a.text} >> {b.text})", a.values >> b.values)
 
     def bitwise(self, dtype: str, depth: int) -> Value:
-        a, op = self.value(dtype, depth), self.random.choice([*BITS, "~"])
+        a, op = self.value(dtype, depth), self.random.choice([*BITS, "~", "T.abs"])
         if op == "~":
             return Value(f"(~{a.text})", ~a.values)
+        if op == "T.abs":
+            return Value(f"T.abs({a.text})", np.abs(a.values))
         b = self.second(dtype, depth)
         return Value(f"({a.text} {op} {b.text})", BITS[op](a.values, b.values))
 

@@ -1,0 +1,81 @@
+"""Integers of data wrap around in compiled kernels, where C leaves the overflow of int undefined, and floats become integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.script import parse
+
+EDGES = [-(2**31), -(2**31) + 1, -7, -1, 0, 1, 46341, 65535, 2**31 - 2, 2**31 - 1]
+
+
+def executed(text: str, dtype: str, values: np.ndarray, lanes: int = 1) -> np.ndarray:
+    """``text`` of ``A[i]`` in a kernel of a thread for each value, or of a vector of ``lanes`` at ``at``."""
+    n, at = len(values), "i" if lanes == 1 else f"T.ramp(i * {lanes}, 1, {lanes})"
+    func = f"""
+@T.prim_func
+def f(A: T.Buffer(({n},), "{values.dtype}"), O: T.Buffer(({n},), "{dtype}")):
+    for i in T.thread_binding({n // lanes}, thread="threadIdx.x"):
+        O[{at}] = {text.format(f"A[{at}]")}
+"""
+    o = np.zeros(n, dtype)
+    tir.build(parse(func), "cuda-ptx")(values, o)
+    return o
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("T.max({0}, {0} - T.int{1}(2))", lambda x: np.maximum(x, x - 2)),
+        ("T.Select({0} + T.int{1}(1) > {0}, T.int{1}(1), T.int{1}(0))", lambda x: x + 1 > x),
+        ("({0} * {0}) % T.int{1}(33)", lambda x: x * x % 33),
+        ("({0} * T.int{1}(6)) // T.int{1}(3)", lambda x: x * 6 // 3),
+        ("T.min(T.abs({0}), T.int{1}(5))", lambda x: np.minimum(np.abs(x), 5)),
+        ("T.max(T.int{1}(0) - {0}, T.int{1}(-3))", lambda x: np.maximum(-x, -3)),
+        ("{0} // T.int{1}(-1)", lambda x: -x),
+    ],
+)
+def test_signed_data_wraps_around(text, of, bits):
+    x = (np.array(EDGES, "int64") << (bits - 32)).astype(f"int{bits}")
+    x[1:-1] += np.array(1, x.dtype)
+    with np.errstate(over="ignore"):
+        assert executed(text.replace("{1}", str(bits)), f"int{bits}", x).tolist() == of(x).astype(x.dtype).tolist()
+
+
+def test_vectors_of_signed_data_wrap_around():
+    x = np.array(EDGES, "int32")
+    with np.errstate(over="ignore"):
+        two = "T.broadcast(2, 2)"
+        assert executed(f"T.max({{0}}, {{0}} - {two})", "int32", x, 2).tolist() == np.maximum(x, x - 2).tolist()
+
+
+def test_a_product_of_uint16_wraps_around():
+    x = np.array([0, 1, 255, 256, 46341, 65535], "uint16")
+    text = "T.Cast('int32', {0} * {0}) // 3"
+    with np.errstate(over="ignore"):
+        assert executed(text, "int32", x).tolist() == ((x * x).astype("int32") // 3).tolist()
+
+
+def test_a_sum_in_place_wraps_around():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((1,), "int32"), O: T.Buffer((1,), "int32")):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+        for k in range(3):
+            O[0] = O[0] + A[0]
+""")
+    assert " += A" not in tir.build(func, "cuda-ptx").source()
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("target", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_a_float_becomes_the_nearest_integer_and_nan_is_zero(source, target, lanes):
+    x = np.array([np.nan, np.inf, -np.inf, -1.5, 2.5, 300.0], source)
+    wide = np.iinfo(target if np.iinfo(target).bits >= 32 else "int32")
+    expected = [0, wide.max, wide.min, -1 if wide.min else 0, 2, 300]
+    cast = f"T.Cast('{target}{'' if lanes == 1 else f'x{lanes}'}', {{0}})"
+    assert executed(cast, target, x, lanes).tolist() == np.array(expected, wide.dtype).astype(target).tolist()
