@@ -198,3 +198,21 @@ def test_a_copy_that_lays_operands_out_for_products_stays():
 def test_one_row_reads_a_matrix_in_place_where_the_row_is_larger_than_the_cache():
     sch = same(product((1, 33), (33, 70), "ik,kj->ij"))
     assert [b.scope for b in sch.func.root.alloc_buffers] == ["local"], "the matrix, or the result, is copied"
+
+
+@pytest.mark.parametrize("read", ["one index", "digits"])
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_in_panels_take_a_bias(width: int, read: str):
+    """What reads the product by one index, or by the digits of the panels, is no hindrance to a rule."""
+    x, w = te.placeholder((50, 12), name="x"), te.placeholder((3, 12, width), name="w")
+    bias, k = te.placeholder((3 * width,), name="bias"), te.reduce_axis((0, 12), "k")
+    if read == "one index":
+        y = te.compute((50, 3 * width), lambda i, o: te.sum(x[i, k] * w[o // width, k, o % width], axis=k), name="y")
+        z = te.compute(y.shape, lambda i, o: y[i, o] + bias[o], name="z")
+    else:
+        y = te.compute((50, 3, width), lambda i, p, o: te.sum(x[i, k] * w[p, k, o], axis=k), name="y")
+        z = te.compute((50, 3 * width), lambda i, o: y[i, o // width, o % width] + bias[o], name="z")
+    func = te.create_prim_func([x, w, bias, z])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))

@@ -66,7 +66,8 @@ def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> Non
 
 
 def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequence[Var], sizes: Sequence[int]) -> None:
-    """Index by one axis what another block writes for the product, or reads of it, and the iterators of that block."""
+    """Index by one axis what another block writes for the product, or reads of it, and the iterators of that block, unless
+    it has one iterator for them already, which it reads the digits of."""
     mine, theirs = (Nest.of(sch, name) for name in (product, other))
     if mine is None or theirs is None:
         return
@@ -77,7 +78,8 @@ def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequenc
     iterators = {i.var: n for n, i in enumerate(theirs.block.iter_vars)}
     positions = {place: iterators[v] for v, place in access.places.items()}
     sch.transform_layout(other, (side, number), joined(at, sizes, len(access.indices)))
-    sch.transform_block_layout(other, joined([positions[n] for n in at], sizes, len(iterators)))
+    if all(n in positions for n in at):
+        sch.transform_block_layout(other, joined([positions[n] for n in at], sizes, len(iterators)))
 
 
 def _regions(sch: Schedule, nest: Nest, side: str) -> list[tuple[int, Access]]:
