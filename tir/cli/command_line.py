@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from ..command import answered
 from ..errors import ParseError
-from . import execution, machine, texts
+from . import execution, explore, machine, texts
 from .programs import FileError
 from .verbs import VERBS
 
-__all__ = ["execution", "machine", "main", "texts"]
+__all__ = ["execution", "explore", "machine", "main", "texts"]
 
 DESCRIPTION = """What becomes of a program, and whether it is right. FILE is a text of the dialect (.tir, or - for standard
 input), of which nothing is run; a Python file, which is run; or a saved module. FILE:NAME is one program in it.

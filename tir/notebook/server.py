@@ -68,12 +68,12 @@ class Server:
         self._http.server_close()
         self._thread.join()
 
-    def wait(self) -> None:
-        """Serve until the process is interrupted."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Return after ``seconds``, or when the process is interrupted (Ctrl-C)."""
         try:
-            self._thread.join()
+            self._thread.join(seconds)
         except KeyboardInterrupt:
-            self.close()
+            return
 
     def answer(self, message: Any) -> dict[str, Any]:
         """The view after a message of the page."""
