@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import webbrowser
 
 from .programs import named
 from .verbs import PROGRAM, Answer, option, verb
@@ -23,6 +22,8 @@ def explore(options: argparse.Namespace) -> Answer:
     """Schedule it in a browser, by mouse; then print the steps that were taken.
 
     The address has a secret: whoever has it may take steps, and nobody else. Ctrl-C ends it."""
+    import webbrowser
+
     from ..notebook.server import Server
     from ..schedule import Schedule
 
