@@ -11,7 +11,8 @@ from .errors import TirError
 
 def answered(command: Callable[[], int | None], failed: int, shown: Callable[[Exception], str] = str) -> int:
     """Run a command that prints, and return its exit status: what it returns, 0 for None, ``failed`` for an error, which is
-    printed as ``shown`` spells it, and where the output cannot be written.
+    printed as ``shown`` spells it, and where the output cannot be written. Whoever reads the output may stop early, as
+    ``head`` does: then it is 141, as the shell has it of programs that end by this, without a word.
 
     >>> answered(lambda: print("done"), failed=2)
     done
@@ -20,6 +21,9 @@ def answered(command: Callable[[], int | None], failed: int, shown: Callable[[Ex
     try:
         status = command()
         sys.stdout.flush()  # here an error can still be told
+    except BrokenPipeError:
+        _give_up_output()
+        return 128 + 13  # SIGPIPE
     except (TirError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.filename is None:
             _give_up_output()

@@ -140,6 +140,18 @@ def test_targets_that_there_are_not_are_refused(file, capsys):
             assert said in capsys.readouterr().err
 
 
+def test_a_reader_that_stops_early_is_no_error(tmp_path):
+    (tmp_path / "long.py").write_text(
+        "from tir import te\nimport tir\nA = te.placeholder((9,), name='A')\nB = A\n"
+        "for n in range(600):\n    B = te.compute((9,), lambda i, B=B: B[i] + 1.0, name=f'a_stage_of_a_long_name_{n}')\n"
+        "f = te.create_prim_func([A, B])\n"
+    )
+    command = [sys.executable, "-m", "tir", "show", f"{tmp_path / 'long.py'}:f"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shown:
+        assert shown.stdout.readline() and shown.stdout.close() is None
+        assert shown.stderr.read() == "" and shown.wait() == 141
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_output_that_cannot_be_written_is_an_error(file):
     for command in (["tir", "show", f"{file}:double"], ["tir.tune", "show", str(file.parent / "a.db")]):
