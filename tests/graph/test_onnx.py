@@ -363,3 +363,35 @@ def test_node_cases_of_the_package_are_right(node_cases):
         if not found.startswith("right") and found != "no such case":
             wrong[name] = found
     assert not wrong
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_networks_run_in_each_direction(operator, gates, direction):
+    count = 1 + (direction == "bidirectional")
+    constants = {"w": weights(count, gates * 4, 3), "r": weights(count, gates * 4, 4), "b": weights(count, gates * 8)}
+    inputs = [tensor("x", [5, 2, 3]), tensor("h", [count, 2, 4])]
+    outputs = [tensor("y", [5, count, 2, 4]), tensor("last", [count, 2, 4])]
+    attributes = {"hidden_size": 4, "direction": direction}
+    model = model_of([(operator, "x w r b", "y last", attributes)], inputs, outputs, constants)
+    model.graph.node[0].input[:] = ["x", "w", "r", "b", "", "h"]
+    judge(model, weights(5, 2, 3), weights(count, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "lengths", "why"),
+    [
+        ({"clip": 1.0}, None, "it clips its sums"),
+        ({"activations": ["Elu"]}, None, "its activations are Elu"),
+        ({"direction": "up"}, None, "direction 'up' is none"),
+        ({}, [5, 3], "lengths of their own, 5, 3, of 5 steps"),
+    ],
+)
+def test_a_recurrent_network_that_is_not_known_is_refused_with_the_reason(attributes, lengths, why):
+    constants = {"w": weights(1, 4, 3), "r": weights(1, 4, 4), "b": weights(1, 8)}
+    if lengths is not None:
+        constants["n"] = np.asarray(lengths, "int32")
+    names = "x w r b" + (" n" if lengths is not None else "")
+    nodes = [("RNN", names, "y", {"hidden_size": 4, **attributes})]
+    with pytest.raises(ModelError, match=why):
+        from_onnx(model_of(nodes, [tensor("x", [5, 2, 3])], [tensor("y", [5, 1, 2, 4])], constants))

@@ -19,7 +19,7 @@ from ..graph.passes import evaluate
 from ..ops import registry
 
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
-_FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks")
+_FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks", "onnx_recurrent")
 
 Row = Callable[["Call"], Any]
 _ROWS: dict[tuple[str, str], dict[int, Row]] = {}

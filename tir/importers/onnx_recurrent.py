@@ -1,0 +1,148 @@
+"""Rows of recurrent networks: RNN, GRU, LSTM, in one or both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..graph import Value
+from .onnx_table import Call, Unsupported, row
+
+_ACTIVATIONS = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
+
+
+@row("RNN", 7)
+def _rnn(c: Call) -> Any:
+    def direction(d: _Direction) -> list[Value]:
+        (act,) = d.activations("tanh")
+        return [c.op("nn.rnn", d.data, d.weights(1), d.weights(2), *d.biases(), d.initial(5), act)]
+
+    return _over_directions(c, direction)
+
+
+@row("GRU", 7)
+def _gru(c: Call) -> Any:
+    def direction(d: _Direction) -> list[Value]:
+        f, g = d.activations("sigmoid", "tanh")
+        after = bool(c.attribute("linear_before_reset", 0))
+        return [
+            c.op(
+                "nn.gru", d.data, d.weights(1), d.weights(2), *d.biases(), d.initial(5), f, g, linear_before_reset=after
+            )
+        ]
+
+    return _over_directions(c, direction)
+
+
+@row("LSTM", 7)
+def _lstm(c: Call) -> Any:
+    if c.attribute("input_forget", 0):
+        raise Unsupported("its gates of input and forgetting are coupled (input_forget)")
+
+    def direction(d: _Direction) -> list[Value]:
+        f, g, h = d.activations("sigmoid", "tanh", "tanh")
+        peepholes = d.parts(7, 3) or (None, None, None)  # of input, output and forgetting
+        states = c.op(
+            "nn.lstm",
+            d.data,
+            d.weights(1),
+            d.weights(2),
+            *d.biases(),
+            d.initial(5),
+            d.initial(6),
+            p_i=peepholes[0],
+            p_o=peepholes[1],
+            p_f=peepholes[2],
+            f_act=f,
+            g_act=g,
+            h_act=h,
+            weight_layout="IOFG",
+        )
+        return list(states)
+
+    return _over_directions(c, direction)
+
+
+class _Direction:
+    """One direction of a network: number ``at``, over ``data`` ``(T, B, D)``, which is turned round if it is ``reverse``."""
+
+    def __init__(self, c: Call, at: int, data: Value):
+        self.c = c
+        self.at = at
+        self.data = data
+
+    def weights(self, index: int) -> Value:
+        """What belongs to this direction of an input whose first axis are the directions."""
+        return _row_of(self.c, self.c[index], self.at)
+
+    def parts(self, index: int, count: int) -> list[Value] | None:
+        """Equal parts of a vector of this direction; None if it is left out."""
+        if self.c.get(index) is None:
+            return None
+        vector = self.weights(index)
+        size = vector.shape[0] // count
+        return [self.c.op("strided_slice", vector, [n * size], [(n + 1) * size]) for n in range(count)]
+
+    def biases(self) -> Sequence[Value | None]:
+        """The bias of the inputs, and that of the states."""
+        return self.parts(3, 2) or (None, None)
+
+    def initial(self, index: int) -> Value | None:
+        """An initial state ``(B, H)`` of this direction; None if it is left out."""
+        value = self.c.get(index)
+        if value is None:
+            return None
+        if self.c.attribute("layout", 0):
+            value = self.c.op("transpose", value, (1, 0, 2))
+        return _row_of(self.c, value, self.at)
+
+    def activations(self, *usual: str) -> list[str]:
+        """The functions of this direction."""
+        said = self.c.attribute("activations")
+        named = usual if said is None else said[self.at * len(usual) : (self.at + 1) * len(usual)]
+        if self.c.attribute("activation_alpha") is not None or self.c.attribute("activation_beta") is not None:
+            raise Unsupported("its activations have parameters")
+        unknown = [name for name in named if name.lower() not in _ACTIVATIONS]
+        if unknown or len(named) != len(usual):
+            raise Unsupported(f"its activations are {', '.join(named)}; known are {', '.join(_ACTIVATIONS)}")
+        return [_ACTIVATIONS[name.lower()] for name in named]
+
+
+def _row_of(c: Call, value: Value, at: int) -> Value:
+    one = value if value.shape[0] == 1 else c.op("strided_slice", value, [at], [at + 1], axes=[0])
+    return c.op("reshape", one, value.shape[1:])
+
+
+def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) -> list[Value]:
+    """All states ``(T, directions, B, H)``, then the last one of each kind ``(directions, B, H)``; with ``layout`` 1, the
+    batch comes first. ``direction`` gives the states ``(T, B, H)`` of each kind."""
+    batch_first = bool(c.attribute("layout", 0))
+    data = c.op("transpose", c[0], (1, 0, 2)) if batch_first else c[0]
+    _require_whole_sequences(c, data.shape[0])
+    if c.attribute("clip") is not None:
+        raise Unsupported("it clips its sums")
+    kind = c.attribute("direction", "forward")
+    backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(kind)
+    if backwards is None:
+        raise Unsupported(f"direction {kind!r} is none")
+    steps, every, last = data.shape[0], [], []
+    for at, is_reverse in enumerate(backwards):
+        states = direction(_Direction(c, at, c.op("flip", data, 0) if is_reverse else data))
+        last.append([c.op("strided_slice", s, [steps - 1], [steps], axes=[0]) for s in states])
+        hidden = c.op("flip", states[0], 0) if is_reverse else states[0]
+        every.append(c.op("expand_dims", hidden, 1))
+    results = [_joined(c, every, 1), *(_joined(c, each, 0) for each in zip(*last))]
+    if batch_first:
+        orders = [(2, 0, 1, 3), *[(1, 0, 2)] * (len(results) - 1)]
+        results = [c.op("transpose", value, order) for value, order in zip(results, orders)]
+    return results
+
+
+def _joined(c: Call, values: Sequence[Value], axis: int) -> Value:
+    return values[0] if len(values) == 1 else c.op("concatenate", list(values), axis)
+
+
+def _require_whole_sequences(c: Call, steps: int) -> None:
+    lengths = c.integers(4, "lengths of sequences")
+    if lengths is not None and any(n != steps for n in lengths):
+        raise Unsupported(f"its sequences have lengths of their own, {', '.join(map(str, lengths))}, of {steps} steps")
