@@ -180,7 +180,7 @@ def test_an_archive_without_ar_is_refused_before_anything_is_built(tir_, monkeyp
 
 
 def test_the_source_of_a_kernel_is_written_for_cuda_by_its_suffix(tir_):
-    pytest.importorskip("cuda.bindings.nvrtc")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC, of the extra cuda, is not installed")
     Path("kernel.tir").write_text(
         HEAD + '    for i in T.thread_binding(8, thread="threadIdx.x"):\n        A[i] = n + i\n'
     )

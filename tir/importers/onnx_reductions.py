@@ -78,18 +78,11 @@ def _arg(c: Call) -> Any:
 
 
 @row("CumSum", 11)
-def _cumsum(c: Call) -> Any:
-    axis = axis_of((c.integers(1, "axis") or [0])[0], len(c[0].shape))
-    x = c.op("flip", c[0], axis) if c.attribute("reverse", 0) else c[0]
-    made = c.op("cumsum", x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
-    return c.op("flip", made, axis) if c.attribute("reverse", 0) else made
-
-
 @row("CumProd", 26)
-def _cumprod(c: Call) -> Any:
+def _cumulative(c: Call) -> Any:
     axis = axis_of((c.integers(1, "axis") or [0])[0], len(c[0].shape))
     x = c.op("flip", c[0], axis) if c.attribute("reverse", 0) else c[0]
-    made = c.op("cumprod", x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
+    made = c.op(c.operator.lower(), x, axis, x.dtype, bool(c.attribute("exclusive", 0)))
     return c.op("flip", made, axis) if c.attribute("reverse", 0) else made
 
 
