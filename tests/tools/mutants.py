@@ -34,39 +34,29 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 STORE = ROOT / "build" / "mutants"
 
 OUTCOMES = ("killed", "survived", "uncovered", "undecided", "equivalent")
-# the files of each room
-ROOMS = {
-    "legality": ("tir/analysis/dependence/*.py", "tir/schedule/invariants/*.py"),
-    "analysis": ("tir/analysis/*.py",),
-    "arith": ("tir/arith/*.py", "tir/poly/*.py"),
-    "transform": ("tir/transform/*.py",),
-    "codegen": ("codegen/*.py", "codegen/*/*.py"),
-    "schedule": ("tir/schedule/*.py", "tir/schedule/primitives/*.py"),
-    "core": ("tir/*.py",),
-    "script": ("tir/script/*.py",),
-    "interp": ("tir/interp/*.py", "tir/interp/gpu/*.py"),
-    "te": ("tir/te/*.py",),
-    "ops": ("tir/ops/*.py", "tir/ops/nn/*.py"),
-    "tune": ("tir/tune/*.py", "tir/tune/rules/*.py"),
-}
-# tests that say what a program means or costs; of the others, of texts, documents and tools, only those are run that are
-# about the changed code
-TESTS = (
-    "analysis",
-    "arith",
-    "interp",
-    "lower",
-    "cpu",
-    "cuda",
-    "library",
-    "core",
-    "schedule",
-    "ops",
-    "script",
-    "te",
-    "tune",
-)
-OTHERS = ("docs", "notebook", "testing")
+# a room of its own: what decides whether a step is legal
+LEGALITY = ("tir/analysis/dependence", "tir/schedule/invariants")
+# tests of texts and documents: of these, only those are run that are about the changed code
+OTHERS = ("docs",)
+
+
+def rooms_of(root: Path) -> dict[str, list[str]]:
+    """The files of each room: of the folder below ``tir``, of ``codegen``, of the core for those right in ``tir``."""
+    rooms: dict[str, list[str]] = {}
+    for file in sorted([*root.glob("tir/**/*.py"), *root.glob("codegen/**/*.py")]):
+        name = file.relative_to(root).as_posix()
+        rooms.setdefault(_room(name), []).append(name)
+    return dict(sorted(rooms.items()))
+
+
+def _room(file: str) -> str:
+    if file.startswith(LEGALITY):
+        return "legality"
+    package, *inner = file.split("/")
+    return package if package != "tir" else inner[0] if len(inner) > 1 else "core"
+
+
+ROOMS = rooms_of(ROOT)
 
 
 @dataclass(frozen=True)
@@ -77,11 +67,6 @@ class Result:
     room: str
     outcome: str
     by: str
-
-
-def files_of(root: Path, room: str) -> list[str]:
-    found = {f.relative_to(root).as_posix() for pattern in ROOMS[room] for f in root.glob(pattern)}
-    return sorted(found)
 
 
 def draw(root: Path, rooms: list[str], count: int, seed: int) -> list[tuple[str, Mutant]]:
@@ -95,7 +80,7 @@ def draw(root: Path, rooms: list[str], count: int, seed: int) -> list[tuple[str,
 
 def _order(root: Path, room: str, seed: int) -> Iterator[tuple[str, Mutant]]:
     """The mutants of a room in random order."""
-    sources = {file: (root / file).read_text("utf-8") for file in files_of(root, room)}
+    sources = {file: (root / file).read_text("utf-8") for file in ROOMS[room]}
     found = [mutant for file, source in sources.items() for mutant in mutants_of(file, source)]
     random.Random(f"{seed} {room}").shuffle(found)
     return ((room, mutant) for mutant in found if is_python(mutant.applied_to(sources[mutant.file])))
@@ -191,18 +176,18 @@ def main(argv: list[str] | None = None) -> int:
             print(mutant.diff(sources[mutant.file]), flush=True)
 
     due = [m for key, (_, m) in by_key.items() if is_due(key)]
-    folders = options.tests or [str(ROOT / "tests" / name) for name in TESTS]
+    others = [str(ROOT / "tests" / name) for name in OTHERS]
+    folders = sorted({str(file.parent) for file in ROOT.glob("tests/*/test_*.py")} - {*others})
     if due and not options.summary:
-        all_files = [file for room in ROOMS for file in files_of(ROOT, room)]
         run(
             ROOT,
             due,
-            folders,
-            all_files,
+            options.tests or folders,
+            [file for files in ROOMS.values() for file in files],
             STORE / "tests.pickle",
             Limits(options.timeout, options.seconds, options.measuring),
             record,
-            [] if options.tests else [str(ROOT / "tests" / name) for name in OTHERS],
+            [] if options.tests else others,
         )
     results = [before[key] for key in by_key if key in before]
     print(summary(results, known))
