@@ -24,3 +24,11 @@ def test_a_program_that_computes_something_else_is_found():
     program = next(p for p in programs if " // " in p.loops and p.is_parallel)
     changed = dataclasses.replace(program, loops=program.loops.replace(" // ", " % "))
     assert list(differences([program, changed][1:], "llvm")) == [changed]
+
+
+@pytest.mark.parametrize("target", ["llvm", PTX])
+def test_a_program_that_does_not_run_is_found_among_others(target):
+    programs = [typed_program(seed, largest=128) for seed in range(5)]
+    broken = dataclasses.replace(programs[2], loops=programs[2].loops.replace("O[", "O[1000000 + "))
+    programs[2] = broken
+    assert list(differences(programs, target)) == [broken]
