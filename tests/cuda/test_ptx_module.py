@@ -170,3 +170,26 @@ def test_operator(name: str):
     """A share of what ``python -m tests.tools.executed_kernels`` judges: all operators by their default schedules."""
     for _, judged in list(cases([name]))[:1]:
         executed(judged, "threads", Counter())
+
+
+@pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
+@pytest.mark.parametrize("kernels", [1, 3])
+def test_memory_that_only_views_name_is_declared(scope, kernels):
+    """Each kernel writes and reads its memory by views of another shape alone, some of another type."""
+    one = f"""
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        Y = T.allocate((64,), "float32", "{scope}")
+        V = T.Buffer((32, 2), "float32", data=Y, scope="{scope}")
+        W = T.Buffer((64,), "int32", data=Y, scope="{scope}")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            V[t, 0] = A[t * 2]
+            W[t * 2 + 1] = T.reinterpret("int32", A[t * 2 + 1])
+            T.evaluate(T.tvm_storage_sync("{scope}"))
+            O[t] = O[t] + V[31 - t, 0]
+            O[t + 32] = O[t + 32] + V[31 - t, 1]
+"""
+    head = '\n@T.prim_func\ndef f(A: T.Buffer((64,), "float32"), O: T.Buffer((64,), "float32")):'
+    module = tir.build(parse(head + one * kernels), "cuda-ptx -arch=sm_80")
+    a, out = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    module(a, out)
+    assert (out == kernels * a.reshape(32, 2)[::-1].T.ravel()).all()
