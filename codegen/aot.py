@@ -22,7 +22,9 @@ from tir.function import PrimFunc
 
 from . import container
 from .c_names import identifier, is_reserved, parameter
-from .llvm.compile import Library, Loaded, Machine, architecture, machine, object_code, prefixed
+from .elf.library import shared_library
+from .elf.objects import MAGIC
+from .llvm.compile import Library, Loaded, machine, object_code, prefixed
 from .llvm.cpu_features import Needs
 from .llvm.signature import buffer_alignment, slots_of
 from .llvm.text import byte_string, own_name, symbol
@@ -306,7 +308,7 @@ def write(
     text, saved = _text(functions, program, stem, threads)
     code, kind = object_code(text, program.machine), "object"
     if path.suffix != ".o":
-        code, kind = _linked(path.name, code, program.machine, ["-fopenmp"] * (threads == "openmp")), "library"
+        code, kind = _linked(path.name, code, ["-fopenmp"] * (threads == "openmp")), "library"
     if header is not None:
         container.write_bytes(header, _header(saved, stem, threads).encode())
     container.write(path, kind, code, _about(saved, program, stem))
@@ -418,20 +420,14 @@ const char *{stem}_error(int32_t code);
 """
 
 
-def _linkers(on: Machine) -> list[str]:
-    """The C compilers that may link code for ``on``."""
-    if on.is_of_this_architecture:
-        return ["cc", "gcc", "clang"]
-    return [f"{architecture(on.triple)}-linux-gnu-gcc", f"{on.triple}-gcc"]
-
-
-def _linked(name: str, code: bytes, on: Machine, flags: list[str]) -> bytes:
-    """A shared library of an object."""
-    linkers = _linkers(on)
-    linker = next(filter(None, map(shutil.which, linkers)), None)
+def _linked(name: str, code: bytes, flags: list[str]) -> bytes:
+    """A shared library of an object: linked here if it is one of ELF, that is for Linux, else by a C compiler."""
+    if code.startswith(MAGIC):
+        return shared_library(code)
+    linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if linker is None:
         raise BuildError(
-            f"cannot link a shared library for {on.triple}: no C compiler ({', '.join(linkers)}) on PATH; save to a .o file"
+            "a shared library for this system is linked by a C compiler, and PATH has none; save to a .o file"
         )
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "module.o", Path(folder) / "module.so"

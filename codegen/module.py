@@ -305,7 +305,7 @@ class LLVMModule(Module):
         return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
 
     def save(self, path: str | Path, header: str | Path | None = None, threads: str = "linked") -> None:
-        """Write a shared library (``.so``; needs a C compiler to link) or an object file (``.o``), and a C ``header``.
+        """Write a shared library (``.so``) or an object file (``.o``), and a C ``header``. No compiler or linker is needed.
 
         ``threads``: parallel loops of C programs run on OpenMP's threads where that is linked (``"linked"``), always
         (``"openmp"``: the file needs it) or never (``"serial"``), or on those of a pool that the program sets (``"pool"``).
