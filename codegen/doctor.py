@@ -52,6 +52,7 @@ def doctor() -> Diagnosis:
         "LLVM": _llvm,
         "OpenMP": _openmp,
         "exact sets": _sets,
+        "models": _models,
         "NVRTC": _nvrtc,
         "CUDA device": _device,
         "simulator": lambda: 'target "cuda-sim" runs GPU kernels here, with every check',
@@ -111,6 +112,14 @@ def _sets() -> str:
     import islpy
 
     return f"islpy {islpy.version.VERSION_TEXT}" if hasattr(islpy, "version") else "islpy"
+
+
+def _models() -> str:
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("no package onnx, which reads models: pip install 'tensorir[onnx]'") from error
+    return f"tir.compile reads ONNX models (onnx {onnx.__version__})"
 
 
 def _nvrtc() -> str:

@@ -24,7 +24,7 @@ def answered(command: Callable[[], int | None], failed: int, shown: Callable[[Ex
     except BrokenPipeError:
         _give_up_output()
         return 128 + 13  # SIGPIPE
-    except (TirError, ValueError, OSError) as error:
+    except (TirError, ValueError, OSError, ImportError) as error:
         if isinstance(error, OSError) and error.filename is None:
             _give_up_output()
         print(shown(error), file=sys.stderr)

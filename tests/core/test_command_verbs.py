@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_models import small_model
 
 import tir
 from tir.cli.command_line import main
@@ -53,7 +54,13 @@ def tir_(capsys, monkeypatch):
 # ---------------------------------------------------------------- what is right
 
 
+def save_model() -> None:
+    """What lines of the page call model.onnx."""
+    Path("model.onnx").write_bytes(small_model().SerializeToString())
+
+
 def test_the_examples_of_the_page(tir_):
+    save_model()
     commands = 0
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.S):
         for part in block.split("$ ")[1:]:
@@ -67,6 +74,8 @@ def test_the_examples_of_the_page(tir_):
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_example_of_each_verb(name, tir_, capsys):
+    if "model.onnx" in VERBS[name].example:
+        save_model()
     status, out, err = tir_(VERBS[name].example)
     address = re.sub(
         r"the explorer is at http://127.0.0.1:\d+/\?token=\S+\n", "", err
@@ -204,7 +213,7 @@ TEXTS = {
     "none.py": "x = 1\n", "zero.py": "1 / 0\n", "exit.py": "import sys\nsys.exit(0)\n", "syntax.py": "def f(:\n",
     "missing.py": "import no_such_module\n", "text.py": "raise ValueError('two\\nlines')\n", "deep.py": "def f(): f()\nf()\n",
     "step.py": FILE + "fast.split('nothing', [2, 4])\n", "parse.py": HEAD + "    A[0] = m\n",
-    "broken.o": "no object", "broken.so": "no library", "broken.zip": "PK", "empty.so": "",
+    "broken.onnx": "no model", "empty.onnx": "", "broken.o": "no object", "broken.so": "no library", "broken.zip": "PK", "empty.so": "",
 }  # fmt: skip
 NO_FILES = ["", ".", "/", "nowhere", "nowhere.tir", "nowhere.py:f", ":", "::", "x" * 5000, "/dev/null/x"]
 BAD_OPTIONS = [["--nope"], ["kernels.py:double", "--nope"], ["kernels.py:double", "one", "more"], ["kernels.py:triple"]]

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..command import answered
-from ..errors import ParseError
-from . import execution, explore, machine, texts
+from ..errors import ModelError, ParseError
+from . import execution, explore, machine, models, texts
 from .programs import FileError
 from .verbs import VERBS
 
-__all__ = ["execution", "explore", "machine", "main", "texts"]
+__all__ = ["execution", "explore", "machine", "main", "models", "texts"]
 
 DESCRIPTION = """What becomes of a program, and whether it is right. FILE is a text of the dialect (.tir, or - for standard
-input), of which nothing is run; a Python file, which is run; or a saved module. FILE:NAME is one program in it.
+input), of which nothing is run; a Python file, which is run; a saved module; or an .onnx model. FILE:NAME is one
+program in it.
 The exit status is 0 if all is right, 1 if something is wrong, 2 for a command that there is not."""
 
 
@@ -80,6 +81,8 @@ def _in_one_line(error: Exception) -> str:
         place = f"{first.span.filename}:{first.span.line}:{first.span.col + 1}"
         notes = "".join(f"; {note}" for note in first.notes)
         return " ".join(f"{place}: {first.message}{notes}{f' (and {more} more)' if more else ''}".split())
+    if isinstance(error, ModelError) and error.faults:
+        return str(error)  # the table is the answer
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0] + (" (--verbose shows more)" if len(lines) > 1 else "")
 

@@ -1,4 +1,5 @@
-"""Programs from files: texts as data, Python files by running them, saved modules by loading them."""
+"""Programs from files: texts as data, Python files by running them, saved modules by loading them, models by compiling
+them."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LONGEST = 64 << 20  # characters of a text that is read
 SAVED = (".so", ".o", ".zip")
+MODELS = (".onnx",)
 
 
 class FileError(TirError):
@@ -60,6 +62,17 @@ def is_saved(spec: str) -> bool:
     return spec.endswith(SAVED)
 
 
+def is_model(spec: str) -> bool:
+    """Whether a file is a model, by its name."""
+    return spec.endswith(MODELS)
+
+
+def require_file(path: str) -> None:
+    """Raise ``ValueError`` unless there is a file."""
+    if not _is_file(path):
+        raise ValueError(f"no file {path!r}")
+
+
 def read_text(path: str) -> str:
     """The text of a file, or of standard input for ``-``. Raises ``ValueError`` for what is no text, or too long."""
     if path == "-" and sys.stdin is None:  # as Python has it where a shell closed it
@@ -89,8 +102,13 @@ def _function(found: dict[str, Any], name: str) -> PrimFunc | None:
 
 
 def _read(path: str) -> dict[str, Any]:
-    if path != "-" and not _is_file(path):
-        raise ValueError(f"no file {path!r}")
+    if path != "-":
+        require_file(path)
+    if path.endswith(MODELS):
+        from ..graph import compile_graph
+        from ..importers.onnx import from_onnx
+
+        return {"": compile_graph(from_onnx(path)).module.ir}
     if path.endswith(SAVED):
         from codegen.module import load
 

@@ -8,8 +8,9 @@ import json
 from typing import Any
 
 from ..function import IRModule, PrimFunc
-from .programs import named, program_of, read_text
-from .verbs import PROGRAM, TARGET, Answer, option, verb
+from . import models
+from .programs import is_model, named, program_of, read_text
+from .verbs import MODEL, PROGRAM, SHAPE, TARGET, Answer, option, verb
 
 UPTO = option("--upto", metavar="PASS", help="the last pass of the target's pipeline to run")
 
@@ -21,11 +22,18 @@ def _program(program: PrimFunc | IRModule) -> Answer:
 
 @verb(
     "tir show kernels.py:double",
-    PROGRAM,
+    MODEL,
     option("--trace", action="store_true", help="of a schedule, its steps, as opt --trace reads them"),
+    option("--graph", action="store_true", help="of a model, its graph of operators"),
+    option("--fused", action="store_true", help="of a model, its kernels: what runs together, and the bytes it moves"),
+    SHAPE,
 )
 def show(options: argparse.Namespace) -> Answer:
-    """Print the program as a text that is read back."""
+    """Print the program as a text that is read back; of a model, that of all its kernels, or its graph."""
+    if options.graph + options.fused + options.trace > 1:
+        raise ValueError("--graph, --fused and --trace are three texts: give one")
+    if options.graph or options.fused or options.shape:
+        return _model(options)
     if not options.trace:
         return _program(program_of(options.program))
     found = named(options.program)
@@ -33,6 +41,18 @@ def show(options: argparse.Namespace) -> Answer:
         raise ValueError(f"{options.program} is a program, not a schedule: it has no steps")
     steps = found.trace.as_json()
     return Answer(json.dumps(steps, indent=1), {"trace": steps})
+
+
+def _model(options: argparse.Namespace) -> Answer:
+    if not is_model(options.program):
+        raise ValueError(f"{options.program} is no model: it has no graph and no shapes")
+    if options.graph:
+        graph = models.graph_of(options)
+        return Answer(str(graph), {"graph": str(graph), "nodes": len(graph.nodes)})
+    if options.fused:
+        found = models.described(models.graph_of(options))
+        return Answer(found.pop("text"), found)
+    return _program(models.compiled(argparse.Namespace(**vars(options), target="llvm")).module.ir)
 
 
 @verb("tir tree kernels.py:double", PROGRAM)

@@ -63,4 +63,16 @@ def option(*names: str, **settings: Any) -> Callable[[argparse.ArgumentParser], 
 PROGRAM = option(
     "program", metavar="FILE[:NAME]", help="a .tir file, a .py file (which is run), or - for standard input"
 )
+MODEL = option(
+    "program",
+    metavar="FILE[:NAME]",
+    help="a .tir file, a .py file (which is run), - for standard input, a saved module, or an .onnx model",
+)
+SHAPE = option(
+    "--shape",
+    action="append",
+    default=[],
+    metavar="NAME=1,3,…",
+    help="of an input of a model, where the model leaves sizes open",
+)
 TARGET = option("--target", default="llvm", help="llvm (default), cuda, with options as in 'llvm -mcpu=…'")

@@ -17,6 +17,8 @@ from ..names import did_you_mean
 from . import onnx_functions, onnx_table
 from .onnx_table import Call, Unsupported
 
+Row = tuple[str, str, int, str, str]  # operator, version, count, first node, why it cannot be imported
+
 
 @checked
 def from_onnx(
@@ -39,17 +41,53 @@ def from_onnx(
       %relu: float32[2, 3] = nn.relu(x=%x)
       return y=%relu
     """
-    import onnx
-    from onnx import inliner
+    read = read_model(model)
+    return _Import(read, dict(shapes or {}), dict(values or {}), _package()).graph()
 
+
+@checked
+def operators(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[Row, ...]:
+    """The operators of an ONNX model: operator, version, count, the first node, and why these nodes cannot be imported, an
+    empty text if they can. Sizes that ``shapes`` leaves open count as 1. Raises as :func:`from_onnx`, but for operators.
+
+    >>> from onnx import TensorProto, helper
+    >>> x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "xy")
+    >>> operators(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])))
+    (('Relu', '14', 1, 'Relu of y', ''),)
+    """
+    read = read_model(model)
+    known = {name: [1 if isinstance(s, str) else s for s in sizes] for name, sizes in open_inputs(read).items()}
+    return _Import(read, {**known, **(shapes or {})}, {}, _package()).operators()
+
+
+def open_inputs(model: Any) -> dict[str, list[int | str]]:
+    """The inputs of a ``ModelProto`` whose sizes it leaves open: their sizes, the names of the open ones as texts."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    found = {i.name: _sizes(i.type.tensor_type) for i in model.graph.input if i.name not in constants}
+    return {name: sizes for name, sizes in found.items() if any(isinstance(s, str) for s in sizes)}
+
+
+def _sizes(about: Any) -> list[int | str]:
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in about.shape.dim]
+
+
+def _package() -> Any:
+    try:
+        import onnx.inliner
+    except ImportError as error:
+        raise ImportError(f"models are read by the package onnx: pip install 'tensorir[onnx]' [{error}]") from error
+    return onnx
+
+
+def read_model(model: Any) -> Any:
+    """The ``ModelProto`` of what :func:`from_onnx` takes, with the data of its tensors, and functions inlined. Raises as it
+    does."""
+    onnx = _package()
     read = _read(model, onnx)
-    if len(read.functions):
-        read = inliner.inline_local_functions(read)
-    return _Import(read, dict(shapes or {}), dict(values or {}), onnx).graph()
+    return onnx.inliner.inline_local_functions(read) if len(read.functions) else read
 
 
 def _read(model: Any, onnx: Any) -> Any:
-    """The ``ModelProto``, with the data of its tensors."""
     if isinstance(model, onnx.ModelProto):
         read, what = model, "the model"
     elif isinstance(model, (bytes, bytearray, memoryview)):
@@ -98,10 +136,7 @@ class _Import:
 
     def graph(self) -> Graph:
         """The graph. Raises ``ModelError``."""
-        self._constants()
-        self._inputs()
-        for node in self._in_order():
-            self._node(node)
+        self._import()
         outputs = {}
         for output in self.source.output:
             if output.name not in self.values:
@@ -113,11 +148,32 @@ class _Import:
             raise ModelError("the model has no outputs")
         return self.builder.graph({name: value for name, value in outputs.items() if value is not None})
 
-    def _unsupported(self) -> ModelError:
+    def operators(self) -> tuple[Row, ...]:
+        """A row for each operator, and for each reason why nodes of it cannot be imported."""
+        self._import()
+        good: dict[tuple[str, str], list[str]] = {}
+        faulty = {title for nodes in self.faults.values() for title in nodes}
+        for node in self.source.node:
+            if _title(node) not in faulty:
+                good.setdefault(self._operator(node), []).append(_title(node))
+        rows = [(*operator, len(nodes), nodes[0], "") for operator, nodes in good.items()]
+        return (*self._fault_rows(), *sorted(rows, key=lambda r: (-r[2], r[0])))
+
+    def _import(self) -> None:
+        self._constants()
+        self._inputs()
+        for node in self._in_order():
+            self._node(node)
+
+    def _fault_rows(self) -> list[Row]:
         rows = [(op, version, len(nodes), nodes[0], why) for (op, version, why), nodes in self.faults.items()]
+        return sorted(rows, key=lambda r: (-r[2], r[0]))
+
+    def _unsupported(self) -> ModelError:
+        rows = self._fault_rows()
         count = sum(n for _, _, n, _, _ in rows)
         what = "1 node" if count == 1 else f"{count} nodes"
-        return ModelError(f"{what} of the model cannot be imported", sorted(rows, key=lambda r: (-r[2], r[0])))
+        return ModelError(f"{what} of the model cannot be imported", rows)
 
     def _define(self, name: str, value: Value | None, where: str) -> None:
         if name in self.values:
@@ -166,7 +222,7 @@ class _Import:
         if not given.type.HasField("tensor_type"):
             raise ModelError(f"input {given.name!r} is no tensor")
         about = given.type.tensor_type
-        sizes: list[Any] = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in about.shape.dim]
+        sizes: list[Any] = _sizes(about)
         if not about.HasField("shape") and given.name not in self.shapes:
             raise ModelError(f"input {given.name!r} has no shape; give one, as shapes={{{given.name!r}: (1, 3)}}")
         wanted = self.shapes.get(given.name)
@@ -274,11 +330,14 @@ class _Import:
 
     def _fault(self, node: Any, error: Exception) -> None:
         why = _reason(error)
-        name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
         if "there is no row" in why:
             why += did_you_mean(node.op_type, onnx_table.names())
-        version = self._version(node, self.versions.get(_domain(node), 0))
-        self.faults.setdefault((name, str(version), why), []).append(_title(node))
+        self.faults.setdefault((*self._operator(node), why), []).append(_title(node))
+
+    def _operator(self, node: Any) -> tuple[str, str]:
+        """The operator of a node, and its version."""
+        name = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+        return name, str(self._version(node, self.versions.get(_domain(node), 0)))
 
 
 _FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError)  # of one node

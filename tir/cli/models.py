@@ -1,0 +1,132 @@
+"""Models from files: how they are compiled, what they are run on, what they are compared with; the verb ``ops``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .programs import is_model, require_file
+from .verbs import SHAPE, Answer, option, verb
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+RTOL, ATOL = 1e-3, 1e-4  # of results beside onnx.reference; the second times their largest element
+
+
+def graph_of(options: argparse.Namespace) -> Graph:
+    """The graph of the model that ``options.program`` names."""
+    from ..importers.onnx import from_onnx, open_inputs, read_model
+
+    require_file(options.program)
+    read, shapes = read_model(options.program), shapes_of(options.shape)
+    for name, sizes in open_inputs(read).items():
+        if name not in shapes:
+            example = ",".join("1" if isinstance(size, str) else str(size) for size in sizes)
+            raise ValueError(f"input {name!r} has shape {sizes}: give its sizes, as --shape {name}={example}")
+    return from_onnx(read, shapes=shapes)
+
+
+def compiled(options: argparse.Namespace) -> Any:
+    """The model that ``options.program`` names, compiled for ``options.target``."""
+    from ..graph import compile_graph
+
+    return compile_graph(graph_of(options), options.target or "llvm")
+
+
+def shapes_of(items: Iterable[str]) -> dict[str, list[int]]:
+    """``NAME=1,3,224,224`` by name.
+
+    >>> shapes_of(["x=1,3"])
+    {'x': [1, 3]}
+    """
+    found: dict[str, list[int]] = {}
+    for item in items:
+        name, _, sizes = item.rpartition("=")
+        if not name or not all(size.strip().isdecimal() for size in sizes.split(",")):
+            raise ValueError(f"--shape takes NAME=SIZE,SIZE,…, not {item!r}")
+        if name in found:
+            raise ValueError(f"--shape: `{name}` is given twice")
+        found[name] = [int(size) for size in sizes.split(",")]
+    return found
+
+
+def random_inputs(inputs: Sequence[Any], seed: int) -> list[Any]:
+    """An array for each input: floats of a normal distribution; integers, which may be indices or masks, are 0 or 1."""
+    import numpy as np
+
+    from ..interp.numbers import array_dtype
+
+    rng = np.random.default_rng(seed)
+    return [
+        (rng.standard_normal(p.shape) if p.dtype.is_float else rng.integers(0, 2, p.shape)).astype(array_dtype(p.dtype))
+        for p in inputs
+    ]
+
+
+def assert_as_reference(path: str, names: Sequence[str], args: Sequence[Any], made: dict[str, Any]) -> None:
+    """Raise ``AssertionError`` unless results, by name, are those of onnx.reference."""
+    import numpy as np
+
+    from ..dtype import DType
+    from ..importers.onnx import read_model
+    from ..testing.oracle import compare
+
+    read = read_model(path)
+    from onnx.reference import ReferenceEvaluator
+
+    expected = ReferenceEvaluator(read).run(list(made), dict(zip(names, map(np.asarray, args))))
+    for (name, result), wanted in zip(made.items(), expected):
+        wanted = np.asarray(wanted)
+        if (wanted.shape, wanted.dtype) != (result.shape, result.dtype):
+            raise AssertionError(
+                f"{name} is {result.dtype}{list(result.shape)}, expected {wanted.dtype}{list(wanted.shape)}"
+            )
+        largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0) if wanted.dtype.kind == "f" else 0
+        compare(name, DType(result.dtype.name), wanted, result, RTOL, ATOL * float(largest), "compiled")
+
+
+def described(graph: Graph) -> dict[str, Any]:
+    """The kernels of a graph as data, and as lines of a table under ``"text"``: nodes that run together, what they make,
+    the bytes they read and write."""
+    from ..display import text_table
+    from ..graph import groups, optimized, plan
+
+    final = optimized(graph)
+    order = groups(final)
+    memory = plan(order, final.outputs.values())
+    kernels = [
+        {
+            "kernel": group.name,
+            "nodes": [str(node) for node in group.nodes],
+            "makes": ", ".join(map(str, group.outputs)),
+            "reads": sum(v.nbytes for v in group.inputs),
+            "writes": sum(v.nbytes for v in group.outputs),
+        }
+        for group in order
+        if group.view is None
+    ]
+    head = ("kernel", "makes", "reads", "writes")
+    table = text_table(head, [(k["kernel"], k["makes"], f"{k['reads']:,}", f"{k['writes']:,}") for k in kernels])
+    weights = sum(value.nbytes for value in final.constants)
+    text = f"{table}\n{len(kernels)} kernels, {weights:,} bytes of weights, {memory.nbytes:,} bytes of workspace"
+    return {"kernels": kernels, "weights_bytes": weights, "workspace_bytes": memory.nbytes, "text": text}
+
+
+@verb("tir ops model.onnx", option("program", metavar="MODEL", help="an .onnx model"), SHAPE)
+def ops(options: argparse.Namespace) -> Answer:
+    """Print the operators of a model, and why those that are not supported are not: then the status is 1. Sizes that
+    the model leaves open count as 1."""
+    from ..display import text_table
+    from ..importers.onnx import operators
+
+    if not is_model(options.program):
+        raise ValueError(f"{options.program!r} is no model: its name must end in .onnx")
+    require_file(options.program)
+    rows = operators(options.program, shapes_of(options.shape))
+    head = ("operator", "version", "count", "first node", "why not")
+    faults = sum(count for _, _, count, _, why in rows if why)
+    text = text_table(head, [tuple(map(str, row)) for row in rows])
+    said = f"{faults} node{'s' * (faults != 1)} cannot be imported" if faults else "all nodes can be imported"
+    return Answer(f"{text}\n{said}", {"operators": [dict(zip(head, row)) for row in rows]}, not faults)
