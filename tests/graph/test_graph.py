@@ -281,6 +281,25 @@ def test_arguments_by_name_read_only_strided_and_the_same_twice(model):
     assert compile_graph(b.graph(b.call("add", x, y)))(ROW, ROW).tolist() == [2, 2, 2]
 
 
+def test_inputs_are_set_one_after_another_then_it_runs(model):
+    x, y = (np.full(p.shape, n, str(p.dtype)) for n, p in enumerate(model.inputs, 1))
+    with pytest.raises(tir.RunError, match="has not run yet"):
+        model.get_output(0)
+    model.set_input(0, x)
+    model.set_input(**{model.inputs[1].name: y})
+    model.run()
+    for n, expected in enumerate(model(x, y)):
+        np.testing.assert_array_equal(model.get_output(n), expected)
+        np.testing.assert_array_equal(model.get_output(model.outputs[n].name), expected)
+    for which in (3, "no"):
+        with pytest.raises(tir.RunError, match="has no result"):
+            model.get_output(which)
+        with pytest.raises(tir.RunError, match=r"there is no input 3|has no input 'no'"):
+            model.set_input(which, x)
+    with pytest.raises(tir.RunError, match="dimensions"):
+        model.set_input(0, x[0])
+
+
 def test_a_model_says_what_it_takes_and_needs(model):
     assert [str(p) for p in (*model.inputs, *model.outputs)] == [
         "x: float32[2, 3]", "y: float32[3]", "total: float32[2, 3]", "sum: float32[3]",

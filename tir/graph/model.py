@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,17 @@ from codegen.module import Module
 
 from ..buffer import Buffer, decl_buffer
 from ..canonical import canonical
-from ..dtype import DType
-from ..errors import BuildError, RunError
+from ..errors import BuildError
 from ..expr import BufferLoad, Expr, Var, const
 from ..function import IRModule, PrimFunc
-from ..interp.dlpack import host_array, is_array
-from ..interp.numbers import array_dtype, storage_dtype
-from ..names import did_you_mean, unique_name
+from ..names import unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global
 from ..stmt import Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
 from ..tune import default
+from .calls import Model, Parameter, memory
 from .fusion import Group, group_function, groups
 from .graph import Graph, Node, Value, results
 from .memory import Plan, aligned, check_plan, plan
@@ -107,18 +104,11 @@ def _packed(graph: Graph) -> tuple[np.ndarray, dict[Value, int]]:
     for value in graph.constants:
         places[value] = total
         total += aligned(value.nbytes)
-    packed = _memory(total)
+    packed = memory(total)
     for value, array in graph.constants.items():
         begin = places[value]
         packed[begin : begin + value.nbytes] = np.require(array, requirements="C").reshape(-1).view(np.uint8)
     return packed, places
-
-
-def _memory(nbytes: int) -> np.ndarray:
-    """Bytes of memory that begin at a multiple of the alignment; at least one."""
-    raw = np.empty(nbytes + aligned(1) + 1, np.uint8)
-    begin = -raw.ctypes.data % aligned(1)
-    return raw[begin : begin + max(nbytes, 1)]
 
 
 class _Entry:
@@ -163,113 +153,13 @@ class _Entry:
         return address_of(BufferLoad(buffer, (const(at, "int32" if at < 1 << 31 else "int64"),)))
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """An input or a result of a model."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: DType
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{list(self.shape)}"
-
-
-class CompiledModel:
-    """A model that runs: ``model(x, …)`` by position or by name gives its result, or a tuple of several.
-
-    ``inputs`` and ``outputs`` have name, shape and type; ``graph`` is the graph that was compiled, ``module`` the module,
-    ``kernels`` the name of the kernel of each call, in order. Threads may call it at once: each call has a workspace of its own.
-    """
+class CompiledModel(Model):
+    """A model that was compiled here: ``graph`` is the graph that was compiled, ``plan`` the plan of its workspace."""
 
     def __init__(self, graph: Graph, module: Module, weights: np.ndarray, made: Plan, kernels: tuple[str, ...]):
+        inputs = [Parameter(v.name, v.shape, v.dtype) for v in graph.inputs]
+        outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items()]
+        super().__init__(inputs, outputs, module, weights, made.nbytes, kernels)
         self.graph = graph
-        self.module = module
         self.plan = made
-        self.kernels = kernels
-        self.inputs = tuple(Parameter(v.name, v.shape, v.dtype) for v in graph.inputs)
-        self.outputs = tuple(Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items())
-        self.workspace_bytes = made.nbytes
         self.weights_bytes = sum(v.nbytes for v in graph.constants)
-        self._weights = weights
-        self._idle: list[np.ndarray] = []  # workspaces that no call uses; pop and append are atomic
-
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each.
-
-        Raises ``RunError`` for a wrong number or name of arguments, and for an array of another type or shape.
-        """
-        arrays = [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
-        made = self._results(out, arrays)
-        try:
-            work = self._idle.pop()
-        except IndexError:
-            work = _memory(self.workspace_bytes)
-        try:
-            self.module["main"](*arrays, *made, self._weights, work)
-        finally:
-            self._idle.append(work)
-        if out is not None:
-            return out
-        given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
-        return given[0] if len(given) == 1 else tuple(given)
-
-    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
-        names = [p.name for p in self.inputs]
-        shown = ", ".join(map(str, self.inputs)) or "no inputs"
-        if len(args) > len(names):
-            raise RunError(f"{len(args)} inputs were given; the model takes {len(names)}: {shown}")
-        given = dict(zip(names, args))
-        for name, value in named.items():
-            if name not in names:
-                raise RunError(f"the model has no input {name!r}{did_you_mean(name, names)}; it takes {shown}")
-            if name in given:
-                raise RunError(f"input {name!r} was given twice, by position and by name")
-            given[name] = value
-        if missing := [name for name in names if name not in given]:
-            raise RunError(f"no value was given for input {', '.join(map(repr, missing))}; the model takes {shown}")
-        return [given[name] for name in names]
-
-    def _results(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        if out is None:
-            return [np.empty(p.shape, storage_dtype(p.dtype)) for p in self.outputs]
-        several: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
-        if len(several) != len(self.outputs):
-            raise RunError(f"out has {len(several)} arrays; the model has {len(self.outputs)} results")
-        for parameter, array in zip(self.outputs, several):
-            if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
-                raise RunError(f"out for {parameter} is no contiguous NumPy array that may be written")
-            _require(f"out for {parameter}", parameter, array)
-            for other in (*inputs, *(a for a in several if a is not array)):
-                if np.may_share_memory(array, other):
-                    raise RunError(
-                        f"out for {parameter} shares memory with another argument; give it memory of its own"
-                    )
-        return several
-
-    def __repr__(self) -> str:
-        takes, makes = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
-        return f"CompiledModel({takes} -> {makes}; {len(self.kernels)} kernels, {self.module.target})"
-
-
-def _input(parameter: Parameter, given: Any) -> np.ndarray:
-    """An argument as a compact array."""
-    if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
-        raise RunError(f"input {parameter}: {type(given).__name__} is no array")
-    if isinstance(given, (int, float, bool, list, tuple)):
-        given = np.asarray(given, storage_dtype(parameter.dtype))
-    array = np.asarray(given) if isinstance(given, (np.ndarray, np.generic)) else host_array(given, parameter.dtype)
-    _require(f"input {parameter}", parameter, array)
-    return np.require(
-        array, requirements=["C", "A", "W"]
-    )  # W: the module takes what it is given as if it might write it
-
-
-def _require(what: str, parameter: Parameter, array: np.ndarray) -> None:
-    if array.dtype not in (array_dtype(parameter.dtype), storage_dtype(parameter.dtype)):
-        raise RunError(f"{what}: the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})")
-    if array.ndim != len(parameter.shape):
-        raise RunError(f"{what}: the array has {array.ndim} dimensions, {list(array.shape)}")
-    if array.shape != parameter.shape:
-        axis = next(n for n, (a, b) in enumerate(zip(array.shape, parameter.shape)) if a != b)
-        raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")

@@ -1,0 +1,184 @@
+"""Calling a model: inputs by position and by name, results, workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from codegen.module import Module
+
+from ..dtype import DType
+from ..errors import RunError
+from ..interp.dlpack import host_array, is_array
+from ..interp.numbers import array_dtype, storage_dtype
+from ..names import did_you_mean
+from .memory import aligned
+
+
+def memory(nbytes: int) -> np.ndarray:
+    """Bytes of memory that begin at a multiple of the alignment; at least one."""
+    raw = np.empty(nbytes + aligned(1) + 1, np.uint8)
+    begin = -raw.ctypes.data % aligned(1)
+    return raw[begin : begin + max(nbytes, 1)]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input or a result of a model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+class Model:
+    """A model that runs: ``model(x, …)`` by position or by name gives its result, or a tuple of several.
+
+    ``inputs`` and ``outputs`` have name, shape and type; ``module`` is the module, whose ``main`` takes inputs, results, the
+    weights and a workspace, and ``kernels`` the names of those that it calls, in order. Threads may call it at once: each call has a workspace of its own.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Parameter],
+        outputs: Sequence[Parameter],
+        module: Module,
+        weights: np.ndarray,
+        workspace_bytes: int,
+        kernels: Sequence[str],
+    ):
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.module = module
+        self.kernels = tuple(kernels)
+        self.workspace_bytes = workspace_bytes
+        self._weights = weights
+        self._idle: list[np.ndarray] = []  # workspaces that no call uses; pop and append are atomic
+        self._set: dict[str, Any] = {}
+        self._last: tuple[Any, ...] | None = None
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each.
+
+        Raises ``RunError`` for a wrong number or name of arguments, and for an array of another type or shape.
+        """
+        arrays = [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
+        made = self._results(out, arrays)
+        with self.workspace() as work:
+            self.module["main"](*arrays, *made, self._weights, work)
+        if out is not None:
+            return out
+        given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
+        names = [p.name for p in self.inputs]
+        shown = ", ".join(map(str, self.inputs)) or "no inputs"
+        if len(args) > len(names):
+            raise RunError(f"{len(args)} inputs were given; the model takes {len(names)}: {shown}")
+        given = dict(zip(names, args))
+        for name, value in named.items():
+            self._require_input(name)
+            if name in given:
+                raise RunError(f"input {name!r} was given twice, by position and by name")
+            given[name] = value
+        if missing := [name for name in names if name not in given]:
+            raise RunError(f"no value was given for input {', '.join(map(repr, missing))}; the model takes {shown}")
+        return [given[name] for name in names]
+
+    def _require_input(self, name: str) -> None:
+        names = [p.name for p in self.inputs]
+        if name not in names:
+            shown = ", ".join(map(str, self.inputs)) or "no inputs"
+            raise RunError(f"the model has no input {name!r}{did_you_mean(name, names)}; it takes {shown}")
+
+    def _results(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if out is None:
+            return [np.empty(p.shape, storage_dtype(p.dtype)) for p in self.outputs]
+        several: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(several) != len(self.outputs):
+            raise RunError(f"out has {len(several)} arrays; the model has {len(self.outputs)} results")
+        for parameter, array in zip(self.outputs, several):
+            if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
+                raise RunError(f"out for {parameter} is no contiguous NumPy array that may be written")
+            _require(f"out for {parameter}", parameter, array)
+            for other in (*inputs, *(a for a in several if a is not array)):
+                if np.may_share_memory(array, other):
+                    raise RunError(
+                        f"out for {parameter} shares memory with another argument; give it memory of its own"
+                    )
+        return several
+
+    @contextmanager
+    def workspace(self) -> Iterator[np.ndarray]:
+        """Memory that a call may use."""
+        try:
+            work = self._idle.pop()
+        except IndexError:
+            work = memory(self.workspace_bytes)
+        try:
+            yield work
+        finally:
+            self._idle.append(work)
+
+    def set_input(self, name: str | int | None = None, value: Any = None, **named: Any) -> None:
+        """Keep an input, by name or number, or several by name, for :meth:`run`. Raises ``RunError`` as a call does."""
+        given = {**({} if name is None else {name: value}), **named}
+        for key, array in given.items():
+            if not isinstance(key, int):
+                self._require_input(key)
+            elif not 0 <= key < len(self.inputs):
+                raise RunError(f"the model has {len(self.inputs)} inputs, counted from 0; there is no input {key}")
+            parameter = self.inputs[key] if isinstance(key, int) else next(p for p in self.inputs if p.name == key)
+            self._set[parameter.name] = _input(parameter, array)
+
+    def run(self, **named: Any) -> None:
+        """Run it on the inputs that were set and those given by name; :meth:`get_output` gives the results."""
+        self.set_input(**named)
+        made = self(**self._set)
+        self._last = made if isinstance(made, tuple) else (made,)
+
+    def get_output(self, which: int | str = 0) -> np.ndarray:
+        """A result of the last :meth:`run`, by number or name. Raises ``RunError`` before the first, and for one that is not
+        there."""
+        if self._last is None:
+            raise RunError("the model has not run yet: call run()")
+        names = [p.name for p in self.outputs]
+        at = names.index(which) if which in names else which
+        if not isinstance(at, int) or not 0 <= at < len(names):
+            raise RunError(f"the model has no result {which!r}; it has {', '.join(names)}, counted from 0")
+        return self._last[at]
+
+    def __repr__(self) -> str:
+        takes, makes = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        return f"{type(self).__name__}({takes} -> {makes}; {len(self.kernels)} kernels, {self.module.target})"
+
+
+def _input(parameter: Parameter, given: Any) -> np.ndarray:
+    """An argument as a compact array."""
+    if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
+        raise RunError(f"input {parameter}: {type(given).__name__} is no array")
+    if isinstance(given, (int, float, bool, list, tuple)):
+        given = np.asarray(given, storage_dtype(parameter.dtype))
+    array = np.asarray(given) if isinstance(given, (np.ndarray, np.generic)) else host_array(given, parameter.dtype)
+    _require(f"input {parameter}", parameter, array)
+    return np.require(
+        array, requirements=["C", "A", "W"]
+    )  # W: the module takes what it is given as if it might write it
+
+
+def _require(what: str, parameter: Parameter, array: np.ndarray) -> None:
+    if array.dtype not in (array_dtype(parameter.dtype), storage_dtype(parameter.dtype)):
+        raise RunError(f"{what}: the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})")
+    if array.ndim != len(parameter.shape):
+        raise RunError(f"{what}: the array has {array.ndim} dimensions, {list(array.shape)}")
+    if array.shape != parameter.shape:
+        axis = next(n for n, (a, b) in enumerate(zip(array.shape, parameter.shape)) if a != b)
+        raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")
