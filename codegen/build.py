@@ -163,13 +163,26 @@ def machine_of(target: Target) -> Any:
     return machine(cpu, target.attrs.get("mattr"), triple)
 
 
-def _emit(lowered: IRModule, target: Target) -> tuple[Any, Any]:
-    """(the program as LLVM assembly, what the code generator says about it)."""
+def _emit(lowered: IRModule, target: Target, like: Any = None) -> tuple[Any, Any]:
+    """(the program as LLVM assembly, what the code generator says about it); ``like`` as ``emit_module`` takes it.
+
+    Raises ``BuildError`` for an instruction that the target lacks.
+    """
     from .compiled import Emitted
     from .llvm.function import emit_module
+    from .llvm.instructions import require_instructions
     from .llvm.text import ModuleText
 
     on = machine_of(target)
     text = ModuleText(on.cpu, on.features, on.triple, target.vectors.bits)
-    program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)))
-    return Emitted(lowered, text.render()), program
+    program = emit_module(lowered, text, bool(target.attrs.get("fast_math", False)), like)
+    emitted = Emitted(lowered, text.render())
+    require_instructions(emitted.text, on)
+    return emitted, program
+
+
+def emit_for(module: LLVMModule, target: Target, like: Any) -> tuple[Any, str, Any]:
+    """The program of a module for another processor: the machine, LLVM assembly, and what the code generator says."""
+    lowered = module.lowered_for(target)
+    emitted, program = _emit(lowered, target, like)
+    return machine_of(target), emitted.text, program

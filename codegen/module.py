@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -304,15 +304,30 @@ class LLVMModule(Module):
 
         return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
 
-    def save(self, path: str | Path, header: str | Path | None = None, threads: str = "linked") -> None:
+    def lowered_for(self, target: Any) -> IRModule:
+        """The program lowered for another processor."""
+        from tir.transform.pipeline import lower
+
+        return self.lowered if self._passes is None else lower(self.ir, target=target, passes=self._passes)
+
+    def save(
+        self,
+        path: str | Path,
+        header: str | Path | None = None,
+        threads: str = "linked",
+        levels: Sequence[str] = (),
+    ) -> None:
         """Write a shared library (``.so``) or an object file (``.o``), and a C ``header``. No compiler or linker is needed.
 
         ``threads``: parallel loops of C programs run on OpenMP's threads where that is linked (``"linked"``), always
         (``"openmp"``: the file needs it) or never (``"serial"``), or on those of a pool that the program sets (``"pool"``).
+        ``levels``: processors of x86-64 from the least to the best, as ``("x86-64-v2", "x86-64-v4")``: the file has code
+        for each, whatever the module is built for, and chooses where it runs.
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        aot.write(Path(path), self.functions, self._compiled, None if header is None else Path(header), threads)
+        code = aot.code_for(self, levels) if levels else aot.Code.of(self._compiled)
+        aot.write(Path(path), self.functions, code, None if header is None else Path(header), threads)
 
 
 class LoadedModule(Module):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from tir.errors import BuildError
@@ -20,7 +21,7 @@ from tir.names import did_you_mean
 from tir.target import VectorRegisters
 
 from .. import disk
-from .text import NO_SUPERWORDS
+from .text import NO_SUPERWORDS, RUNTIME
 
 
 @functools.cache
@@ -164,35 +165,45 @@ def machine(cpu: str = "", features: str | None = None, triple: str = "") -> Mac
     return Machine(cpu, features, triple=triple)
 
 
-def parse(text: str) -> Any:
+def parse(text: str, context: Any = None) -> Any:
     """A verified LLVM module, in a context of its own: LLVM keeps the constants and types of a context until that is freed.
     Raises ``BuildError`` with LLVM's message."""
     binding = llvm()
     try:
-        module = binding.parse_assembly(text, binding.create_context())
+        module = binding.parse_assembly(text, context or binding.create_context())
         module.verify()
     except RuntimeError as error:
         raise BuildError(f"LLVM does not accept the generated code: {error}") from error
     return module
 
 
-def prefixed(text: str, prefix: str) -> tuple[str, frozenset[str]]:
-    """LLVM assembly in which ``prefix`` begins all that it defines, and the names of what it uses from elsewhere."""
-    module = parse(text)
-    external = set()
-    for value in (*module.global_variables, *module.functions):
-        if value.is_declaration:
-            external.add(value.name)
-        else:
-            value.name = prefix + value.name
-    return f"{NO_SUPERWORDS}\n{module}" if text.startswith(NO_SUPERWORDS) else str(module), frozenset(external)
+def joined(parts: Sequence[tuple[str, str]], runtime: str) -> tuple[str, frozenset[str]]:
+    """The LLVM assembly of several modules as one, and the names of what it uses from elsewhere.
+
+    Each part is its text and what begins the names of all that it defines. What begins with ``__tir_`` is shared, and has
+    ``runtime`` before it.
+    """
+    context = llvm().create_context()
+    modules, external = [], set()
+    for text, prefix in parts:
+        module = parse(text, context)
+        for value in (*module.global_variables, *module.functions):
+            if value.name.startswith(RUNTIME):
+                value.name = runtime + value.name
+            elif value.is_declaration:
+                external.add(value.name)
+            else:
+                value.name = prefix + value.name
+        modules.append(module)
+    whole, *others = modules
+    for module in others:
+        whole.link_in(module)
+    indirect = any(text.startswith(NO_SUPERWORDS) for text, _ in parts)
+    return f"{NO_SUPERWORDS}\n{whole}" if indirect else str(whole), frozenset(external)
 
 
 def optimise(text: str, on: Machine) -> tuple[Any, Any]:
-    """(optimised LLVM module, target machine). Raises ``BuildError`` for an instruction that ``on`` lacks."""
-    from .instructions import require_instructions
-
-    require_instructions(text, on)
+    """(optimised LLVM module, target machine). ``text`` calls no instruction that its processor lacks."""
     module = parse(text)
     target_machine = on.target_machine()
     module.triple = on.triple

@@ -21,7 +21,7 @@ from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
 from .invariants import Hoisted
 from .memory import from_memory
-from .parallel import declare_runtime
+from .parallel import PACKED, declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
 from .signature import buffer_alignment, size_vars, slots_of
@@ -31,11 +31,15 @@ from .types import memory_element, value_type, vector
 from .workspace import emit_workspaces
 
 
-def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Program:
-    """Emit every function of a lowered module; errors name the function."""
+def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: Program | None = None) -> Program:
+    """Emit every function of a lowered module; errors name the function. Errors and calls of Python have the numbers that
+    they have in ``like``, the same module for another machine."""
     entries = {f.attrs.get("global_symbol", name): name for name, f in mod.items()}
     entries.update({name: name for name in mod})
     program = Program(text, fast_math, functions={name: mod[at] for name, at in entries.items()}, entries=entries)
+    if like is not None:
+        program.messages.extend(like.messages)
+        program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
     text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
     for name, func in mod.items():
@@ -43,7 +47,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False) -> Pro
     declare_runtime(text)
     emit_workspaces(text)
     if program.packed:
-        text.globals.append("@__tir_packed = global ptr null, align 8")
+        text.globals.append(PACKED)
     return program
 
 

@@ -28,11 +28,23 @@ RUNTIME_GLOBALS = (
     "@__tir_team = global i32 0, align 4",
 )
 
+PACKED = "@__tir_packed = global ptr null, align 8"  # what calls Python, in a module that does
+
 
 def declare_runtime(module: ModuleText) -> None:
     """Emit the serial run-time and the pointers to it."""
     module.globals.extend(RUNTIME_GLOBALS)
     module.functions.append(RUNTIME)
+
+
+def declared_elsewhere(text: str) -> str:
+    """The assembly ``text`` of a module that is linked with another, and uses the run-time system of that."""
+    for line in (*RUNTIME_GLOBALS, PACKED):
+        name, _, rest = line.partition(" = global ")
+        text = text.replace(line, f"{name} = external global {rest.split()[0]}, align {line.split()[-1]}")
+    for line in RUNTIME.splitlines():
+        text = text.replace(line, f"declare {line[len('define ') : line.index(' {')]}")
+    return text
 
 
 def parallel_loop(g: Generator, s: For) -> None:

@@ -1,0 +1,13 @@
+"""Compiled modules as files: objects and shared libraries that C programs link, and that ``tir.load`` reads back.
+
+Every function is a C function under its ``global_symbol``. All other symbols begin with the file's name, so that several
+files can be linked into one program. docs/aot.md has the calling convention.
+"""
+
+from .files import SUFFIXES, write
+from .functions import exported
+from .levels import Code, code_for
+from .loading import Saved
+from .threads import THREADS
+
+__all__ = ["SUFFIXES", "THREADS", "Code", "Saved", "code_for", "exported", "write"]

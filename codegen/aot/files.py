@@ -1,0 +1,151 @@
+"""Objects and shared libraries of compiled modules, and their C headers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tir.errors import BuildError
+
+from .. import container
+from ..c_names import identifier
+from ..elf.library import shared_library
+from ..elf.objects import MAGIC
+from ..llvm.compile import joined, object_code
+from ..llvm.cpu_features import Needs
+from ..llvm.text import byte_string, own_name
+from .functions import exported
+from .levels import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
+from .threads import POOL_PROTOTYPE, THREADS, pool_setter, with_threads
+
+SUFFIXES = (".so", ".o", ".dylib")
+
+
+def write(
+    path: Path, functions: dict[str, Any], code: Code, header: Path | None = None, threads: str = "linked"
+) -> None:
+    """Write ``code`` to ``path``; ``threads`` is one of ``THREADS``.
+
+    Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
+    """
+    if path.suffix not in SUFFIXES:
+        raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
+    if threads not in THREADS:
+        raise BuildError(f"threads={threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
+    stem = identifier(path.stem)
+    made = _Made(functions, code, stem, threads)
+    data, kind = object_code(made.text, code.least), "object"
+    if path.suffix != ".o":
+        data, kind = _linked(path.name, data, ["-fopenmp"] * (threads == "openmp")), "library"
+    if header is not None:
+        container.write_bytes(header, made.header().encode())
+    container.write(path, kind, data, made.about())
+
+
+class _Made:
+    """A file called ``stem``: its LLVM assembly, its C functions, and its description. What only the file uses has names
+    that begin with ``stem`` and a dot, which no name of C has."""
+
+    def __init__(self, functions: dict[str, Any], code: Code, stem: str, threads: str):
+        self.code, self.stem, self.threads, prefix = code, stem, threads, f"{stem}."
+        self.messages = list(code.messages)
+        (first, at), *others = parts_of(code, prefix)
+        text, external = joined([(with_threads(first, threads, code.parallel), at), *others], prefix)
+        if len(code.parts) > 1:
+            self.messages.append(f"this processor has not what {code.least.cpu} has, the least that the code is for")
+            text += choice(code, [own_name(name) for name in functions], prefix, len(self.messages))
+        own = {f"{stem}_error": _errors(self.messages, stem)}
+        self.prototypes = ""
+        if threads == "pool":
+            own[f"{stem}_set_pool"] = pool_setter(f"{stem}_set_pool", prefix)
+            self.prototypes += POOL_PROTOTYPE.format(f"{stem}_set_pool")
+        if len(code.parts) > 1:
+            own[f"{stem}_cpu"] = cpu_function(code, f"{stem}_cpu", prefix)
+            self.prototypes += CPU_PROTOTYPE.format(f"{stem}_cpu")
+        self.functions = exported(functions, stem, external, tuple(own))
+        self.text = text + "".join(f.wrapper(prefix) for f in self.functions) + "".join(own.values())
+
+    def about(self) -> dict[str, Any]:
+        """What :class:`Saved` reads."""
+        needs = Needs.of(self.code.least)
+        return {
+            "prefix": f"{self.stem}.",
+            "functions": {f.name: {"script": f.func.script(), "written": sorted(f.written)} for f in self.functions},
+            "messages": self.messages,
+            "packed": self.code.packed,
+            "parallel": self.code.parallel,
+            "needs": [needs.cpu, needs.features, needs.triple],
+        }
+
+    def header(self) -> str:
+        stem, threads = self.stem, self.threads
+        guard = f"{stem.upper()}_H"
+        functions = "\n".join(f.prototype() for f in self.functions)
+        return f"""#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* threads={threads}: {THREADS[threads]}. */
+
+{functions}
+/* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
+const char *{stem}_error(int32_t code);
+{self.prototypes}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _constant(head: str, text: str) -> str:
+    data = text.encode() + b"\0"
+    return f"{head} [{len(data)} x i8] {byte_string(data)}\n"
+
+
+def _errors(messages: list[str], stem: str) -> str:
+    """``const char *<stem>_error(int32_t)``: the text of a run-time error; null for an unknown number."""
+    texts = [_constant(f"@{stem}.message.{k} = private constant", m) for k, m in enumerate(messages)]
+    table = f"@{stem}.messages = private constant [{len(messages)} x ptr] "
+    table += f"[{', '.join(f'ptr @{stem}.message.{k}' for k in range(len(messages)))}]\n"
+    return f"""{"".join(texts)}{table}define ptr @{stem}_error(i32 %code) nounwind {{
+  %k = sub i32 %code, 1
+  %known = icmp ult i32 %k, {len(messages)}
+  br i1 %known, label %text, label %none
+text:
+  %at = zext i32 %k to i64
+  %place = getelementptr inbounds ptr, ptr @{stem}.messages, i64 %at
+  %message = load ptr, ptr %place, align 8
+  ret ptr %message
+none:
+  ret ptr null
+}}
+"""
+
+
+def _linked(name: str, code: bytes, flags: list[str]) -> bytes:
+    """A shared library of an object: linked here if it is one of ELF, that is for Linux, else by a C compiler."""
+    if code.startswith(MAGIC):
+        return shared_library(code)
+    linker = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if linker is None:
+        raise BuildError(
+            "a shared library for this system is linked by a C compiler, and PATH has none; save to a .o file"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "module.o", Path(folder) / "module.so"
+        source.write_bytes(code)
+        command = [linker, "-shared", "-o", str(made), str(source), "-lm", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BuildError(f"linking {name} failed: {' '.join(command)}\n{done.stderr.strip()}")
+        return made.read_bytes()

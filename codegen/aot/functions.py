@@ -1,0 +1,173 @@
+"""The functions of a module in C: their symbols, parameters and prototypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from tir.dtype import DType
+from tir.errors import BuildError
+from tir.expr import Var
+from tir.function import PrimFunc
+
+from ..c_names import identifier, is_reserved, parameter
+from ..llvm.signature import buffer_alignment, slots_of
+from ..llvm.text import own_name, symbol
+from ..llvm.types import memory_element
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a C function: its name, its type in C and in LLVM, and a comment for the header."""
+
+    name: str
+    c_type: str
+    llvm_type: str
+    note: str = ""
+
+    @property
+    def declared(self) -> str:
+        return f"{self.c_type}{'' if self.c_type.endswith('*') else ' '}{self.name}"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A saved function: ``name`` in the module, ``symbol`` and parameters in C."""
+
+    name: str
+    symbol: str
+    func: PrimFunc
+    written: frozenset[int]
+
+    @property
+    def call(self) -> str:
+        """The name, in the module, of the entry that takes an array of argument slots."""
+        return own_name(self.name)
+
+    def parameters(self) -> list[Parameter]:
+        taken: set[str] = set()
+        return [self._parameter(k, var, taken) for k, var in enumerate(slots_of(self.func))]
+
+    def _parameter(self, k: int, var: Var, taken: set[str]) -> Parameter:
+        buffer = self.func.buffer_map.get(var)
+        name = parameter(var.name if buffer is None else buffer.name, taken)
+        taken.add(name)
+        if buffer is None:
+            return Parameter(name, _c_type(var.dtype), _llvm_type(var.dtype))
+        shape = ", ".join(map(repr, buffer.shape))
+        strides = f", strides ({', '.join(map(repr, buffer.strides))}) in elements" if buffer.strides else ""
+        note = f"{buffer.dtype} ({shape}){strides}, aligned to {buffer_alignment(buffer)} bytes"
+        const = "" if k in self.written else "const "
+        return Parameter(name, f"{const}{_c_type(buffer.dtype.element)} *", "ptr", note)
+
+    @property
+    def result(self) -> Parameter | None:
+        """The last parameter of a function that returns a value: the address of the result; None without a value."""
+        dtype = self.func.ret_type
+        if dtype.code == "void":
+            return None
+        return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
+
+    def wrapper(self, prefix: str) -> str:
+        """The C function as LLVM assembly: it stores its arguments into slots and calls the entry."""
+        slots, count = self.parameters(), len(slots_of(self.func))
+        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(slots)]
+        lines = [f"  %slots = alloca [{count + 1} x i64], align 8"]
+        for k, p in enumerate(slots):
+            lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}")
+            lines.append(f"  store {p.llvm_type} %a{k}, ptr %p{k}, align 8")
+        lines.append(f"  %code = call i32 {symbol(prefix + self.call)}(ptr %slots)")
+        if self.result is not None:
+            type_ = _llvm_type(self.func.ret_type)
+            params.append("ptr %result")
+            lines.append(f"  %place = getelementptr inbounds i64, ptr %slots, i64 {count}")
+            lines.append(f"  %value = load {type_}, ptr %place, align 8")
+            lines.append(f"  store {type_} %value, ptr %result, align 1")
+        body = "\n".join([*lines, "  ret i32 %code"])
+        return f"define i32 {symbol(self.symbol)}({', '.join(params)}) nounwind {{\n{body}\n}}\n"
+
+    def prototype(self) -> str:
+        params = [*self.parameters(), *([self.result] if self.result is not None else [])]
+        notes = "".join(f" *   {p.name}: {p.note}\n" for p in params if p.note)
+        about = f"/* {' '.join(self.name.split('*/'))}: 0, or the number of a run-time error.\n{notes} */\n"
+        return f"{about}int32_t {self.symbol}({', '.join(p.declared for p in params) or 'void'});\n"
+
+
+def _c_type(dtype: DType) -> str:
+    if dtype.is_handle:
+        return "void *"
+    if dtype.code == "float" and dtype.bits > 16:
+        return {32: "float", 64: "double"}[dtype.bits]
+    bits = max(8, dtype.bits)
+    return f"int{bits}_t" if dtype.code == "int" else f"uint{bits}_t"  # the small floats as their bits
+
+
+def _llvm_type(dtype: DType) -> str:
+    return "i16" if memory_element(dtype) == "half" else memory_element(dtype)
+
+
+def _passed(type_: str, c_type: str) -> str:
+    """A parameter's type in the C calling convention: the caller extends small integers to 32 bits."""
+    if type_ in ("i8", "i16"):
+        return f"{type_} {'signext' if c_type.startswith('int') else 'zeroext'}"
+    return type_
+
+
+def exported(
+    functions: dict[str, Any], stem: str, external: frozenset[str] = frozenset(), defined: tuple[str, ...] = ()
+) -> list[Function]:
+    """The functions of a module under their C symbols, in a file called ``stem`` that has ``defined`` besides.
+
+    A function has its own name; ``main`` has the file's. Where that is a name of C, C++, the C library or ``external``,
+    the functions that the module calls, the name of the file stands before it. Raises ``BuildError`` if it is still
+    taken, or the same for two.
+    """
+    found: dict[str, Function | None] = {}
+
+    def take(wanted: str, function: Function | None) -> None:
+        if wanted in found:
+            raise BuildError(f"two functions would be called {wanted} in C; {_RENAME}")
+        if _is_taken(wanted) or wanted in external:
+            raise BuildError(
+                f"{wanted} is a name of C, of its library, or of a function that the module calls; {_RENAME}"
+            )
+        found[wanted] = function
+
+    for name in defined:
+        take(name, None)
+    for name, function in functions.items():
+        own = identifier(function.func.attrs.get("global_symbol", name))
+        at = stem if own == "main" else own
+        at = f"{stem}_{own}" if _is_taken(at) or at in external else at
+        take(at, Function(name, at, function.func, function.written))
+    return [function for function in found.values() if function is not None]
+
+
+_RENAME = 'give the function another name with T.func_attr({"global_symbol": …}), or the file'
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a C program has ``name`` without us: a word of C or C++, or a symbol of the C library."""
+    return name == "main" or is_reserved(name) or any(_has(library, name) for library in _c_library())
+
+
+@functools.cache
+def _c_library() -> list[ctypes.CDLL]:
+    """The C library and that of mathematics; what this process has, where they have other names."""
+    found = []
+    for name in ("libc.so.6", "libm.so.6"):
+        try:
+            found.append(ctypes.CDLL(name))
+        except OSError:
+            found.append(ctypes.CDLL(None))
+    return found
+
+
+def _has(library: ctypes.CDLL, name: str) -> bool:
+    try:
+        library[name]
+    except AttributeError:
+        return False
+    return True
