@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from tir.aliases import overlapping
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
@@ -46,6 +47,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     extents = _extents(func)
     threads = _product([extents.get(a, IntImm(1)) for a in THREAD_AXES])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
+    g.analyzer.note_aliases(overlapping(func))
     symbol = g.symbol
     made = promises(func)
     params = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tir.aliases import other_names
 from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
-from tir.arith.memory import may_change, other_names
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared
@@ -71,7 +71,9 @@ def _for(g: Generator, s: For) -> None:
         end = str(s.min.value + s.extent.value)
     else:
         end = within(extent, LEVELS["<<"]) if zero else f"{first} + {extent}"
-        if any(may_change(e, s.body) for e in (s.min, s.extent)):  # C would evaluate it again before each iteration
+        if any(
+            g.analyzer.may_change(e, s.body) for e in (s.min, s.extent)
+        ):  # C would evaluate it again before each iteration
             bound = g.fresh(f"{s.loop_var.name}_end")
             g.emit(f"const {c_type(s.loop_var.dtype)} {bound} = {end};")
             end = bound

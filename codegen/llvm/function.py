@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir.analysis.aliasing import may_alias
+from tir.aliases import may_alias, overlapping
 from tir.analysis.speculation import speculatable_loads
 from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
@@ -102,6 +102,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     out = FunctionText(module, body_name, "i32", [*params, "ptr noalias %result"], "internal")
     g = Generator(program, out, name)
     g.env = g_env
+    g.analyzer.note_aliases(overlapping(func))
     for var in size_vars(func):
         if var.dtype.is_int:
             g.analyzer.assume(var >= 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tir.analysis.aliasing import may_alias
+from tir.aliases import may_alias
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer

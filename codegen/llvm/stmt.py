@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tir.aliases import other_names
 from tir.analysis.annotations import STREAMED, STREAMED_LINES
-from tir.arith.memory import other_names
 from tir.expr import IntImm, Mul, StringImm
 from tir.levels import Level, level_of
 from tir.stmt import (

@@ -7,32 +7,13 @@ from typing import Any
 
 from ..buffer import Buffer, MatchBufferRegion
 from ..errors import require
-from ..expr import Expr, Var
+from ..expr import Var
 from ..function import PrimFunc
 from ..node import Memo, frozendict
-from ..stmt import Block, LetStmt
+from ..stmt import Block
 from ..visit import substitute, walk
 from .effects import effects
 from .index import BlockRef, Place
-
-
-def may_alias(func: PrimFunc) -> bool:
-    """Whether two names may be of one memory: ``tir.noalias`` is false, buffers share a pointer, or a let names one.
-
-    >>> import tir
-    >>> f = tir.script.parse('''
-    ... @T.prim_func
-    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     B[0] = A[0]
-    ... ''')
-    >>> may_alias(f), may_alias(f.with_attr("tir.noalias", False))
-    (False, True)
-    """
-    data = [b.data for b in func.buffers()]
-    if len(set(data)) != len(data) or not func.attrs.get("tir.noalias", True):
-        return True
-    statements = walk(func.body, lambda n: not isinstance(n, Expr))
-    return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements)
 
 
 def second_names(place: Place) -> dict[Var, MatchBufferRegion]:

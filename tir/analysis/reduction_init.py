@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..aliases import may_change
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index
-from ..arith.memory import may_change
 from ..buffer import IterVar, Range
 from ..errors import ScheduleError
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const

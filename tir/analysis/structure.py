@@ -424,7 +424,7 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
 
 def met_around(block: BlockRef, host: BlockRef | LoopRef) -> list[Expr]:
     """The conjuncts of the predicate of ``block`` that nothing inside of ``host`` changes, neither a loop nor a store."""
-    from ..arith.memory import may_change
+    from ..aliases import may_change
 
     inside = {p.var for p in loops_below(block, host)}
     parts = [c for c in conjuncts(block.node.predicate) if not is_const(c, 1) and not uses_var(c, inside)]

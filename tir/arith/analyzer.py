@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from math import gcd
 from typing import Any
 
+from ..aliases import may_change
 from ..buffer import IterVar, Range
 from ..dtype import BOOL
 from ..expr import (
@@ -34,7 +35,6 @@ from ..op import is_pure
 from ..visit import free_vars
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, value_form, within_type
 from .linear import Linear, is_data, is_index, key, linear
-from .memory import may_change
 from .modular import NOTHING, Fact, both, modular_of
 from .prove import Prover
 from .simplify import Simplifier
@@ -95,8 +95,8 @@ class Analyzer:
             low = value.min.value
             self._ranges[var] = ((low, low + value.extent.value - 1), None, None)
             return
-        if within is not None and self._may_change(value, within):
-            if isinstance(value, Range) and not self._may_change(value.min, within):
+        if within is not None and self.may_change(value, within):
+            if isinstance(value, Range) and not self.may_change(value.min, within):
                 self.assume(var >= value.min)
             return
         if isinstance(value, Range):
@@ -178,7 +178,8 @@ class Analyzer:
         what another reads."""
         self._aliased.update(pointers)
 
-    def _may_change(self, value: Any, within: Any) -> bool:
+    def may_change(self, value: Any, within: Any) -> bool:
+        """Whether ``value`` may change while ``within`` runs, as :func:`tir.aliases.may_change`, with the names noted here."""
         return may_change(value, within, self._aliased)
 
     def assume_sizes(self, buffers: Iterable[Any]) -> None:
@@ -198,7 +199,7 @@ class Analyzer:
         elif (isinstance(e, And) and truth) or (isinstance(e, Or) and not truth):
             self._assume(e.a, truth, within)
             self._assume(e.b, truth, within)
-        elif within is None or not self._may_change(e, within):
+        elif within is None or not self.may_change(e, within):
             self._assume_atom(e, truth)
             named = self._names.get(e) if isinstance(e, Var) else None
             if named is not None:

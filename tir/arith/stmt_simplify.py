@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import other_names
 from ..buffer import Buffer, Range
 from ..dtype import BOOL
 from ..expr import Expr, IntImm, Not, Var, as_bool
@@ -24,7 +25,6 @@ from ..stmt import (
     seq,
 )
 from .analyzer import Analyzer
-from .memory import other_names
 
 
 def simplify_stmt(stmt: Any, analyzer: Analyzer | None = None) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
+from ..aliases import overlapping, with_names
 from ..analysis.reductions import shared_results
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
@@ -80,8 +81,7 @@ class Compiler(MemoryAccess):
                 self.shared_writes.add(outer)
             if inner in self.escaping or inner in self.mixed:
                 self.escaping.add(outer)
-        if not func.attrs.get("tir.noalias", True):
-            self._know_overlaps()
+        self._know_overlaps()
         for inner, outer in aliases.items():
             if outer in self.shared_writes:
                 self.shared_writes.add(inner)
@@ -93,11 +93,9 @@ class Compiler(MemoryAccess):
 
     def _know_overlaps(self) -> None:
         """Note that parameters may be of one memory: what is written by one name is read by another."""
-        buffers = self.func.buffers()
-        self.overlapping = {b.data for b in buffers}
-        if not self.overlapping.isdisjoint(self.shared_writes):
-            self.shared_writes |= self.overlapping
-        sizes = {storage_dtype(b.dtype).itemsize for b in buffers}
+        self.overlapping = overlapping(self.func)
+        self.shared_writes |= with_names(self.shared_writes, self.overlapping)
+        sizes = {storage_dtype(b.dtype).itemsize for b in self.func.buffers() if b.data in self.overlapping}
         self.unit = min(sizes) if len(sizes) > 1 else 0
 
     def compile(self) -> str:

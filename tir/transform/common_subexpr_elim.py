@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..analysis.aliasing import may_alias
+from ..aliases import may_alias
 from ..analysis.evaluation import evaluated_parts
 from ..arith.linear import key
 from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Var

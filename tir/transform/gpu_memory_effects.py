@@ -74,22 +74,26 @@ class Access:
 
 
 class Conflicts:
-    """Decides conflicts between accesses of the threads ``axes`` (variable, extent) of one block; caches answers."""
+    """Decides conflicts between accesses of the threads ``axes`` (variable, extent) of one block; caches answers.
+    ``aliased`` has the pointers of memory that may be one."""
 
-    def __init__(self, axes: Sequence[tuple[Var, Expr]], known: Sequence[Loop] = ()):
+    def __init__(self, axes: Sequence[tuple[Var, Expr]], known: Sequence[Loop], aliased: frozenset[Var]):
         self.axes = tuple(axes)
         self.known = tuple(known)
+        self.aliased = aliased
         self.memo: dict[Any, bool] = {}
 
     def any(self, before: Sequence[Access], after: Sequence[Access]) -> tuple[Access, Access] | None:
         """A conflicting pair of an earlier and a later access."""
         for b in after:
             for a in before:
-                if a.base is b.base and (a.is_write or b.is_write) and self.meet(a, b):
+                if (a.is_write or b.is_write) and self.meet(a, b):
                     return a, b
         return None
 
     def meet(self, a: Access, b: Access) -> bool:
+        if a.base is not b.base:
+            return a.base in self.aliased and b.base in self.aliased
         if a.first is None or b.first is None:
             return True
         shared = 0

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from typing import Any
 
+from ..aliases import may_change, other_names, overlapping
 from ..analysis.annotations import PARTITION_HINT
 from ..analysis.selections import choice_parts
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
-from ..arith.memory import may_change, other_names
 from ..buffer import Range
 from ..dtype import INT32
 from ..expr import (
@@ -318,7 +318,7 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     for j in range(2):
         A[T.Mul(2, 4) + j] = T.float32(1)
     """
-    cutter = _Cutter(everything, {pointer for n in walk(func.body) for pointer in other_names(n)})
+    cutter = _Cutter(everything, overlapping(func).union(*map(other_names, walk(func.body))))
     for var in dict.fromkeys(n for b in func.buffers() for size in b.shape for n in walk(size) if isinstance(n, Var)):
         cutter.analyzer.assume(var >= 0)  # a size
     return func.with_body(cutter.visit(func.body))

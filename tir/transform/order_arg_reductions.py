@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.aliasing import may_alias
+from ..aliases import may_alias
 from ..analysis.reduction_init import InitRuns
 from ..analysis.reductions import Reduction, Update
 from ..analysis.selections import knowing_less, starts_of_ascending

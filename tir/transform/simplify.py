@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import overlapping
 from ..arith import Analyzer, simplify_stmt
 from ..expr import Call
 from ..function import PrimFunc
@@ -35,6 +36,7 @@ def simplify(func: PrimFunc) -> PrimFunc:
     """
     known = Analyzer()
     known.assume_sizes(func.buffers())
+    known.note_aliases(overlapping(func))
     return func.with_body(simplify_stmt(func.body, known))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..aliases import overlapping, with_names
 from ..analysis.effects import effects
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
@@ -72,8 +73,9 @@ def _is_wait(s: Any) -> bool:
 class _Placer:
     """Places barriers in one kernel."""
 
-    def __init__(self, name: str, kernel: Stmt):
-        self.name = name
+    def __init__(self, func: PrimFunc, kernel: Stmt):
+        self.name = func.name
+        self.aliased = overlapping(func)
         axes: dict[Var, Any] = {}
         blocks: list[Loop] = []
         scopes: dict[Var, str] = {}
@@ -88,9 +90,9 @@ class _Placer:
             elif isinstance(n, Allocate):
                 scopes[n.buffer_var] = n.buffer_var.scope
         found = effects(kernel)
-        written = found.writes
+        written = with_names(found.writes, self.aliased)
         self.threads = {v for v, extent in axes.items() if not is_const(extent, 1)}
-        self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks)
+        self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks, self.aliased)
         # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
         self.accesses = Accesses(
             lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written), launched
@@ -106,8 +108,9 @@ class _Placer:
         try:
             return self.place(kernel, []).stmt
         except Divergent as e:
+            overlap = ' (its parameters may overlap: "tir.noalias" is False)' if self.aliased else ""
             raise BuildError(
-                f"{self.name}: threads need a barrier between `{short_text(e.first)}` and `{short_text(e.second)}`, "
+                f"{self.name}: threads need a barrier between `{short_text(e.first)}` and `{short_text(e.second)}`{overlap}, "
                 "but not all threads of the block get there; make the condition, or the extent of the loop, around "
                 "them the same for all threads"
             ) from None
@@ -259,7 +262,7 @@ class _Placer:
 
     def inward(self, s: IfThenElse, then: Effect, other: Effect | None) -> Effect:
         """Sink a divergent condition into the parts between which a barrier is needed."""
-        written = effects(s).writes
+        written = with_names(effects(s).writes, self.aliased)
         free = not any(isinstance(n, BufferLoad) and n.buffer.data in written for n in walk(s.condition))
         pure = free and is_pure(s.condition)
         if pure and other is not None and s.else_case is not None:
@@ -340,7 +343,7 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
 
     def visit(s: Any) -> Any:
         if is_launch(s):
-            return _Placer(func.name, s).run(s)
+            return _Placer(func, s).run(s)
         return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
 
     return func.with_body(flat(visit(func.body)))

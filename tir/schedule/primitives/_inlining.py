@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
+from ...aliases import may_change
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.structure import blocks_naming, may_fail
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...arith.linear import linear
-from ...arith.memory import may_change
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...aliases import may_change, other_names
 from ...analysis.annotations import PRIVATE
 from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.structure import constant, entered, has_load, vars_in
 from ...arith import Analyzer, simplify
-from ...arith.memory import may_change, other_names
 from ...errors import ScheduleError, require
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
