@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.aliasing import with_own_memory
+from ..analysis.constants import Folded, fold_constants
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
 from ..checked import checked
@@ -291,6 +292,18 @@ class Snapshots:
         True
         """
         return footprint(self, machine, self.target)
+
+    def fold_constants(self) -> Folded:
+        """The program, split in two: what its constant parameters (``T.func_attr({"tir.constant": ["w"]})``) determine, and
+        the rest, with new parameters for that. The schedule stays as it is. See :func:`tir.fold_constants`; raises ``TirError``
+        as it does.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"]))
+        >>> [b.name for b in sch.fold_constants().program.buffers()]
+        ['A', 'C', 'packed']
+        """
+        return fold_constants(self.func)
 
     def loop_tree(self, *, step: int = -1) -> LoopTree:
         """The loops and blocks with their extents, kinds and regions, and the bytes that each loop touches: a table, in a
