@@ -69,6 +69,13 @@ def test_a_model_is_checked_and_timed(tir_, monkeypatch):
     status, out, _ = tir_("check model.onnx")
     assert status == 0 and out == "ok     graph\nok     well formed\nok     onnx.reference\n"
     assert tir_("bench model.onnx --number 1 --repeat 1")[0] == 0
+    status, out, _ = tir_("bench model.onnx --kernels --repeat 1 --json")
+    assert status == 0 and {k["kernel"] for k in json.loads(out)["kernels"]} == {
+        "conv2d_relu",
+        "mean",
+        "matmul",
+        "softmax",
+    }
     monkeypatch.setattr("tir.cli.models.RTOL", -1.0)  # so that nothing is close enough
     monkeypatch.setattr("tir.cli.models.ATOL", 0.0)
     status, out, _ = tir_("check model.onnx")
@@ -105,7 +112,7 @@ BAD = [
     "run model.onnx --output wrong=y.npy", "run model.onnx --outputs /no/such/y.npz", "run model.onnx --target cuda",
     "run model.onnx --shape data=2,3,16,16", "run model.onnx --shape date=2", "run model.onnx --shape data", "run model.onnx --shape data=x",
     "run open.onnx --shape data=0,3,16", "run open.onnx --shape data=1,3,16,16 --shape data=1,3,16,16", "run model.onnx --shape",
-    "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0",
+    "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0", "bench model.onnx --kernels --repeat 0", "bench kernels.py --kernels",
     "check open.onnx", "check cut.onnx", "source open.onnx", "run model.onnx --seed -1", "lower cut.onnx",
 ]  # fmt: skip
 

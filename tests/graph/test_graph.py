@@ -21,6 +21,7 @@ from tir.graph import (
     view_of,
 )
 from tir.graph.memory import Plan
+from tir.graph.profile import calls_of
 
 
 def network():
@@ -298,6 +299,34 @@ def test_inputs_are_set_one_after_another_then_it_runs(model):
             model.set_input(which, x)
     with pytest.raises(tir.RunError, match="dimensions"):
         model.set_input(0, x[0])
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_a_profile_has_the_time_bytes_and_operations_of_each_kernel(target):
+    b = Builder()
+    x, w = b.input("x", (4, 8)), b.constant(np.ones((8, 8), "float32"), "w")
+    y = b.call("cumsum", b.call("matmul", b.call("matmul", x, w), w), 1)
+    made = compile_graph(b.graph(b.call("reshape", y, (32,))), target)
+    found = made.profile(np.ones((4, 8), "float32"), repeat=2).as_dict()
+    rows = {k["kernel"]: k for k in found["kernels"]}
+    assert sum(k["calls"] for k in found["kernels"]) == len(made.kernels) and set(rows) == set(made.kernels)
+    product = next(k for k in found["kernels"] if k["calls"] == 2)
+    assert product["operations"] == 2 * 2 * 4 * 8 * 8 and product["bytes"] == 2 * 4 * (32 + 64 + 32)
+    assert sum(k["share"] for k in found["kernels"]) == pytest.approx(1) and found["seconds"] > 0
+    with pytest.raises(tir.RunError, match="repeat must be at least 1"):
+        made.profile(np.ones((4, 8), "float32"), repeat=0)
+
+
+def test_a_profile_runs_each_kernel_on_what_it_has_in_a_call():
+    made = compile_graph(network())
+    x = np.random.default_rng(1).standard_normal(made.inputs[0].shape).astype("float32")
+    result = np.empty(made.outputs[0].shape, "float32")
+    with made.workspace() as work:
+        names, calls = calls_of(made, [x, result, made.weights, work])
+    for call in calls:
+        call()
+    assert names == list(made.kernels)
+    np.testing.assert_array_equal(result, made(x))
 
 
 def test_a_model_says_what_it_takes_and_needs(model):

@@ -119,6 +119,7 @@ def _of_model(options: argparse.Namespace) -> Checks:
     SEED,
     option("--repeat", type=int, default=5, help="means that are taken (default 5)"),
     option("--number", type=int, default=10, help="calls for each mean (default 10)"),
+    option("--kernels", action="store_true", help="of a model, the time of each kernel"),
 )
 def bench(options: argparse.Namespace) -> Answer:
     """Time a program, a saved module or a model on random arguments: the median of the repeats, and the least."""
@@ -126,6 +127,11 @@ def bench(options: argparse.Namespace) -> Answer:
         raise ValueError(f"--repeat and --number must be at least 1, got {options.repeat} and {options.number}")
     subject = subject_of(options)
     args = subject.arguments(given_arguments(options, subject.takes), options.seed)
+    if options.kernels:
+        if not is_model(options.program):
+            raise ValueError(f"--kernels is for models, and {options.program} is none")
+        found = subject.model.profile(*args, repeat=options.repeat)  # pyright: ignore[reportAttributeAccessIssue]
+        return Answer(str(found), found.as_dict())
     from codegen.module import measure
 
     timing = measure(subject.once(args), options.number, options.repeat)

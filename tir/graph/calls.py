@@ -59,7 +59,7 @@ class Model:
         self.module = module
         self.kernels = tuple(kernels)
         self.workspace_bytes = workspace_bytes
-        self._weights = weights
+        self.weights = weights
         self._idle: list[np.ndarray] = []  # workspaces that no call uses; pop and append are atomic
         self._set: dict[str, Any] = {}
         self._last: tuple[Any, ...] | None = None
@@ -69,14 +69,18 @@ class Model:
 
         Raises ``RunError`` for a wrong number or name of arguments, and for an array of another type or shape.
         """
-        arrays = [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
+        arrays = self.arrays(args, named)
         made = self._results(out, arrays)
         with self.workspace() as work:
-            self.module["main"](*arrays, *made, self._weights, work)
+            self.module["main"](*arrays, *made, self.weights, work)
         if out is not None:
             return out
         given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
         return given[0] if len(given) == 1 else tuple(given)
+
+    def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[np.ndarray]:
+        """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
+        return [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
         names = [p.name for p in self.inputs]

@@ -1,0 +1,181 @@
+"""Where the time of a model goes: each kernel timed in calls of the whole model."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analysis.footprint import operations
+from ..analysis.footprint_table import Machine
+from ..buffer import Buffer
+from ..display import html_table, text_table
+from ..errors import RunError
+from ..expr import BufferLoad, Call, IntImm, StringImm, Var
+from ..function import PrimFunc
+from ..interp.numbers import array_dtype, storage_dtype
+from ..stmt import Evaluate
+from ..visit import walk
+from .fusion import group_function, groups
+
+if TYPE_CHECKING:
+    from .model import CompiledModel
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """A kernel: in how many places a call of the model ``calls`` it, and of all of these together the median ``seconds``,
+    the ``bytes`` of their arguments, and the floating-point ``operations`` of their groups, before they are scheduled. ``roofline`` is the part of ``seconds`` in which one
+    core could do it (above 1 for parallel loops), by its peak and by the bandwidth of the memory that holds the bytes; None where the rates are not known.
+    """
+
+    kernel: str
+    calls: int
+    seconds: float
+    bytes: int
+    operations: int
+    roofline: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Profile:
+    """The kernels of a model, the one that takes longest first; prints as a table. ``seconds`` is their sum."""
+
+    kernels: tuple[KernelTime, ...]
+
+    HEAD = ("kernel", "calls", "ms", "share", "MB", "GFLOP/s", "GB/s", "of a core")
+
+    @property
+    def seconds(self) -> float:
+        return sum(k.seconds for k in self.kernels)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        whole = self.seconds or 1.0
+        return [
+            (
+                k.kernel,
+                str(k.calls),
+                f"{k.seconds * 1e3:.3f}",
+                f"{k.seconds / whole:.1%}",
+                f"{k.bytes / 1e6:.2f}",
+                f"{k.operations / k.seconds / 1e9:.1f}",
+                f"{k.bytes / k.seconds / 1e9:.1f}",
+                "" if k.roofline is None else f"{k.roofline:.0%}",
+            )
+            for k in self.kernels
+        ]
+
+    def __repr__(self) -> str:
+        total = f"{len(self.kernels)} kernels, {self.seconds * 1e3:.3f} ms"
+        return f"{text_table(self.HEAD, self._rows(), right=range(1, len(self.HEAD)))}\n{total}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.HEAD, self._rows(), right=range(1, len(self.HEAD)), code=[0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The rows as plain data, with the share of the time."""
+        whole = self.seconds or 1.0
+        rows = [{**asdict(k), "share": k.seconds / whole} for k in self.kernels]
+        return {"seconds": self.seconds, "kernels": rows}
+
+    def as_json(self) -> str:
+        """:meth:`as_dict` as text."""
+        return json.dumps(self.as_dict())
+
+
+def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any], repeat: int) -> Profile:
+    """Time the kernels of ``repeat`` calls, after one that is not counted. Raises ``RunError`` as a call of the model does, and
+    for a ``repeat`` below 1."""
+    if repeat < 1:
+        raise RunError(f"repeat must be at least 1, got {repeat}")
+    arrays = model.arrays(args, named)
+    with model.workspace() as work:
+        memory = [*arrays, *(np.empty(p.shape, storage_dtype(p.dtype)) for p in model.outputs), model.weights, work]
+        names, calls = calls_of(model, memory)
+        times = [_timed(calls) for _ in range(repeat + 1)][1:]
+    seconds = [statistics.median(each) for each in zip(*times)]
+    return Profile(_summed(model, names, seconds))
+
+
+def _timed(calls: Sequence[Callable[[], None]]) -> list[float]:
+    """The seconds of each call, one after another."""
+    now = time.perf_counter
+    ends = [now()]
+    for call in calls:
+        call()
+        ends.append(now())
+    return [b - a for a, b in zip(ends, ends[1:])]
+
+
+def calls_of(model: CompiledModel, memory: Sequence[np.ndarray]) -> tuple[list[str], list[Callable[[], None]]]:
+    """The calls of the entry of a model, by the names of their kernels, and with the arguments that they have there."""
+    main: PrimFunc = model.module.ir["main"]
+    arrays = dict(zip(main.params, memory))
+    names, calls = [], []
+    for call in (e.value for e in walk(main.body) if isinstance(e, Evaluate) and isinstance(e.value, Call)):
+        name, *pointers = call.args
+        assert isinstance(name, StringImm)
+        function = model.module[name.value]
+        given = [
+            _array(function.func, p, _bytes(pointer, arrays)) for p, pointer in zip(function.func.params, pointers)
+        ]
+        names.append(name.value)
+        prepare = getattr(function, "prepared", None)
+        calls.append(prepare(*given) if prepare is not None else lambda f=function, g=given: f(*g))
+    return names, calls
+
+
+def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray]) -> np.ndarray:
+    """The bytes from where a pointer of the entry points to."""
+    if isinstance(pointer, Var):
+        return arrays[pointer].reshape(-1).view(np.uint8)
+    (place,) = pointer.args
+    assert isinstance(place, BufferLoad) and isinstance(place.indices[0], IntImm)
+    return arrays[place.buffer.data][place.indices[0].value :]
+
+
+def _array(func: PrimFunc, parameter: Var, memory: np.ndarray) -> np.ndarray:
+    """An argument of a kernel in memory that begins with it."""
+    buffer = func.buffer_map[parameter]
+    dtype = storage_dtype(buffer.dtype)
+    return memory[: _elements(buffer) * dtype.itemsize].view(dtype).reshape(_shape(buffer))
+
+
+def _shape(buffer: Buffer) -> list[int]:
+    return [size.value for size in buffer.shape if isinstance(size, IntImm)]
+
+
+def _elements(buffer: Buffer) -> int:
+    return int(np.prod(_shape(buffer), dtype=np.int64))
+
+
+def _summed(model: CompiledModel, names: Sequence[str], seconds: Sequence[float]) -> tuple[KernelTime, ...]:
+    machine = _machine(model)
+    made = dict(zip(model.kernels, (g for g in groups(model.graph) if g.view is None)))
+    found = []
+    for name in dict.fromkeys(names):
+        func, group = model.module.ir[name], made[name]
+        times = [s for n, s in zip(names, seconds) if n == name]
+        size = sum(_elements(b) * array_dtype(b.dtype).itemsize for b in func.buffers())
+        count, total = operations(group_function(group.nodes, group.inputs, group.outputs)), max(sum(times), 1e-12)
+        least = None if machine is None else len(times) * _least(machine, count, size) / total
+        found.append(KernelTime(name, len(times), total, len(times) * size, len(times) * count, least))
+    return tuple(sorted(found, key=lambda k: -k.seconds))
+
+
+def _machine(model: CompiledModel) -> Machine | None:
+    from ..tune.machine import measured
+
+    target = model.module.target
+    return measured(target) if target.kind == "llvm" else None
+
+
+def _least(machine: Machine, count: int, size: int) -> float:
+    """The seconds that a core needs at least for operations on bytes that lie in the smallest memory that holds them."""
+    level = next((n for n in ("L1", "L2", "L3") if size <= machine.sizes.get(n, 0)), "memory")
+    return max(count / machine.peak, size / machine.bandwidth[level])
