@@ -7,9 +7,9 @@ program with the part underlined) and what would be legal. Text is rendered when
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from .render import to_lines
 
@@ -199,11 +199,6 @@ class ScheduleError(TirError):
     def legal(self, legal: Legal) -> None:
         self._legal = legal
 
-    @property
-    def has_legal(self) -> bool:
-        """Whether there may be something in ``legal``, without finding it."""
-        return bool(self._legal)
-
     def find_legal(self, find: Callable[[], str]) -> None:
         """Let ``find`` say what is legal, should the error itself have nothing to say."""
         own = self._legal
@@ -279,3 +274,57 @@ def require(
     if not condition:
         found = [part() if isinstance(part, FunctionType) else part for part in parts]
         raise ScheduleError(rule, *found, witness=witness, func=func, nodes=nodes, legal=legal)
+
+
+R = TypeVar("R")
+
+
+def attempt(plan: Callable[[], R]) -> R | ScheduleError:
+    """What ``plan`` returns, or its refusal. Refusals are raised; here, and nowhere else, they become values.
+
+    >>> attempt(lambda: 3), attempt(lambda: require(False, "loop {0} is {1}", "i", "parallel"))
+    (3, ScheduleError('loop i is parallel'))
+    """
+    try:
+        return plan()
+    except ScheduleError as error:
+        return error
+
+
+def refusal(plan: Callable[[], Any]) -> ScheduleError | None:
+    """Why ``plan`` is refused; None if it is accepted."""
+    found = attempt(plan)
+    return found if isinstance(found, ScheduleError) else None
+
+
+def first_legal(plans: Iterable[Callable[[], R]]) -> R:
+    """What the first of several plans for one step returns that is accepted. Raises the refusal of the first of all, which
+    is the plan that was asked for.
+
+    >>> first_legal([lambda: require(False, "too large"), lambda: "smaller"])
+    'smaller'
+    """
+    first: ScheduleError | None = None
+    for plan in plans:
+        found = attempt(plan)
+        if not isinstance(found, ScheduleError):
+            return found
+        first = first or found
+    assert first is not None, "no plan"
+    raise first
+
+
+class on_refusal:
+    """In this context, a refusal passes through ``note``, which completes it, or raises another error in its place."""
+
+    __slots__ = ("note",)
+
+    def __init__(self, note: Callable[[ScheduleError], None]):
+        self.note = note
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, ScheduleError):
+            self.note(error)

@@ -364,6 +364,20 @@ def test_unswitch_refusals():
     same(sch, n=1)
 
 
+def test_hoist_does_not_speak_of_loops_bound_to_threads():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in T.thread_binding(4, "blockIdx.x"):
+        for j in range(8):
+            if j > i:
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+""")
+    refused(lambda: sch.hoist("B"), "`j > i` changes with j")
+
+
 def test_unswitch_does_not_ask_what_was_not_asked():
     """A condition that reads memory stays where the loop may not run, or where another condition guards it."""
     text = """

@@ -12,7 +12,7 @@ from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index
 from ..buffer import IterVar, Range
-from ..errors import ScheduleError
+from ..errors import ScheduleError, refusal
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..levels import is_thread_axis, is_virtual_axis
 from ..poly import Formula, Names, Relation, Undecided, bounded
@@ -261,11 +261,7 @@ def begins_with_init(block: BlockRef) -> bool:
         return True
     if not reducing:  # one update of each result
         return all(Analyzer().can_prove_equal(v, i.dom.min) for i, v in steps if i.dom is not None)
-    try:
-        InitRuns.below(block, reducing[0]).require_first()
-    except ScheduleError:
-        return False
-    return True
+    return refusal(InitRuns.below(block, reducing[0]).require_first) is None
 
 
 def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:

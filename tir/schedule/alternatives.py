@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ..analysis.index import BlockRef, LoopRef
 from ..arith.index_map import IndexMap
-from ..errors import ScheduleError, TirError, Unproved
+from ..errors import ScheduleError, TirError, Unproved, attempt
 from ..expr import Var
 from ..names import resembling
 from .arguments import BadArgument
@@ -284,9 +284,8 @@ def _other_loops(state: State, value: Any) -> Iterator[str]:
 
 def _place(state: State, value: Any) -> LoopRef | BlockRef | None:
     """The loop or block that a name or handle refers to; None where it refers to none."""
-    try:
-        if isinstance(value, BlockRV) or (isinstance(value, str) and value in state.index.blocks):
-            return state.find_block(value)
-        return state.find_loop(value)
-    except (ScheduleError, AttributeError):
-        return None
+    if isinstance(value, BlockRV) or (isinstance(value, str) and value in state.index.blocks):
+        found = attempt(lambda: state.find_block(value))
+    else:
+        found = attempt(lambda: state.find_loop(value))
+    return None if isinstance(found, ScheduleError) else found

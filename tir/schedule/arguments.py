@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..analysis.index import BlockRef, Place
 from ..arith.index_map import IndexMap
 from ..buffer import Buffer
-from ..errors import ScheduleError
+from ..errors import ScheduleError, refusal
 from ..expr import Expr, FloatImm, IntImm
 from ..names import near_names
 from ..node import Node
@@ -99,11 +99,7 @@ def convert(parameters: Mapping[str, Parameter], state: State, given: Mapping[st
 def _plural_hint(parameters: Mapping[str, Parameter], state: State, name: str, value: Any) -> str:
     """For a list given to ``factor``: that ``factors`` takes it."""
     plural = f"{name}s"
-    if plural not in parameters:
-        return ""
-    try:
-        parameters[plural].kind.of(plural, state, value, None)
-    except ScheduleError:
+    if plural not in parameters or refusal(lambda: parameters[plural].kind.of(plural, state, value, None)):
         return ""
     return f"; did you mean {plural}={shown(value)}?"
 

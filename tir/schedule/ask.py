@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import extension
 from ..display import NO, YES, Shown, html_table
-from ..errors import InternalError, ScheduleError
+from ..errors import InternalError, ScheduleError, refusal
 from ..names import did_you_mean
 from .handles import BlockRV, LoopRV
 from .offers import Offers, offers, one_click
@@ -139,14 +139,14 @@ class Asker:
         if len(missing) == 1 and step.kinds.get(missing[0], "").startswith("loop"):
             return self._survey(step, given, missing[0])
         step.bind(args, kwargs)
-        return Answer(_refusal(self._try(step, given)))
+        return Answer(self._refusal(step, given))
 
-    def _try(self, step: Primitive, given: Mapping[str, Any]) -> Exception | None:
-        try:
-            self.schedule._attempt(step, self.schedule.state, given)
-        except ScheduleError as error:
-            return error
-        return None
+    def _refusal(self, step: Primitive, given: Mapping[str, Any]) -> ScheduleError | None:
+        """Why a step would be refused. A fault of this package is no answer, and is raised."""
+        error = refusal(lambda: self.schedule._attempt(step, self.schedule.state, given))
+        if isinstance(error, InternalError):
+            raise error
+        return error
 
     def _worth(self, step: Primitive, given: Mapping[str, Any]) -> ScheduleError | None:
         """Why a step is no offer: it would be refused, or would change nothing."""
@@ -157,23 +157,16 @@ class Asker:
         state = self.schedule.state
         legal: list[str] = []
         refused: dict[str, str] = {}
-        error: Exception | None = None
+        error: ScheduleError | None = None
         for ref in state.index.loops.values():
             at = label(state, ref)
             handle = state.loop_rv(ref)
             ordered = {
                 p: handle if p == name else given[p] for p in step.signature.parameters if p == name or p in given
             }
-            error = _refusal(self._try(step, ordered))
+            error = self._refusal(step, ordered)
             if error is None:
                 legal.append(at)
             else:
-                refused[at] = error.rule if isinstance(error, ScheduleError) else str(error)
+                refused[at] = error.rule
         return Answer(None if legal else error or ScheduleError("the function has no loops"), legal, refused)
-
-
-def _refusal(error: Exception | None) -> Exception | None:
-    """Why a step would be refused. A fault of this package is no answer, and is raised."""
-    if isinstance(error, InternalError):
-        raise error
-    return error

@@ -16,7 +16,7 @@ from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
 from ..buffer import SCOPES
 from ..display import html_table, text_table
-from ..errors import ScheduleError
+from ..errors import ScheduleError, attempt
 from ..intrin import TensorIntrin
 from ..levels import AXES
 from .handles import BlockRV, LoopRV
@@ -165,10 +165,8 @@ def _near(state: State) -> tuple[str, ...]:
 def _buffers(state: State, name: str, given: Mapping[str, Any]) -> list[str]:
     """The names of the buffers that a block reads or writes; of the program's, where it is about no block."""
     which = next((v for k, v in given.items() if isinstance(v, (str, BlockRV)) and "block" in k), None)
-    try:
-        blocks = [state.find_block(which)] if which is not None else list(state.index.blocks.values())
-    except ScheduleError:
-        blocks = list(state.index.blocks.values())
+    about = None if which is None else attempt(lambda: state.find_block(which))
+    blocks = [about] if isinstance(about, BlockRef) else list(state.index.blocks.values())
     sides = ["reads"] if "read" in name else ["writes"] if "write" in name else ["writes", "reads"]
     return list(dict.fromkeys(r.buffer.name for side in sides for b in blocks for r in getattr(b.block, side)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..analysis.index import BlockRef, Place
 from ..canonical import canonical
-from ..errors import ScheduleError, TirError
+from ..errors import TirError, attempt
 from ..function import IRModule, PrimFunc
 from ..visit import buffers_in
 from .handles import BlockRV, LoopRV
@@ -88,10 +88,8 @@ class _Pair:
         block = _map(value, self.old_results) if isinstance(value, BlockRV) else value
         if not isinstance(block, (BlockRV, str)):
             return None
-        try:
-            return self.old.state.find_block(block)
-        except ScheduleError:
-            return None
+        found = attempt(lambda: self.old.state.find_block(block))
+        return found if isinstance(found, BlockRef) else None
 
     def place(self, places: str, value: Any, near: Place | None) -> Any:
         """The block or the loop of the new program at the position of the old one's; a name where that is enough."""

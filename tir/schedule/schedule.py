@@ -18,7 +18,7 @@ from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
 from ..analysis.undeclared import with_all_accesses_declared
 from ..equal import structural_equal
-from ..errors import InternalError, ScheduleError
+from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
 from ..poly import Together
@@ -285,10 +285,8 @@ class Schedule(Snapshots):
         return result
 
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
-        try:
+        with on_refusal(self._make_plainer):
             result = check_only(step, state, given)
-        except ScheduleError as error:
-            raise self._plainer(error) from error.__cause__
         entry = _trace.Entry(step.name, _trace.copied(given), _trace.copied(result))
         self._set_state(state.replaced(trace=_trace.append(state.trace, entry)))
         return result
@@ -297,28 +295,30 @@ class Schedule(Snapshots):
         """The snapshot after a step on ``state``, with the result and the plan. Raises ``ScheduleError`` if the step is
         refused or breaks an invariant."""
         questions = Together()
-        try:
-            with questions:
-                new, result, plan = run(step, state, given)
-                if new.mod is not state.mod:
-                    new = self._verify_step(step, step.kept_by(plan), given, state, new)
-            return new, result, plan
-        except ScheduleError as error:
+
+        def complete(error: ScheduleError) -> None:
             if not isinstance(error, InternalError):  # a fault: which other calls have it says nothing
                 error.find_legal(questions(functools.partial(alternatives, error, step, state, given, self._outcome)))
-            raise self._plainer(error) from error.__cause__
+            self._make_plainer(error)
+
+        with on_refusal(complete), questions:
+            new, result, plan = run(step, state, given)
+            if new.mod is not state.mod:
+                new = self._verify_step(step, step.kept_by(plan), given, state, new)
+        return new, result, plan
 
     def _outcome(self, step: Primitive, state: State, given: Mapping[str, Any]) -> State | ScheduleError:
         """The snapshot after a legal step that has a result or changes the program; otherwise why it is not taken."""
-        try:
-            after, result, _ = self._attempt(step, state, given)
-        except ScheduleError as error:
-            return error
+        outcome = attempt(lambda: self._attempt(step, state, given))
+        if isinstance(outcome, ScheduleError):
+            return outcome
+        after, result, _ = outcome
         nothing = result is None or (isinstance(result, list) and not result)
         idle = nothing and structural_equal(after.mod, state.mod)
         return ScheduleError("the program would stay as it is") if idle else after
 
-    def _plainer(self, error: ScheduleError) -> ScheduleError:
+    def _make_plainer(self, error: ScheduleError) -> None:
+        """Say as much as the schedule's ``error_render_level`` shows."""
         if error.func is not None:
             own = with_own_memory(error.func)
             error.func, error.nodes = own, same_nodes(error.func, own, error.nodes)
@@ -326,7 +326,6 @@ class Schedule(Snapshots):
             error.nodes = []
         if self._level == "none":
             error.witness, error.legal = [], ""
-        return error
 
     def _verify_step(
         self, step: Primitive, keeps: Keeps, given: Mapping[str, Any], before: State, after: State

@@ -18,7 +18,7 @@ from ..analysis.annotations import DOUBLE_BUFFER
 from ..analysis.index import index_of
 from ..arith import Analyzer
 from ..buffer import Buffer
-from ..errors import ScheduleError
+from ..errors import ScheduleError, attempt
 from ..expr import NE, IntImm, Var
 from ..levels import is_block_axis, is_thread_axis
 from ..visit import free_vars
@@ -110,12 +110,11 @@ class Replay:
     def _take(self, sch: BlockSchedule, step: Step) -> None:
         args = [self._loops[a] if isinstance(a, Loop) else a for a in step.args]
         take = getattr(sch, step.primitive) if isinstance(step.primitive, str) else partial(step.primitive, sch)
-        try:
-            made = take(*args, **dict(step.kwargs))
-        except ScheduleError as exc:
+        made = attempt(lambda: take(*args, **dict(step.kwargs)))
+        if isinstance(made, ScheduleError):
             if step.call is None:
-                raise
-            raise refused(step.call, exc) from exc
+                raise made
+            raise refused(step.call, made) from made
         if step.primitive == "get_loops":
             made = made[len(made) - len(step.gives) :]
         self._loops |= zip(step.gives, made if isinstance(made, (list, tuple)) else [made])

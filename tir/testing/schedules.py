@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
-from ..errors import InternalError, ScheduleError
+from ..errors import InternalError, ScheduleError, attempt
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..stmt import Block, For, Stmt
@@ -500,11 +500,9 @@ class Walk:
         scene = _Scene(self.sch, self.choice)
         if not scene.blocks:
             return
-        try:
-            args, kwargs = ALL_PRIMITIVES[name](scene)
-        except ScheduleError:
-            return
-        self.attempt(name.partition(".")[0], *args, **kwargs)
+        drawn = attempt(lambda: ALL_PRIMITIVES[name](scene))
+        if not isinstance(drawn, ScheduleError):
+            self.attempt(name.partition(".")[0], *drawn[0], **drawn[1])
 
     def attempt(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """The step's result (True if it returns nothing); None if it is refused."""

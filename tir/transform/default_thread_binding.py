@@ -9,7 +9,7 @@ from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import Proved
 from ..analysis.structure import named
 from ..buffer import Buffer
-from ..errors import ScheduleError
+from ..errors import refusal
 from ..expr import Var, const
 from ..function import PrimFunc
 from ..levels import ends_with_launch
@@ -68,12 +68,14 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
     sch = Schedule(_only(func, nest))
     loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
     proved = _independent(sch.state.func, [sch.state.find_loop(loop).node for loop in loops])
-    try:
+
+    def bind() -> None:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         outer, inner = sch.split(fused, [None, threads])
         sch.bind(outer, "blockIdx.x", unsafe=proved)
         sch.bind(inner, "threadIdx.x", unsafe=proved)
-    except ScheduleError:
+
+    if refusal(bind) is not None:
         return None
     root: Any = sch.mod[next(iter(sch.mod.functions))].root
     return root.body

@@ -11,7 +11,7 @@ from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
 from ..analysis.reductions import NotAReduction, Reduction, shared_results, threads_can_share
 from ..buffer import Buffer, decl_buffer
-from ..errors import BuildError, ScheduleError
+from ..errors import BuildError, ScheduleError, attempt
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
 from ..function import PrimFunc
 from ..levels import is_private, is_thread_axis
@@ -52,10 +52,10 @@ class _Reduction:
                 "reduction iterators choose: threads cannot share its reduction; bind another loop"
             )
         self.reducer = found
-        try:
-            self.guards = result_guards(realize, loops)
-        except ScheduleError as error:
-            raise BuildError(f"{name}: {error}; bind another loop") from None
+        guards = attempt(lambda: result_guards(realize, loops))
+        if isinstance(guards, ScheduleError):
+            raise BuildError(f"{name}: {guards}; bind another loop")
+        self.guards = guards
         self.serial = [f for f in nest if not f.thread]
         self.bound = [f for f in nest if f.thread]
         values = {v.var: cast(v.var.dtype, e) for v, e in zip(block.iter_vars, realize.iter_values)}

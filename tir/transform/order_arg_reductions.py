@@ -12,7 +12,7 @@ from ..analysis.reductions import Reduction, Update
 from ..analysis.selections import knowing_less, starts_of_ascending
 from ..arith import Analyzer
 from ..arith.linear import is_index
-from ..errors import ScheduleError
+from ..errors import refusal
 from ..expr import Expr, FloatImm, IntImm, Select, Var
 from ..function import PrimFunc
 from ..poly import Formula, IntegerSet, Names, Relation, Undecided, bounded
@@ -142,13 +142,9 @@ def _ascends(nest: _Nest, update: Update) -> bool:
 def _with_own_init(nest: _Nest) -> Stmt | None:
     """The nest of a block with an init in it; None if it stays."""
     block = nest.block
-    try:
-        inner = nest.below_first_reducing()
-        found = _ordered(inner, block) if inner.loops else None
-        if found is None:
-            return None
-        InitRuns(nest.realize, (*nest.around, *nest.loops), inner.loops).require_first()
-    except ScheduleError:
+    inner = nest.below_first_reducing()
+    found = _ordered(inner, block) if inner.loops else None
+    if found is None or refusal(InitRuns(nest.realize, (*nest.around, *nest.loops), inner.loops).require_first):
         return None
     init = block.init
     if found.starts_at_first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 
 from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain
@@ -31,7 +32,7 @@ from ...arith.itermap import detect_iter_map
 from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, attempt, refusal, require
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore
@@ -114,10 +115,17 @@ def plan_cache_read(
         m for m, n in at.items() if first_read <= n <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
     ]
     if between and not unsafe:
-        try:
-            return _copied_when_made(state, scope, buffer, storage_scope, makers, consumers)
-        except ScheduleError as error:
-            _refuse_between(state, block, buffer, storage_scope, between[0], consumers, error)
+        stage = attempt(lambda: _copied_when_made(state, scope, buffer, storage_scope, makers, consumers))
+        if isinstance(stage, Stage):
+            return stage
+        alone = partial(plan_cache_read, state, block, buffer, storage_scope, [block])
+        is_alone_legal = list(consumers) != [block] and not refusal(alone)
+        raise ScheduleError(
+            "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
+            buffer.name, between[0], consumers[0],
+            nodes=[between[0].node],
+            legal=f'consumer_blocks=["{block.name}"]' if is_alone_legal else "",
+        ) from stage  # fmt: skip
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(consumers, buffer, host, "reads")
     earlier = [m for m, n in at.items() if n < number]
@@ -184,33 +192,6 @@ def _copied_when_made(
     stage.require_current(buffer, cached)
     require_independent(state, stage.after)
     return stage
-
-
-def _refuse_between(
-    state: State,
-    block: BlockRef,
-    buffer: Buffer,
-    storage_scope: str,
-    writer: BlockRef,
-    consumers: Sequence[BlockRef],
-    error: ScheduleError,
-) -> None:
-    """Raise ``ScheduleError``: ``writer`` writes the buffer between the copy and a reader. ``block`` alone may be legal."""
-    alone = ""
-    if list(consumers) != [block]:
-        try:
-            plan_cache_read(state, block, buffer, storage_scope, [block])
-            alone = f'consumer_blocks=["{block.name}"]'
-        except ScheduleError:
-            pass
-    raise ScheduleError(
-        "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
-        buffer.name,
-        writer,
-        consumers[0],
-        nodes=[writer.node],
-        legal=alone,
-    ) from error
 
 
 def _keeps_to_itself(

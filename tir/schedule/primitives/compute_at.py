@@ -6,7 +6,7 @@ preserves the dependences of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from ...analysis.structure import blocks_using, entered, top_statement
 from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, IterVar, Range
-from ...errors import ScheduleError, require
+from ...errors import attempt, first_legal, on_refusal, refusal, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...levels import shared_axes
 from ...script.printer import short_text
@@ -89,11 +89,8 @@ def plan_compute_at(
     """
     if isinstance(loop, Location):
         return _at_location(state, block, loop, plan_compute_inline, unsafe)
-    try:
+    with on_refusal(lambda error: error.find_legal(lambda: _legal_locations(state, block, loop, _move_producer))):
         return _move_producer(state, block, loop, preserve_unit_loops, index, unsafe)
-    except ScheduleError as error:
-        _add_locations(error, state, block, loop, _move_producer)
-        raise
 
 
 def plan_reverse_compute_at(
@@ -137,11 +134,8 @@ def plan_reverse_compute_at(
     """
     if isinstance(loop, Location):
         return _at_location(state, block, loop, plan_reverse_compute_inline, unsafe)
-    try:
+    with on_refusal(lambda error: error.find_legal(lambda: _legal_locations(state, block, loop, _move_consumer))):
         return _move_consumer(state, block, loop, preserve_unit_loops, index, unsafe)
-    except ScheduleError as error:
-        _add_locations(error, state, block, loop, _move_consumer)
-        raise
 
 
 def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
@@ -193,53 +187,45 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
         nodes=[block.node],
     )
     moved = _rebuild(block, around, domains, False, when)
-    first: ScheduleError | None = None
-    for late in (False, True):
+
+    def placed(late: bool) -> MovePlan:
         after = insert_before(state, top, moved, after=late).replace(block.node, None)
-        try:
-            require_same_meaning(state, after, unsafe)
-            return MovePlan(after)
-        except ScheduleError as error:
-            # A block that computed some elements several times: its inverse is compute_at, if that is legal there and
-            # omits nothing, which would be work that is new.
-            if check_same_instances(after.func, state.func).is_proved:
-                return MovePlan(after)
-            first = first or error
-    assert first is not None
-    raise first
+        error = refusal(lambda: require_same_meaning(state, after, unsafe))
+        # A block that computed some elements several times: its inverse is compute_at, if that is legal there and
+        # omits nothing, which would be work that is new.
+        if error is not None and not check_same_instances(after.func, state.func).is_proved:
+            raise error
+        return MovePlan(after)
+
+    return first_legal(partial(placed, late) for late in (False, True))
 
 
-def locations(state: State, block: BlockRef) -> tuple[str, list[LoopRef], Callable[[LoopRef], bool]]:
-    """Where ``block`` may be computed: the primitive that moves it there, the candidate loops, outermost first, and
-    whether one of them is legal.
+def locations(state: State, block: BlockRef) -> tuple[str, dict[LoopRef | str, Callable[[], Any]]]:
+    """Where ``block`` may be computed: the primitive that moves it there, and the plan for "inline", for "root" and for
+    each candidate loop, outermost first.
 
     A block with consumers moves to the first of them by ``compute_at``; one without, to its last producer by
     ``reverse_compute_at``.
     """
     consumers, producers = consumers_of(block), producers_of(block)
-    reverse = not consumers
     near = consumers[:1] or producers[-1:]
-    around = near[0].loops() if near else []
-    plan = _move_consumer if reverse else _move_producer
-
-    def is_accepted(loop: LoopRef) -> bool:
-        try:
-            plan(state, block, loop, False, -1, False)
-        except ScheduleError:
-            return False
-        return True
-
-    return "reverse_compute_at" if reverse else "compute_at", around, is_accepted
+    move, inline = (_move_producer, plan_compute_inline) if consumers else (_move_consumer, plan_reverse_compute_inline)
+    plans: dict[LoopRef | str, Callable[[], Any]] = {
+        "inline": partial(inline, state, block),
+        "root": partial(_move_to_root, state, block),
+    }
+    plans |= {loop: partial(move, state, block, loop) for loop in (near[0].loops() if near else [])}
+    return "compute_at" if consumers else "reverse_compute_at", plans
 
 
 def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:
     """A block moved to a location that is not a loop: inlined, or at the root (where it may be already)."""
     if place.name == "inline":
         return MovePlan(compute_inline(state, inline(state, block, unsafe=unsafe)))
-    return check_root(state, block, unsafe=unsafe)
+    return _move_to_root(state, block, unsafe=unsafe)
 
 
-def check_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+def _move_to_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
     """``compute_root``, accepting a block that is at the root already."""
     require(block.scope is not None, "the root block cannot be moved")
     assert block.scope is not None
@@ -251,27 +237,15 @@ def check_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePl
 MOST_LOCATIONS = 12
 
 
-def _add_locations(
-    error: ScheduleError, state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]
-) -> None:
-    """Let ``error`` compute, when it is shown, the loops at which the same step would be legal."""
-    if not error.has_legal:
-        error.legal = lambda: _legal_locations(state, block, asked, plan)
-
-
 def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]) -> str:
+    """The loops at which the same step would be legal, as text."""
     scope = block.scope
     if scope is None:
         return ""
     own = set(block.loops())
     tried = [ref for ref in state.index.loops.values() if ref.scope is scope and ref not in own and ref is not asked]
     found = ["root"] if not any(len(state.index.blocks_below(ref)) > 1 for ref in own) else []
-    for ref in tried[:MOST_LOCATIONS]:
-        try:
-            plan(state, block, ref, False, -1, False)
-        except ScheduleError:
-            continue
-        found.append(label(state, ref))
+    found += [label(state, ref) for ref in tried[:MOST_LOCATIONS] if not refusal(partial(plan, state, block, ref))]
     more = f" (of the first {MOST_LOCATIONS} loops)" if len(tried) > MOST_LOCATIONS else ""
     return f'legal locations for "{block.name}": {", ".join(found) or "none"}{more}'
 
@@ -282,7 +256,7 @@ def _with_conditions_inside(state: State, block: BlockRef, loop: LoopRef) -> tup
 
 
 def _move_producer(
-    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+    state: State, block: BlockRef, loop: LoopRef, keep_units: bool = False, index: int = -1, unsafe: bool = False
 ) -> MovePlan:
     state, block, loop = _with_conditions_inside(state, block, loop)
     written = [r.buffer for r in block.block.writes]
@@ -301,7 +275,8 @@ def _move_producer(
     before_all = index in range(-2, first + 1)
     move = partial(producer_move_is_legal, block, loop, consumers, needed) if before_all else None
     place = (index, max(producers, default=-1) + 1, first, unsafe)
-    return _move(state, block, loop, domains, preserve_unit_loops, *place, move=move)
+    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units)
+    return _put(state, block, loop, moved, *place, move)
 
 
 def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
@@ -314,7 +289,7 @@ def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
 
 
 def _move_consumer(
-    state: State, block: BlockRef, loop: LoopRef, preserve_unit_loops: bool, index: int, unsafe: bool
+    state: State, block: BlockRef, loop: LoopRef, keep_units: bool = False, index: int = -1, unsafe: bool = False
 ) -> MovePlan:
     state, block, loop = _with_conditions_inside(state, block, loop)
     read = [r.buffer for r in block.block.reads]
@@ -327,67 +302,42 @@ def _move_consumer(
     )  # fmt: skip
     made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
     reads = accessed_regions(block.block)["reads"]
-    domains = solve_domains(block, reads, made)
     last = max(position_under(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
-    when = _runs_when(loop, producers[0]) if len(producers) == 1 else []
-    at_producer = (index < 0 or last <= index) and len(producers) == 1
-    move = partial(consumer_move_is_legal, block, loop, producers[0], made, when) if at_producer else None
     place = (index, last, latest, unsafe)
+    only = producers[0] if len(producers) == 1 else None
+    when = [] if only is None else _runs_when(loop, only)
+
+    def placed(box: Any, steps: Collection[Var] = (), end: int = 0, move: Callable[[], bool] | None = None) -> MovePlan:
+        domains = solve_domains(block, reads, box, steps, end)
+        moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
+        return _put(state, block, loop, moved, *place, move)
+
+    def beside(producer: BlockRef) -> MovePlan:
+        moved = _beside(block, loop, producer)
+        require(moved is not None, "block {0} does not read one element for each that {1} writes", block, producer)
+        assert moved is not None
+        return _put(state, block, loop, moved, *place)
+
     if not is_const(block.node.predicate, 1) and any(idle_conditions(p, loop) for p in producers):
         # loops over all threads that write it, so that they can be bound to these; the guard stays
         wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
-        try:
-            return _move(state, block, loop, solve_domains(block, reads, wide), preserve_unit_loops, *place, when)
-        except ScheduleError:
-            pass  # where it reads more than what they made
-    try:
-        return _move(state, block, loop, domains, preserve_unit_loops, *place, when, move)
-    except ScheduleError as error:
-        other = _in_step(state, block, loop, producers, made, preserve_unit_loops, place, when)
-        if other is None:
-            raise error
-        return other
-
-
-def _in_step(
-    state: State,
-    block: BlockRef,
-    loop: LoopRef,
-    producers: Sequence[BlockRef],
-    made: Mapping[Buffer, tuple[Range, ...]],
-    keep_units: bool,
-    place: tuple[int, int, int, bool],
-    when: Sequence[Expr],
-) -> MovePlan | None:
-    """The move when the box that an iteration of ``loop`` produces is not what can be consumed there, if legal: each
-    instance runs when the last element that it reads is produced (sliding window), or in the loops of its only producer
-    (tiles that do not divide the rows)."""
+        plan = attempt(lambda: placed(wide))
+        if isinstance(plan, MovePlan):
+            return plan  # otherwise it reads more than what they made
     steps = {loop.var, *(p.var for p in loop.loops())}
-    moving = [r for box in made.values() for r in box if uses_var(r.min, steps)]
-    tries: list[Callable[[], Stmt | None]] = [
-        lambda end=end: _rebuild(  # type: ignore[misc]
-            block,
-            [*loop.all_loops(), loop],
-            solve_domains(block, accessed_regions(block.block)["reads"], made, steps, end),
-            keep_units,
-            when,
-        )
-        for end in (1, 0)
-        if moving
-    ]
-    if len(producers) == 1:
-        tries.append(lambda: _beside(block, loop, producers[0]))
-    for attempt in tries:
-        try:
-            moved = attempt()
-            if moved is not None:
-                return _put(state, block, loop, moved, *place)
-        except ScheduleError:
-            continue
-    return None
+    at_producer = only is not None and (index < 0 or last <= index)
+    move = partial(consumer_move_is_legal, block, loop, producers[0], made, when) if at_producer else None
+    plans = [partial(placed, made, move=move)]
+    # Where the box that an iteration of ``loop`` writes cannot be consumed there: each instance when the last element that
+    # it reads is written (sliding window), or in the loops of its only producer (tiles that do not divide the rows).
+    if any(uses_var(r.min, steps) for box in made.values() for r in box):
+        plans += [partial(placed, made, steps, end) for end in (1, 0)]
+    if only is not None:
+        plans.append(partial(beside, only))
+    return first_legal(plans)
 
 
 def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
@@ -454,24 +404,6 @@ def position_under(loop: LoopRef, block: BlockRef) -> int:
 def _producer_positions(loop: LoopRef, below: Sequence[BlockRef], block: BlockRef) -> list[int]:
     read = {r.buffer for r in block.block.reads}
     return [position_under(loop, b) for b in below if any(r.buffer in read for r in b.block.writes)]
-
-
-def _move(
-    state: State,
-    block: BlockRef,
-    loop: LoopRef,
-    domains: Mapping[Var, Range],
-    keep_units: bool,
-    index: int,
-    earliest: int,
-    latest: int,
-    unsafe: bool,
-    when: Sequence[Expr] = (),
-    move: Callable[[], bool] | None = None,
-) -> MovePlan:
-    """``when``: extra conjuncts of the moved block's predicate."""
-    moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
-    return _put(state, block, loop, moved, index, earliest, latest, unsafe, move)
 
 
 def _put(

@@ -12,7 +12,7 @@ from ...analysis.index import BlockRef
 from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
-from ...errors import ScheduleError, require
+from ...errors import attempt, require
 from ...expr import (
     BufferLoad,
     Expr,
@@ -348,11 +348,7 @@ def _check_auto_inline(state: State) -> list[str]:
 def auto_inline(state: State, plan: list[str]) -> State:
     for name in plan:
         ref = state.index.blocks.get(name)
-        if ref is None:
-            continue
-        try:
-            step = plan_compute_inline(state, ref)
-        except ScheduleError:
-            continue
-        state = apply_inline(state, step)
+        step = None if ref is None else attempt(partial(plan_compute_inline, state, ref))
+        if isinstance(step, InlinePlan):
+            state = apply_inline(state, step)
     return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
@@ -16,7 +17,7 @@ from ...arith import Analyzer
 from ...arith.linear import linear, uncast
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, first_legal, require
 from ...expr import EQ, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
@@ -137,14 +138,8 @@ def _check_rolling_buffer(
         late[0].node.kind if late else "",
         nodes=[p.node for p in late],
     )
-    first: ScheduleError | None = None
-    for chosen in [rolls, *([roll] for roll in rolls if len(rolls) > 1)]:
-        try:
-            return RollPlan(_rolled(state, scope, block, users, buffer, chosen, unsafe))
-        except ScheduleError as error:
-            first = first or error
-    assert first is not None
-    raise first
+    tries = [rolls, *([roll] for roll in rolls if len(rolls) > 1)]
+    return RollPlan(first_legal(partial(_rolled, state, scope, block, users, buffer, some, unsafe) for some in tries))
 
 
 def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[Roll]:

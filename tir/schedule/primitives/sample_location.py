@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, refusal, require
 from ...expr import IntImm
 from ..handles import ExprRV, Location, LoopRV
 from ..primitive import primitive
 from ..state import State
-from .compute_at import check_root, locations
-from .inline import (
-    plan_compute_inline,
-    plan_reverse_compute_inline,
-)
+from .compute_at import locations
 from .sample import SamplePlan, divisors, draw_tiling, require_factors
 
 
@@ -147,19 +143,11 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     ['i', 'ax0']
     """
     require(block.scope is not None, "the root block cannot be moved")
-    how, around, is_accepted = locations(state, block)
-    places: dict[int, LoopRef | str] = {-2: "inline", -1: "root", **dict(enumerate(around))}
-    inline = plan_compute_inline if how == "compute_at" else plan_reverse_compute_inline
+    how, plans = locations(state, block)
+    places = dict(enumerate(plans, start=-2))
 
     def is_legal(number: int) -> bool:
-        place = places[number]
-        if isinstance(place, LoopRef):
-            return is_accepted(place)
-        try:
-            (inline if place == "inline" else check_root)(state, block)
-        except ScheduleError:
-            return False
-        return True
+        return refusal(plans[places[number]]) is None
 
     after, generator = state.draw()
     if decision is None:

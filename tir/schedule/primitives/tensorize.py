@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
@@ -14,7 +15,7 @@ from ...arith import Analyzer
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, attempt, first_legal, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, const, is_const
 from ...function import PrimFunc
 from ...node import Memo, frozendict
@@ -75,16 +76,14 @@ def _check_tensorize(
     )
     if isinstance(block_or_loop, BlockRef):
         return _plan_tensorize(state, block_or_loop, intrin)
-    first: ScheduleError | None = None
-    for before, loop in _orders(state, block_or_loop, intrin):
-        try:
-            made = check_blockize(before, loop, preserve_unit_iters)
-            before = before.replace(made.old, made.new)
-            return _plan_tensorize(before, before.find_block(made.name), intrin)
-        except ScheduleError as error:
-            first = first or error
-    assert first is not None
-    raise first
+    orders = _orders(state, block_or_loop, intrin)
+    return first_legal(partial(_plan_nest, before, loop, intrin, preserve_unit_iters) for before, loop in orders)
+
+
+def _plan_nest(before: State, loop: LoopRef, intrin: Any, keep_units: bool) -> TensorizePlan:
+    made = check_blockize(before, loop, keep_units)
+    before = before.replace(made.old, made.new)
+    return _plan_tensorize(before, before.find_block(made.name), intrin)
 
 
 def _plan_tensorize(before: State, block: BlockRef, intrin: Any) -> TensorizePlan:
@@ -105,11 +104,10 @@ def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, L
     for order in itertools.permutations(nest):
         if order == tuple(nest) or [extents[p] for p in order] != wanted:
             continue
-        try:
-            after = reorder(state, plan_reorder(state, *order))
-        except ScheduleError:
-            continue
-        yield after, after.index.loops[order[0].var]
+        plan = attempt(partial(plan_reorder, state, *order))
+        if not isinstance(plan, ScheduleError):
+            after = reorder(state, plan)
+            yield after, after.index.loops[order[0].var]
 
 
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:

@@ -18,7 +18,7 @@ from ...analysis.reductions import OrderMatters, Reduction, shared_results, thre
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...buffer import Buffer
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, on_refusal, require
 from ...expr import Expr, IntImm, Var
 from ...levels import AXES, is_block_axis, is_launch_axis, is_private, is_thread_axis, is_virtual_axis
 from ...names import near_names
@@ -474,11 +474,9 @@ def _shares_reduction(ref: BlockRef) -> bool:
 def _require_one_result(ref: BlockRef) -> None:
     """Refuse a reduction whose init does not run exactly at the first update of each result: threads combine all of
     its updates."""
-    try:
+    legal = "bind a spatial loop, or let the reduction iterators start where the loops do"
+    with on_refusal(lambda error: error.find_legal(lambda: legal)):
         result_guards(ref.node, [p.node for p in ref.loops()])
-    except ScheduleError as error:
-        error.legal = error.legal or "bind a spatial loop, or let the reduction iterators start where the loops do"
-        raise
 
 
 def _require_one_writer(state: State, loop: LoopRef, axis: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import entered, vars_in
-from ...errors import ScheduleError, require
+from ...errors import refusal, require
 from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
@@ -279,11 +279,7 @@ def _check_fission(
 
 def _same_meaning(state: State, after: State) -> bool:
     """Whether the step is legal except for idempotent blocks that the loop repeats."""
-    try:
-        require_same_meaning(state, after)
-    except ScheduleError:
-        return False
-    return True
+    return refusal(lambda: require_same_meaning(state, after)) is None
 
 
 def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, has_load, may_fail, vars_in
 from ...arith.pointwise import compile_expr
-from ...errors import ScheduleError, require
+from ...errors import first_legal, require
 from ...expr import Expr, Var, all_of, conjuncts
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
@@ -87,14 +88,8 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
     if loop is not None:
         require_above(state, loop, block)
         return _plan(state, loop, block)
-    last: ScheduleError | None = None
-    for candidate in loops:
-        try:
-            return _plan(state, candidate, block)
-        except ScheduleError as error:
-            last = error
-    assert last is not None
-    raise last
+    candidates = [p for p in loops if p.node.kind != THREAD_BINDING] or loops
+    return first_legal(partial(_plan, state, candidate, block) for candidate in candidates)
 
 
 def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
