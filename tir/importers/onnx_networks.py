@@ -179,10 +179,20 @@ def _conv_transpose(c: Call) -> Any:
 def _pool(c: Call) -> Any:
     if len(c.outputs) > 1:
         raise Unsupported("its second result, the indices")
+    counted = bool(c.attribute("count_include_pad", 0))
+    return _windows(c, "pool", "max" if c.operator == "MaxPool" else "avg", counted=(counted,))
+
+
+@row("LpPool", 2)
+def _lp_pool(c: Call) -> Any:
+    return _windows(c, "lp_pool", float(c.attribute("p", 2)))
+
+
+def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...] = ()) -> Any:
+    """``nn.pool2d`` and its like: what they take of the windows, and what they do with one."""
     rank = _spatial(c)
-    kind = "max" if c.operator == "MaxPool" else "avg"
     return c.op(
-        f"nn.pool{rank}d",
+        f"nn.{operator}{rank}d",
         c[0],
         list(c.attribute("kernel_shape")),
         _per_axis(c, "strides", rank),
@@ -191,7 +201,7 @@ def _pool(c: Call) -> Any:
         kind,
         _rounds_up(c, rank),
         {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
-        bool(c.attribute("count_include_pad", 0)),
+        *counted,
     )
 
 
@@ -223,22 +233,6 @@ def _rounds_up(c: Call, rank: int) -> bool:
     if len(wanted) > 1:
         raise Unsupported("the last window begins in the padding along one axis, and not along another")
     return wanted == {True}
-
-
-@row("LpPool", 2)
-def _lp_pool(c: Call) -> Any:
-    rank = _spatial(c)
-    return c.op(
-        f"nn.lp_pool{rank}d",
-        c[0],
-        list(c.attribute("kernel_shape")),
-        _per_axis(c, "strides", rank),
-        _per_axis(c, "dilations", rank),
-        _pool_padding(c, rank),
-        float(c.attribute("p", 2)),
-        _rounds_up(c, rank),
-        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
-    )
 
 
 @row("GlobalAveragePool")

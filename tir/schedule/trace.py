@@ -403,7 +403,7 @@ _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 def index_map_of(text: str, dtype: str = "int32") -> IndexMap:
     """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments."""
     from ..script.environment import ModuleNames
-    from ..script.parser import parse_lambda
+    from ..script.texts import parse_lambda
 
     separator = ModuleNames({"IndexMap": ModuleNames({"AXIS_SEPARATOR": IndexMap.AXIS_SEPARATOR})})
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from . import ir, tir
-from .parser import ir_module, parse, parse_data, programs_in
+from .parser import ir_module
+from .texts import parse, parse_data, programs_in
 
 from_source = parse  # the name that TVM's users know
 
