@@ -284,3 +284,4 @@ def _decl_buffer(g: Generator, s: DeclBuffer) -> None:
     g.emit(f"{const}{declare_type(g, b.dtype)}* const {name} = {bare(text)};")
     g.names[b] = name
     g.stmt(s.body)
+    g.names.pop(b, None)  # out of scope: another declaration of the buffer may follow

@@ -451,15 +451,18 @@ def f(A: T.Buffer((96,), "float32"), B: T.Buffer((96,), "float32")):
         local = T.allocate([2], "float32", "local")
         L = T.decl_buffer((2,), "float32", data=local)
         L[x % 2] = A[x]
-        B[x] = L[x % 2]
+        for k in range(2):
+            V = T.decl_buffer((1,), "float32", data=local, elem_offset=k)
+            B[x] = B[x] + V[0]
 """
 
 
 def test_copies_of_an_unrolled_body_declare_their_own():
-    """The same variables again, side by side: memory, and a value that has a name."""
+    """The same variables again, side by side: memory, a value that has a name, and a view."""
     unrolled = tir.transform.unroll_loop(parse(COPIED))
     text = source_of([emit_kernel(unrolled, unrolled.name)])
     assert text.count("float local[2];") == text.count("const int x = ") == 3
+    assert text.count("float* const V") == text.count(" = local") == 3
     assert nvrtc.compile_cubin(text, "sm_80").resources[0].registers > 0
 
 
