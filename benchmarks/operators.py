@@ -209,7 +209,7 @@ def _moves(torch: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -
 
 
 def _orders(torch: Any, x: np.ndarray) -> Iterator[Row]:
-    """Sorting, of rows of 1,024."""
+    """Sorting, of rows of 1,024, and of one row."""
     yield Row("sort", ops.sort, functools.partial(np.sort, axis=-1), torch and (lambda a: a.sort(-1).values), [x])
     yield Row("argsort", ops.argsort, functools.partial(np.argsort, axis=-1), torch and (lambda a: a.argsort(-1)), [x])
     yield Row(
@@ -218,6 +218,15 @@ def _orders(torch: Any, x: np.ndarray) -> Iterator[Row]:
         lambda a: -np.partition(-a, 9, -1)[:, :10],
         torch and (lambda a: a.topk(10, -1).values),
         [x],
+    )
+    flat = x.reshape(-1)
+    yield Row("sort of one row", ops.sort, np.sort, torch and (lambda a: a.sort().values), [flat])
+    yield Row(
+        "topk, 100 of one row",
+        lambda a: ops.topk(a, 100),
+        lambda a: -np.sort(np.partition(-a, 99)[:100]),
+        torch and (lambda a: a.topk(100)),
+        [flat],
     )
     ladder = np.sort(x[0])
     yield Row("searchsorted", ops.searchsorted, np.searchsorted, torch and torch.searchsorted, [ladder, x])

@@ -67,6 +67,48 @@ def test_short_rows_are_sorted_by_a_network(shape, axis, dtype):
     assert (out == np.sort(data, axis)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "uint16", "bool"])
+@pytest.mark.parametrize("is_ascending", [True, False])
+@pytest.mark.parametrize("shape, axis", [((7, 2), 0), ((2, 40), 1), ((1, 100), -1)])
+def test_values_are_sorted_by_keys_alone(shape, axis, is_ascending, dtype):
+    """Rows too few for the network; each width of a digit."""
+    given = te.placeholder(shape, dtype, name="given")
+    made = ops.sort(given, axis, is_ascending)
+    func = te.create_prim_func([given, made])
+    assert "order" not in func.script()
+    data = np.random.default_rng(1).integers(-90, 90, shape).astype(dtype)
+    if made.dtype.is_float:
+        data.reshape(-1)[:6] = [np.nan, -np.inf, np.inf, -0.0, 0.0, -np.nan]
+    expected = np.sort(data.astype("float64"), axis)
+    out = np.zeros_like(data)
+    tir.build(func, "interpreter")(data, out)
+    np.testing.assert_array_equal(out.astype("float64"), expected if is_ascending else np.flip(expected, axis))
+
+
+def test_values_of_a_row_that_is_too_long_for_the_stack_are_sorted():
+    data = np.random.default_rng(1).standard_normal(5000).astype("float32")
+    given = te.placeholder(data.shape, name="given")
+    out = np.zeros_like(data)
+    tir.build(te.create_prim_func([given, ops.sort(given)]), "llvm")(data, out)
+    assert (out == np.sort(data)).all()
+
+
+def test_positions_in_order_come_without_the_values():
+    func = te.create_prim_func([x, ops.argsort(x)])
+    assert "order" in func.script() and "sorted" not in func.script()
+
+
+def test_few_of_many_are_found_without_sorting():
+    def is_sorted(count, few):
+        given = te.placeholder((count,), name="given")
+        return "counts" in te.create_prim_func([given, *ops.topk(given, few)]).script()
+
+    assert not is_sorted(1 << 20, 100) and not is_sorted(1000, 64)
+    assert is_sorted(1000, 100) and is_sorted(
+        1 << 20, 1000
+    )  # the last: an ascending row would take eight times as long
+
+
 def test_groups_of_rows_are_sorted_in_parallel():
     given = te.placeholder((40, 9), name="given")
     sch = tir.Schedule(te.create_prim_func([given, ops.sort(given)]))

@@ -16,7 +16,7 @@ from ..te.places import error
 from ..te.sizes import equate, equate_shapes
 from .places import as_index, chosen, constant_of, integer, require_integers, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
-from .sorting import ordered
+from .sorting import order_of
 from .statements import loops, statements
 
 INT32, INT64 = DType("int32"), DType("int64")
@@ -218,7 +218,7 @@ def non_max_suppression(
         )
     batch, extent = data.shape[:2]
     scores = compute((batch, extent), lambda b, n: data[b, n, score_index], name="scores")
-    _, order = ordered(scores, 1, False, valid_count)
+    order = order_of(scores, 1, False, valid_count)
     threshold = constant_of(iou_threshold, data.dtype)
     limit = if_then_else(as_expr(max_output_size) < 0, extent, max_output_size)
 
@@ -310,7 +310,7 @@ def all_class_non_max_suppression(
     batch, classes, extent = scores.shape
     for axis, expected in ((0, batch), (1, extent), (2, 4)):
         _require_extent(boxes, axis, expected)
-    ranked, order = ordered(scores, 2, False)
+    order = order_of(scores, 2, False)
     most, least = constant_of(iou_threshold, boxes.dtype), constant_of(score_threshold, boxes.dtype)
 
     def suppress(
@@ -327,13 +327,13 @@ def all_class_non_max_suppression(
             run.run(
                 extent,
                 cast(INT32, as_expr(max_output_boxes_per_class)),
-                lambda j: values[(*row, j)] > least,
+                lambda j: values[(*row, ranks[(*row, j)])] > least,
                 lambda j, k: overlap(*(_corners(corners, b, ranks[(*row, n)]) for n in (j, k))) > most,
                 keep,
             )
 
     whole, rows = (scores.shape, INT32), ((batch, classes), INT32)
-    kept, count = statements("suppressed", [boxes, ranked, order], [whole, rows], suppress, [whole])
+    kept, count = statements("suppressed", [boxes, scores, order], [whole, rows], suppress, [whole])
     return _packed(kept, count)
 
 

@@ -19,7 +19,7 @@ from ..te.sizes import equate_shapes
 from .boxes import Suppression, numpy_iou, overlap
 from .places import integer, one_of, require_rank, require_same_dtype
 from .registry import arg, case, complete, operator
-from .sorting import ordered
+from .sorting import order_of
 from .statements import statements
 
 INT32 = DType("int32")
@@ -164,7 +164,7 @@ def proposal(
     whole = height * width * count
     scores = compute((batch, whole), lambda b, n: score(b, *flat(n)), name="scores")
     boxes = compute((batch, whole, 4), lambda b, n, side: grown(b, *flat(n), side), name="boxes")
-    return _kept(boxes, ordered(scores, 1, False)[1], const(threshold, kind), first, total)
+    return _kept(boxes, order_of(scores, 1, False), const(threshold, kind), first, total)
 
 
 def _require_shapes(cls_prob: Tensor, bbox_pred: Tensor, im_info: Tensor, anchors: int) -> tuple[Expr, ...]:

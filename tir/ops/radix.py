@@ -1,55 +1,32 @@
-"""Sorting of rows by the digits of keys, a stable pass for each digit, the lowest first; and the least of a row.
-
-A key is an unsigned integer as wide as the elements, and as great as they are in order; NaN is the greatest.
-"""
+"""Sorting of rows by the digits of keys, a stable pass for each digit, the lowest first; and the least of a row."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import DType
-from ..expr import EQ, Expr, Select, cast, compare, const, min_
+from ..expr import Expr, Select, cast, const, min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..op import call
 from ..te import if_then_else
 from .places import constant
 
 CHUNK, LINE = 32, 64  # keys, and bytes, at least, of which only the least is compared, where it is not below those kept
-SHORT = 128  # elements of a row for which counters of 8 bits take longer than the elements
+WIDTHS = (4, 6, 8)  # bits of digits; more counters than of 8 are not kept in the first cache
+MOVE = 5  # counters that are cleared and added up in the time in which an element moves by one digit
+COMPARED = 30  # elements that are kept are compared with a key in the time in which sorting moves one by all its digits
 LOCAL = (
     4096  # elements of a row that has memory of its own, which stays in the cache (and which a GPU's thread can have)
 )
 
 
-def key_type(dtype: DType) -> DType:
-    """The type of the keys of elements of ``dtype``."""
-    return DType(f"uint{max(dtype.bits, 8)}")
-
-
-def key_of(x: Expr, is_ascending: bool) -> Expr:
-    """The key of an element."""
-    kind = key_type(x.dtype)
-    key = cast(kind, x) if x.dtype.is_bool or x.dtype.code == "uint" else _signed_key(x, kind)
-    return key if is_ascending else call("bitwise_not", key)
-
-
-def _signed_key(x: Expr, kind: DType) -> Expr:
-    bits = call("reinterpret", x, dtype=str(kind))
-    top = const(1 << (kind.bits - 1), kind)
-    if not x.dtype.is_float:
-        return bits ^ top
-    wide = cast("float64" if x.dtype.bits == 64 else "float32", x)
-    is_zero = compare(EQ, wide, const(0, wide.dtype))  # of either sign
-    turned = Select(compare(EQ, bits & top, const(0, kind)), bits ^ top, call("bitwise_not", bits))
-    return Select(call("isnan", wide), const(kind.max_value, kind), Select(is_zero, top, turned))
-
-
-def row_memory(shape: Sequence[Expr], axis: int, kind: DType) -> list[tuple[Any, Any]]:
-    """The memory for the rows along ``axis`` of a tensor of ``shape``; none, if each row has its own."""
+def row_memory(shape: Sequence[Expr], axis: int, kinds: Sequence[DType]) -> list[tuple[Any, Any]]:
+    """The memory for keys and what goes with them, of types ``kinds``, of the rows along ``axis`` of a tensor of
+    ``shape``; none, if each row has its own."""
     if _is_small(shape[axis]):
         return []
-    return [(shape, kind)] * 2 + [(shape, DType("int32"))] * 2
+    return [(shape, kind) for kind in kinds for _ in range(2)]
 
 
 def _is_small(extent: Expr) -> bool:
@@ -58,31 +35,33 @@ def _is_small(extent: Expr) -> bool:
 
 
 class RadixSort:
-    """Sorting of a row of ``extent`` keys of type ``kind``, in memory of the row: what ``row_memory`` asked for, of which
-    ``at(k)`` are the places, or its own."""
+    """Sorting of a row of ``extent`` keys, each with what goes with it; ``kinds`` are the types of the key and of the
+    others. In memory of the row: what ``row_memory`` asked for, in which ``at(k)`` are its places, or its own."""
 
-    def __init__(self, ib: IRBuilder, kind: DType, extent: Expr, memory: Sequence[BufferVar], at: Callable[[Any], Any]):
-        self.ib, self.kind, self.at = ib, kind, at
-        self.keys, self.order = memory[:2], memory[2:]
+    def __init__(
+        self, ib: IRBuilder, kinds: Sequence[DType], extent: Expr, memory: Sequence[BufferVar], at: Callable[[Any], Any]
+    ):
+        self.ib, self.kind, self.at = ib, kinds[0], at
         if _is_small(extent):
-            self.keys = [ib.allocate(str(kind), (extent,), f"keys_{n}", scope="local") for n in range(2)]
-            self.order = [ib.allocate("int32", (extent,), f"order_{n}", scope="local") for n in range(2)]
+            memory = [ib.allocate(str(kind), (extent,), f"row_{n}", scope="local") for kind in kinds for n in range(2)]
             self.at = lambda k: k
-        known = constant(extent)
-        self.width = 4 if known is not None and known < SHORT else 8
-        self.passes = kind.bits // self.width
+        self.columns = list(zip(memory[::2], memory[1::2]))
+        bits, known = self.kind.bits, constant(extent)
+        count = LOCAL if known is None else known
+        self.width = min(WIDTHS, key=lambda width: -(-bits // width) * (MOVE * count + (1 << width)))
+        self.passes = -(-bits // self.width)
         self.counts = ib.allocate("int32", (self.passes << self.width,), "counts", scope="local")
 
-    def sort(self, key: Callable[[Any], Expr], count: Expr) -> Callable[[Any], Expr]:
-        """The positions of the first ``count`` elements in the order of ``key(k)``, of the element at place ``k``."""
-        ib, keys, order, at = self.ib, self.keys, self.order, self.at
+    def sort(self, row: Callable[[Any], Sequence[Expr]], count: Expr) -> Callable[[Any], list[Expr]]:
+        """The first ``count`` rows in the order of their keys; ``row(k)`` is the key at place ``k``, and what goes with it."""
+        ib, at = self.ib, self.at
         with ib.for_range(0, self.passes << self.width, "c") as c:
             self.counts[c] = 0
         with ib.for_range(0, count, "k") as k:
-            keys[0][at(k)] = key(k)
-            order[0][at(k)] = cast("int32", k)
+            for (first, _), value in zip(self.columns, row(k)):
+                first[at(k)] = value
             for number in range(self.passes):
-                digit = self._counter(number, keys[0][at(k)])
+                digit = self._counter(number, self.columns[0][0][at(k)])
                 self.counts[digit] = self.counts[digit] + 1
         total = ib.allocate("int32", (1,), "total", scope="local")
         with ib.for_range(0, self.passes, "p") as p:
@@ -93,7 +72,7 @@ class RadixSort:
                 self.counts[counter] = total[0] - self.counts[counter]
         for number in range(self.passes):
             self._pass(number, count)
-        return lambda k: order[self.passes % 2][at(k)]
+        return lambda k: [column[self.passes % 2][at(k)] for column in self.columns]
 
     def _counter(self, number: int, key: Any) -> Expr:
         kind = self.kind
@@ -103,15 +82,25 @@ class RadixSort:
 
     def _pass(self, number: int, count: Expr) -> None:
         """Move the elements to where the counters of their digits say."""
-        ib, at, keys, order = self.ib, self.at, self.keys, self.order
+        ib, at = self.ib, self.at
         source, target = number % 2, 1 - number % 2
         with ib.for_range(0, count, "k") as k:
-            key = ib.let("key", keys[source][at(k)])
-            counter = ib.let("counter", self._counter(number, key))
+            values = [ib.let("value", column[source][at(k)]) for column in self.columns]
+            counter = ib.let("counter", self._counter(number, values[0]))
             place = ib.let("place", self.counts[counter])
             self.counts[counter] = place + 1
-            keys[target][at(place)] = key
-            order[target][at(place)] = order[source][at(k)]
+            for column, value in zip(self.columns, values):
+                column[target][at(place)] = value
+
+
+def finds_few(count: int, few: int) -> bool:
+    """Whether ``least_positions`` takes less time than sorting: on rows in random order, and never four times as long.
+
+    In random order, element ``k`` is among the ``few`` least of the first ``k`` with probability ``few / k``. In the worst
+    order each element is inserted.
+    """
+    inserted = few * (1 + math.log(max(count, few, 1) / max(few, 1)))
+    return few <= 4 * COMPARED and inserted * few <= COMPARED * count
 
 
 def least_positions(ib: IRBuilder, kind: DType, key: Callable[[Any], Expr], count: Expr, few: int) -> BufferVar:

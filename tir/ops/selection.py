@@ -11,12 +11,12 @@ import numpy as np
 from ..dtype import DType
 from ..expr import Expr, const
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor
+from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import equate
 from .places import product, require_rank, sized
 from .registry import arg, case, operator
-from .sorting import is_less, ordered
+from .sorting import is_less, order_of
 from .statements import loops, statements
 
 INT32 = DType("int32")
@@ -174,7 +174,9 @@ def _grouped(data: Tensor) -> list[Tensor]:
             inverse[order[k]] = number[0] - 1
             counts[number[0] - 1] = counts[number[0] - 1] + 1
 
-    return statements("unique", ordered(data, 0, True), _specs(data), body)
+    order = order_of(data, 0, True)
+    keys = compute(data.shape, lambda k: data(order(k)), name="keys")
+    return statements("unique", [keys, order], _specs(data), body)
 
 
 def _opened(key: Expr, place: Expr, values: BufferVar, first: BufferVar, number: BufferVar) -> None:

@@ -1,11 +1,13 @@
 """Operators that put elements in order, and that search in what is ordered. NaN is greater than all other values.
 
-Many short rows are sorted by a network, in vectors; others by radix: stable, and of as many passes as the type has digits.
+Many short rows are sorted by a network, in vectors; others by radix, of as many passes as the type has digits:
+values by keys alone, positions with their keys, which is stable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import equate_shapes
 from ..te.tensor import size
+from .keys import UnsignedKey, with_one_zero
 from .places import (
     as_index,
     chosen,
@@ -27,13 +30,11 @@ from .places import (
     require_integers,
     require_same_dtype,
 )
-from .radix import RadixSort, key_of, key_type, least_positions, row_memory
+from .radix import RadixSort, finds_few, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
 from .sorting_network import sorted_rows, suits
 from .statements import loops, statements
-
-FEW = 32  # elements that are found faster by inserting each among those found than by sorting the row
 
 
 def is_less(a: Expr, b: Expr) -> Expr:
@@ -50,45 +51,57 @@ def is_less(a: Expr, b: Expr) -> Expr:
 # ---------------------------------------------------------------- rows
 
 
-def ordered(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None = None) -> list[Tensor]:
-    """The elements of ``x`` in order along ``axis``, and at which index (int32) each was."""
+@contextmanager
+def _rows(ib: IRBuilder, x: Tensor, axis: int) -> Iterator[tuple[tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]]:
+    """Loops over the rows of ``x`` along ``axis``: the indices of each, and those of its element ``k``."""
+    with loops(ib, replaced(x.shape, axis), "r") as row:
+        yield row, lambda k: (*row[:axis], k, *row[axis:])
+
+
+def order_of(x: Tensor, axis: int, is_ascending: bool, valid_count: Tensor | None = None) -> Tensor:
+    """The positions (int32) of the elements of ``x`` in order along ``axis``; equal ones keep theirs."""
+    key = UnsignedKey(x.dtype, is_ascending)
+    kinds = [key.kind, DType("int32")]
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
-        with loops(ib, replaced(x.shape, axis), "r") as row:
-
-            def at(k: Any) -> tuple[Any, ...]:
-                return (*row[:axis], k, *row[axis:])
-
+        with _rows(ib, x, axis) as (row, at):
             given = as_index(ins[1][row]) if valid_count is not None else x.shape[axis]
             count = ib.let("count", cast("int32", max_(min_(given, x.shape[axis]), 0)))
-            radix = RadixSort(ib, key_type(x.dtype), x.shape[axis], memory, at)
-            positions = radix.sort(lambda k: key_of(ins[0][at(k)], is_ascending), count)
+            radix = RadixSort(ib, kinds, x.shape[axis], memory, at)
+            found = radix.sort(lambda k: [key.of(with_one_zero(ins[0][at(k)])), cast("int32", k)], count)
             with ib.for_range(0, count, "k") as k:
-                position = ib.let("position", positions(k))
-                outs[0][at(k)] = ins[0][at(position)]
-                outs[1][at(k)] = position
+                outs[0][at(k)] = found(k)[1]
             if valid_count is not None:
                 with ib.for_range(count, x.shape[axis], "k") as k:
-                    outs[0][at(k)] = ins[0][at(k)]
-                    outs[1][at(k)] = cast("int32", k)
+                    outs[0][at(k)] = cast("int32", k)
 
     inputs = [x] if valid_count is None else [x, valid_count]
-    own = row_memory(x.shape, axis, key_type(x.dtype))
-    return statements("sorted", inputs, [(x.shape, x.dtype), (x.shape, DType("int32"))], body, own)
+    return statements("order", inputs, [(x.shape, DType("int32"))], body, row_memory(x.shape, axis, kinds))[0]
+
+
+def _sorted_by_digits(x: Tensor, axis: int, is_ascending: bool) -> Tensor:
+    """The elements of ``x`` in order along ``axis``, by keys that move alone; -0.0 stands before 0.0."""
+    key = UnsignedKey(x.dtype, is_ascending)
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
+        with _rows(ib, x, axis) as (_, at):
+            count = ib.let("count", cast("int32", x.shape[axis]))
+            found = RadixSort(ib, [key.kind], x.shape[axis], memory, at).sort(lambda k: [key.of(ins[0][at(k)])], count)
+            with ib.for_range(0, count, "k") as k:
+                outs[0][at(k)] = key.value(found(k)[0])
+
+    return statements("sorted", [x], [(x.shape, x.dtype)], body, row_memory(x.shape, axis, [key.kind]))[0]
 
 
 def _least(x: Tensor, axis: int, is_ascending: bool, count: int) -> Tensor:
     """The positions (int32) of the first ``count`` elements of ``x`` in order along ``axis``."""
+    key = UnsignedKey(x.dtype, is_ascending)
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
-        with loops(ib, replaced(x.shape, axis), "r") as row:
-
-            def key(k: Any) -> Expr:
-                return key_of(ins[0][(*row[:axis], k, *row[axis:])], is_ascending)
-
-            order = least_positions(ib, key_type(x.dtype), key, x.shape[axis], count)
+        with _rows(ib, x, axis) as (_, at):
+            order = least_positions(ib, key.kind, lambda k: key.of(with_one_zero(ins[0][at(k)])), x.shape[axis], count)
             with ib.for_range(0, count, "k") as k:
-                outs[0][(*row[:axis], k, *row[axis:])] = order[k]
+                outs[0][at(k)] = order[k]
 
     return statements("topk_order", [x], [(replaced(x.shape, axis, count), DType("int32"))], body)[0]
 
@@ -124,10 +137,10 @@ def sort(x: Tensor, axis: int = -1, is_ascend: bool = True, *, descending: bool 
 
     >>> from tir import ops, te
     >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
-    Tensor(sorted_v0, (2, 17), float32)
+    Tensor(sorted, (2, 17), float32)
     """
     at, is_ascending = axis_of(axis, x.ndim), is_ascend and not descending
-    return sorted_rows(x, at, is_ascending) if suits(x, at) else ordered(x, at, is_ascending)[0]
+    return (sorted_rows if suits(x, at) else _sorted_by_digits)(x, at, is_ascending)
 
 
 def _numpy_argsort(
@@ -189,7 +202,7 @@ def argsort(
         expected = replaced(x.shape, at)
         if not equate_shapes(valid_count.shape, expected):
             raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
-    _, order = ordered(x, at, is_ascend and not descending, valid_count)
+    order = order_of(x, at, is_ascend and not descending, valid_count)
     return compute(x.shape, lambda *i: cast(kind, order(*i)), name="argsort")
 
 
@@ -237,10 +250,10 @@ def topk(
     elif known is not None and extent is not None and known > extent:
         raise error(f"there are {extent} elements along axis {at}, not {known}")
     shape = replaced(x.shape, at, count)
-    if known is not None and extent is not None and 0 < known <= FEW:
+    if known is not None and extent is not None and known > 0 and finds_few(extent, known):
         order = _least(x, at, is_ascend, known)
     else:
-        _, order = ordered(x, at, is_ascend)
+        order = order_of(x, at, is_ascend)
     first = compute(shape, lambda *i: x(*i[:at], order(*i), *i[at + 1 :]), name="topk_values")
     places = compute(shape, lambda *i: cast(kind, order(*i)), name="topk_indices")
     return {"both": [first, places], "values": first, "indices": places}[ret_type]

@@ -11,10 +11,10 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..dtype import DType
-from ..expr import Expr, Select, cast, const, max_, min_
+from ..expr import const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..op import call
 from ..te import Tensor
+from .keys import Key
 from .places import constant, product, replaced, unflattened
 from .statements import statements
 
@@ -39,7 +39,7 @@ def lanes_of(dtype: DType) -> int:
 
 def sorted_rows(x: Tensor, axis: int, is_ascending: bool) -> Tensor:
     """The elements of ``x`` in order along ``axis``; -0.0 stands before 0.0, NaN after all others."""
-    rows = _Rows(x, axis, _Key(x.dtype, is_ascending))
+    rows = _Rows(x, axis, Key(x.dtype, is_ascending))
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
         with ib.for_range(0, -(-rows.count // rows.lanes), "rows") as group:
@@ -55,7 +55,7 @@ class _Rows:
     """The rows of ``x`` along ``axis``, in groups of as many as there are lanes: element ``k`` of row ``n`` of a group is
     that of lane ``n`` in vector ``k`` of a tile. The tile has ``size`` vectors, a power of two."""
 
-    def __init__(self, x: Tensor, axis: int, key: _Key):
+    def __init__(self, x: Tensor, axis: int, key: Key):
         self.x, self.axis, self.key = x, axis, key
         self.outer, self.extent = replaced(x.shape, axis), constant(x.shape[axis]) or 0
         self.count, self.lanes = constant(product(self.outer)) or 0, lanes_of(x.dtype)
@@ -107,36 +107,6 @@ class _Rows:
         """Loops over vectors of the tile, and their lanes."""
         with ib.for_range(first, end, "k") as k, ib.for_range(0, self.lanes, "lane", kind="vectorize") as lane:
             yield k, lane
-
-
-class _Key:
-    """Integers in the order of the elements of ``dtype``, from which these can be had back."""
-
-    def __init__(self, dtype: DType, is_ascending: bool):
-        self.dtype, self.is_ascending = dtype, is_ascending
-        word = "uint" if dtype.code == "uint" or dtype.is_bool else "int"
-        self.kind = DType(f"{word}{max(dtype.bits, 8)}")
-
-    def of(self, x: Expr) -> Expr:
-        if not self.dtype.is_float:
-            return self._turned(cast(self.kind, x))
-        bits = call("reinterpret", x, dtype=str(self.kind))
-        wide = cast("float64" if self.dtype.bits == 64 else "float32", x)
-        return self._turned(Select(call("isnan", wide), const(self.kind.max_value, self.kind), self._folded(bits)))
-
-    def value(self, key: Expr) -> Expr:
-        key = self._turned(key)
-        if not self.dtype.is_float:
-            return cast(self.dtype, key)
-        return call("reinterpret", self._folded(key), dtype=str(self.dtype))
-
-    def _folded(self, bits: Expr) -> Expr:
-        """The bits of a float, those of a negative one but the sign turned: its own inverse."""
-        sign = bits >> const(self.kind.bits - 1, self.kind)
-        return bits ^ (sign & const(self.kind.max_value, self.kind))
-
-    def _turned(self, key: Expr) -> Expr:
-        return key if self.is_ascending else call("bitwise_not", key)
 
 
 class _Network:

@@ -1,0 +1,75 @@
+"""Integers in the order of elements, by which these are sorted. NaN has the greatest."""
+
+from __future__ import annotations
+
+from ..dtype import DType
+from ..expr import EQ, Expr, Select, cast, compare, const
+from ..op import call
+
+
+class Key:
+    """Integers of type ``kind``, as wide as elements of ``dtype`` and in their order, from which these can be had back.
+
+    -0.0 is before 0.0. Descending order is that of the integers too.
+    """
+
+    def __init__(self, dtype: DType, is_ascending: bool):
+        self.dtype, self.is_ascending = dtype, is_ascending
+        word = "uint" if dtype.code == "uint" or dtype.is_bool else "int"
+        self.kind = DType(f"{word}{max(dtype.bits, 8)}")
+
+    def of(self, x: Expr) -> Expr:
+        """The key of an element."""
+        if not self.dtype.is_float:
+            return self._turned(cast(self.kind, x))
+        bits = call("reinterpret", x, dtype=str(self.kind))
+        is_nan = call("isnan", _wide(x))
+        return self._turned(Select(is_nan, const(self.kind.max_value, self.kind), self._folded(bits)))
+
+    def value(self, key: Expr) -> Expr:
+        """The element with this key."""
+        key = self._turned(key)
+        if not self.dtype.is_float:
+            return cast(self.dtype, key)
+        return call("reinterpret", self._folded(key), dtype=str(self.dtype))
+
+    def _folded(self, bits: Expr) -> Expr:
+        """The bits of a float, those of a negative one but the sign turned: its own inverse."""
+        sign = bits >> const(self.kind.bits - 1, self.kind)
+        return bits ^ (sign & const(self.kind.max_value, self.kind))
+
+    def _turned(self, key: Expr) -> Expr:
+        return key if self.is_ascending else call("bitwise_not", key)
+
+
+class UnsignedKey:
+    """The same as unsigned integers, which are in the order of their digits."""
+
+    def __init__(self, dtype: DType, is_ascending: bool):
+        self.signed = Key(dtype, is_ascending)
+        self.kind = DType(f"uint{self.signed.kind.bits}")
+
+    def of(self, x: Expr) -> Expr:
+        """The key of an element."""
+        key = self.signed.of(x)
+        return call("reinterpret", key, dtype=str(self.kind)) ^ self._top()
+
+    def value(self, key: Expr) -> Expr:
+        """The element with this key."""
+        return self.signed.value(call("reinterpret", key ^ self._top(), dtype=str(self.signed.kind)))
+
+    def _top(self) -> Expr:
+        is_signed = self.signed.kind.code == "int"
+        return const(1 << (self.kind.bits - 1) if is_signed else 0, self.kind)
+
+
+def with_one_zero(x: Expr) -> Expr:
+    """``x``, but 0.0 for -0.0: elements that are equal have the same key then, and stay in their order."""
+    if not x.dtype.is_float:
+        return x
+    wide = _wide(x)
+    return Select(compare(EQ, wide, const(0, wide.dtype)), const(0, x.dtype), x)
+
+
+def _wide(x: Expr) -> Expr:
+    return cast("float64" if x.dtype.bits == 64 else "float32", x)
