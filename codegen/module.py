@@ -316,6 +316,7 @@ class LLVMModule(Module):
         header: str | Path | None = None,
         threads: str = "linked",
         levels: Sequence[str] = (),
+        checks: bool = False,
     ) -> None:
         """Write a shared library (``.so``) or an object file (``.o``), and a C ``header``. No compiler or linker is needed.
 
@@ -323,11 +324,14 @@ class LLVMModule(Module):
         (``"openmp"``: the file needs it) or never (``"serial"``), or on those of a pool that the program sets (``"pool"``).
         ``levels``: processors of x86-64 from the least to the best, as ``("x86-64-v2", "x86-64-v4")``: the file has code
         for each, whatever the module is built for, and chooses where it runs.
+        ``checks``: C functions check pointers, sizes, alignment and overlap, and beside each is one that takes tensors as
+        DLPack describes them, and checks their types, shapes and strides.
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
         code = aot.code_for(self, levels) if levels else aot.Code.of(self._compiled)
-        aot.write(Path(path), self.functions, code, None if header is None else Path(header), threads)
+        options = aot.Options(None if header is None else Path(header), threads, checks)
+        aot.write(Path(path), self.functions, code, options)
 
 
 class LoadedModule(Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +18,39 @@ from ..elf.objects import MAGIC
 from ..llvm.compile import joined, object_code
 from ..llvm.cpu_features import Needs
 from ..llvm.text import byte_string, own_name
+from .checks import TENSOR, checks
 from .functions import exported
+from .hooks import PROTOTYPES, setters, with_allocator
 from .levels import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
 from .threads import POOL_PROTOTYPE, THREADS, pool_setter, with_threads
 
 SUFFIXES = (".so", ".o", ".dylib")
 
 
-def write(
-    path: Path, functions: dict[str, Any], code: Code, header: Path | None = None, threads: str = "linked"
-) -> None:
-    """Write ``code`` to ``path``; ``threads`` is one of ``THREADS``.
+@dataclass(frozen=True)
+class Options:
+    """How a file is written: the ``header`` beside it, ``threads`` (one of ``THREADS``), and whether calls are checked."""
+
+    header: Path | None = None
+    threads: str = "linked"
+    checks: bool = False
+
+
+def write(path: Path, functions: dict[str, Any], code: Code, options: Options) -> None:
+    """Write ``code`` to ``path``.
 
     Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
     """
     if path.suffix not in SUFFIXES:
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
-    if threads not in THREADS:
-        raise BuildError(f"threads={threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
-    stem = identifier(path.stem)
-    made = _Made(functions, code, stem, threads)
+    if options.threads not in THREADS:
+        raise BuildError(f"threads={options.threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
+    made = _Made(functions, code, identifier(path.stem), options)
     data, kind = object_code(made.text, code.least), "object"
     if path.suffix != ".o":
-        data, kind = _linked(path.name, data, ["-fopenmp"] * (threads == "openmp")), "library"
-    if header is not None:
-        container.write_bytes(header, made.header().encode())
+        data, kind = _linked(path.name, data, ["-fopenmp"] * (options.threads == "openmp")), "library"
+    if options.header is not None:
+        container.write_bytes(options.header, made.header().encode())
     container.write(path, kind, data, made.about())
 
 
@@ -49,24 +58,31 @@ class _Made:
     """A file called ``stem``: its LLVM assembly, its C functions, and its description. What only the file uses has names
     that begin with ``stem`` and a dot, which no name of C has."""
 
-    def __init__(self, functions: dict[str, Any], code: Code, stem: str, threads: str):
-        self.code, self.stem, self.threads, prefix = code, stem, threads, f"{stem}."
+    def __init__(self, functions: dict[str, Any], code: Code, stem: str, options: Options):
+        self.code, self.stem, self.options, prefix = code, stem, options, f"{stem}."
         self.messages = list(code.messages)
-        (first, at), *others = parts_of(code, prefix)
-        text, external = joined([(with_threads(first, threads, code.parallel), at), *others], prefix)
-        if len(code.parts) > 1:
-            self.messages.append(f"this processor has not what {code.least.cpu} has, the least that the code is for")
-            text += choice(code, [own_name(name) for name in functions], prefix, len(self.messages))
-        own = {f"{stem}_error": _errors(self.messages, stem)}
-        self.prototypes = ""
-        if threads == "pool":
+        texts, prefixes = zip(*parts_of(code, prefix))
+        first, *others = with_allocator(list(texts))
+        parts = [with_threads(first, options.threads, code.parallel), *others]
+        if options.checks:
+            parts, prefixes = [*parts, checks(functions, code.least, self.messages)], (*prefixes, prefix)
+        text, external = joined(list(zip(parts, prefixes)), prefix)
+        own = setters(stem, prefix, "define void @__tir_release(" in first)
+        self.prototypes = PROTOTYPES.format(stem)
+        if options.threads == "pool":
             own[f"{stem}_set_pool"] = pool_setter(f"{stem}_set_pool", prefix)
             self.prototypes += POOL_PROTOTYPE.format(f"{stem}_set_pool")
         if len(code.parts) > 1:
+            self.messages.append(f"this processor has not what {code.least.cpu} has, the least that the code is for")
+            text += choice(code, [own_name(name) for name in functions], prefix, len(self.messages))
             own[f"{stem}_cpu"] = cpu_function(code, f"{stem}_cpu", prefix)
             self.prototypes += CPU_PROTOTYPE.format(f"{stem}_cpu")
-        self.functions = exported(functions, stem, external, tuple(own))
-        self.text = text + "".join(f.wrapper(prefix) for f in self.functions) + "".join(own.values())
+        own[f"{stem}_error"] = _errors(self.messages, stem)
+        self.tensor = f"{stem}_tensor" if options.checks else None
+        taken = (*own, self.tensor) if self.tensor is not None else tuple(own)
+        self.functions = exported(functions, stem, external, taken, options.checks)
+        wrappers = "".join(f.wrapper(prefix, options.checks) for f in self.functions)
+        self.text = text + wrappers + "".join(own.values())
 
     def about(self) -> dict[str, Any]:
         """What :class:`Saved` reads."""
@@ -81,12 +97,14 @@ class _Made:
         }
 
     def header(self) -> str:
-        stem, threads = self.stem, self.threads
+        stem, threads = self.stem, self.options.threads
         guard = f"{stem.upper()}_H"
-        functions = "\n".join(f.prototype() for f in self.functions)
+        functions = "\n".join(f.prototype(self.tensor) for f in self.functions)
+        tensor = TENSOR.format(self.tensor) if self.tensor is not None else ""
         return f"""#ifndef {guard}
 #define {guard}
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -94,7 +112,7 @@ extern "C" {{
 #endif
 
 /* threads={threads}: {THREADS[threads]}. */
-
+{tensor}
 {functions}
 /* The text of a run-time error; a null pointer for 0 and for numbers that are none. */
 const char *{stem}_error(int32_t code);

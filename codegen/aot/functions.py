@@ -16,6 +16,7 @@ from ..c_names import identifier, is_reserved, parameter
 from ..llvm.signature import buffer_alignment, slots_of
 from ..llvm.text import own_name, symbol
 from ..llvm.types import memory_element
+from .checks import check_name, tensors_name
 
 
 @dataclass(frozen=True)
@@ -70,29 +71,69 @@ class Function:
             return None
         return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
 
-    def wrapper(self, prefix: str) -> str:
-        """The C function as LLVM assembly: it stores its arguments into slots and calls the entry."""
-        slots, count = self.parameters(), len(slots_of(self.func))
-        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(slots)]
-        lines = [f"  %slots = alloca [{count + 1} x i64], align 8"]
-        for k, p in enumerate(slots):
+    @property
+    def by_tensors(self) -> str:
+        """The symbol of the function that takes tensors."""
+        return f"{self.symbol}_tensors"
+
+    def wrapper(self, prefix: str, checked: bool) -> str:
+        """The C functions as LLVM assembly: they store their arguments into slots and call the entry, after the checks."""
+        entry = [check_name(self.name), self.call] if checked else [self.call]
+        text = self._wrapper(self.symbol, self.parameters(), prefix, entry)
+        if checked:
+            text += self._wrapper(self.by_tensors, self._tensors(""), prefix, [tensors_name(self.name), *entry])
+        return text
+
+    def _wrapper(self, name: str, given: list[Parameter], prefix: str, stages: list[str]) -> str:
+        """A function whose arguments stand in slots when the ``stages`` run; the first code that is not 0 is returned."""
+        count = len(slots_of(self.func))
+        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(given)]
+        lines = [f"  %slots = alloca [{count + 4} x i64], align 8"]
+        for k, p in enumerate(given):
             lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}")
             lines.append(f"  store {p.llvm_type} %a{k}, ptr %p{k}, align 8")
-        lines.append(f"  %code = call i32 {symbol(prefix + self.call)}(ptr %slots)")
+        lines.append(f"  %values = getelementptr inbounds i64, ptr %slots, i64 {count + 1}")
+        lines.append("  store i64 0, ptr %values, align 8")
+        for k, stage in enumerate(stages):
+            lines.append(f"  %code{k} = call i32 {symbol(prefix + stage)}(ptr %slots)")
+            lines.append(f"  %fails{k} = icmp ne i32 %code{k}, 0")
+            lines += [f"  br i1 %fails{k}, label %failed, label %after{k}", f"after{k}:"]
         if self.result is not None:
             type_ = _llvm_type(self.func.ret_type)
             params.append("ptr %result")
             lines.append(f"  %place = getelementptr inbounds i64, ptr %slots, i64 {count}")
             lines.append(f"  %value = load {type_}, ptr %place, align 8")
             lines.append(f"  store {type_} %value, ptr %result, align 1")
+        before = ["%0", *(f"%after{k}" for k in range(len(stages) - 1))]
+        codes = ", ".join(f"[ %code{k}, {block} ]" for k, block in enumerate(before))
+        lines += ["  ret i32 0", "failed:", f"  %code = phi i32 {codes}"]
+        lines.append(f"  call void {symbol(f'{prefix}report')}(i32 %code, ptr %values)")
         body = "\n".join([*lines, "  ret i32 %code"])
-        return f"define i32 {symbol(self.symbol)}({', '.join(params)}) nounwind {{\n{body}\n}}\n"
+        return f"define i32 {symbol(name)}({', '.join(params)}) nounwind {{\n{body}\n}}\n"
 
-    def prototype(self) -> str:
-        params = [*self.parameters(), *([self.result] if self.result is not None else [])]
+    def _tensors(self, type_: str) -> list[Parameter]:
+        """The parameters with a tensor of the C type ``type_`` for each buffer."""
+        given = self.parameters()[: len(self.func.params)]
+        return [
+            p if var not in self.func.buffer_map else Parameter(p.name, f"const {type_} *", "ptr")
+            for p, var in zip(given, self.func.params)
+        ]
+
+    def prototype(self, tensor: str | None) -> str:
+        """The declarations; with one that takes tensors of the C type ``tensor``, if given."""
+        result = [self.result] if self.result is not None else []
+        params = [*self.parameters(), *result]
         notes = "".join(f" *   {p.name}: {p.note}\n" for p in params if p.note)
-        about = f"/* {' '.join(self.name.split('*/'))}: 0, or the number of a run-time error.\n{notes} */\n"
-        return f"{about}int32_t {self.symbol}({', '.join(p.declared for p in params) or 'void'});\n"
+        about = f"/* {self.symbol}: 0, or the number of a run-time error.\n{notes} */\n"
+        text = about + _declared(self.symbol, params)
+        if tensor is None:
+            return text
+        about = "/* The same of tensors, which give the sizes; their types, shapes and strides are checked. */\n"
+        return f"{text}{about}{_declared(self.by_tensors, [*self._tensors(tensor), *result])}"
+
+
+def _declared(name: str, params: list[Parameter]) -> str:
+    return f"int32_t {name}({', '.join(p.declared for p in params) or 'void'});\n"
 
 
 def _c_type(dtype: DType) -> str:
@@ -116,12 +157,17 @@ def _passed(type_: str, c_type: str) -> str:
 
 
 def exported(
-    functions: dict[str, Any], stem: str, external: frozenset[str] = frozenset(), defined: tuple[str, ...] = ()
+    functions: dict[str, Any],
+    stem: str,
+    external: frozenset[str] = frozenset(),
+    defined: tuple[str, ...] = (),
+    checked: bool = False,
 ) -> list[Function]:
     """The functions of a module under their C symbols, in a file called ``stem`` that has ``defined`` besides.
 
     A function has its own name; ``main`` has the file's. Where that is a name of C, C++, the C library or ``external``,
-    the functions that the module calls, the name of the file stands before it. Raises ``BuildError`` if it is still
+    the functions that the module calls, the name of the file stands before it. ``checked``: beside them are those that take
+    tensors. Raises ``BuildError`` if it is still
     taken, or the same for two.
     """
     found: dict[str, Function | None] = {}
@@ -141,7 +187,10 @@ def exported(
         own = identifier(function.func.attrs.get("global_symbol", name))
         at = stem if own == "main" else own
         at = f"{stem}_{own}" if _is_taken(at) or at in external else at
-        take(at, Function(name, at, function.func, function.written))
+        made = Function(name, at, function.func, function.written)
+        take(at, made)
+        if checked:
+            take(made.by_tensors, None)
     return [function for function in found.values() if function is not None]
 
 

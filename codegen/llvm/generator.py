@@ -21,6 +21,7 @@ from .convert import Converter
 from .invariants import Hoisted
 from .text import FunctionText, ModuleText
 from .types import value_type
+from .workspace import free
 
 RULES = Rules()
 expr_rule, stmt_rule, op_rule = RULES.expr, RULES.stmt, RULES.op
@@ -139,8 +140,7 @@ class Generator(Dispatch):
         if slot is not None:
             self.out.emit(f"call void @__tir_give(ptr {slot}, ptr {pointer})")
         else:
-            free = self.out.module.declare("free", "void", ["ptr"])
-            self.out.emit(f"call void {free}(ptr {pointer})")
+            free(self.out, pointer)
 
     def ahead(self, e: Expr) -> str:
         """``e`` computed speculatively: no division in it fails."""

@@ -31,7 +31,7 @@ from .memory import store
 from .parallel import parallel_loop
 from .tiles import TILES, allocate_tiles
 from .types import memory_bytes
-from .workspace import workspace_slot
+from .workspace import allocate, workspace_slot
 
 STACK_BYTES = (
     16 * 1024
@@ -209,8 +209,7 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
     if slot is not None:
         pointer = out.value(f"call noalias align 64 ptr @__tir_take(ptr {slot}, i64 {rounded})")
     else:
-        allocate = out.module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
-        pointer = out.value(f"call noalias align 64 ptr {allocate}(i64 64, i64 {rounded})")
+        pointer = allocate(out, rounded)
     g.check(
         out.value(f"icmp ne ptr {pointer}, null"),
         f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",

@@ -6,10 +6,20 @@ the memory in. Both are atomic, so concurrent calls are safe: one reuses the mem
 
 from __future__ import annotations
 
-from .text import ModuleText, symbol
+from .text import FunctionText, ModuleText, symbol
 
+# All memory comes from here, and goes there; a saved file has functions of its own in its place.
+ALLOCATOR = """\
+define internal noalias ptr @__tir_allocate(i64 %alignment, i64 %bytes) alwaysinline nounwind {
+  %memory = call noalias ptr @aligned_alloc(i64 %alignment, i64 %bytes)
+  ret ptr %memory
+}
+define internal void @__tir_free(ptr %memory) alwaysinline nounwind {
+  call void @free(ptr %memory)
+  ret void
+}"""
 _SMALL = """\
-  %made = call noalias ptr @aligned_alloc(i64 64, i64 %bytes)
+  %made = call noalias ptr @__tir_allocate(i64 64, i64 %bytes)
   ret ptr %made"""
 # with MADV_HUGEPAGE (14) Linux maps memory by pages of 2 MB, which need one TLB entry instead of 512
 _LARGE = f"""\
@@ -20,7 +30,7 @@ lines:
 pages:
   %more = add i64 %bytes, 2097151
   %whole = and i64 %more, -2097152
-  %paged = call noalias ptr @aligned_alloc(i64 2097152, i64 %whole)
+  %paged = call noalias ptr @__tir_allocate(i64 2097152, i64 %whole)
   %advised = call i32 @madvise(ptr %paged, i64 %whole, i32 14)
   ret ptr %paged"""
 _FUNCTIONS = """\
@@ -35,9 +45,28 @@ reuse:
 }
 define internal void @__tir_give(ptr %slot, ptr %memory) {
   %old = atomicrmw xchg ptr %slot, ptr %memory acq_rel
-  call void @free(ptr %old)
+  call void @__tir_free(ptr %old)
   ret void
 }"""
+
+
+def allocate(out: FunctionText, rounded: str) -> str:
+    """Memory of ``rounded`` bytes, aligned to a cache line; null if there is none."""
+    _use_allocator(out.module)
+    return out.value(f"call noalias align 64 ptr @__tir_allocate(i64 64, i64 {rounded})")
+
+
+def free(out: FunctionText, pointer: str) -> None:
+    """Give memory of :func:`allocate` back."""
+    _use_allocator(out.module)
+    out.emit(f"call void @__tir_free(ptr {pointer})")
+
+
+def _use_allocator(module: ModuleText) -> None:
+    if ALLOCATOR not in module.functions:
+        module.functions.append(ALLOCATOR)
+        module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
+        module.declare("free", "void", ["ptr"])
 
 
 def workspace_slot(module: ModuleText, name: str) -> str:
@@ -53,8 +82,7 @@ def emit_workspaces(module: ModuleText) -> None:
     if not module.workspaces:
         return
     linux = "linux" in module.triple
-    module.declare("aligned_alloc", "noalias ptr", ["i64", "i64"])
-    module.declare("free", "void", ["ptr"])
+    _use_allocator(module)
     if linux:
         module.declare("madvise", "i32", ["ptr", "i64", "i32"])
     module.functions.append(_FUNCTIONS.replace("NEW", _LARGE if linux else _SMALL))

@@ -29,6 +29,17 @@ _SMALL_FLOATS = {  # DLPack codes of the types that NumPy lacks, by the names th
 }
 
 
+def type_code(dtype: DType) -> tuple[int, int]:
+    """DLPack's code of a type of elements, and the bits that an element has there.
+
+    >>> type_code(DType("float32")), type_code(DType("bool")), type_code(DType("bfloat16"))
+    ((2, 32), (6, 8), (4, 16))
+    """
+    codes = {name: code for code, name in {**_NUMBERS, **_SMALL_FLOATS, 6: "bool"}.items()}
+    small = codes.get(str(dtype))
+    return codes[dtype.code] if small is None else small, dtype.bits if dtype.is_float else max(8, dtype.bits)
+
+
 class _DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
