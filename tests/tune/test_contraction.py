@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tir
 from tir import te
+from tir.interp import run
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction
@@ -58,6 +60,36 @@ def test_products_are_right(name: str, cores: int):
     sch = tir.tune.default(func, SMALL.format(cores=cores))
     assert any("local" in line for line in sch.mod.script().splitlines()), "no tile in registers"
     assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("name", [*PRODUCTS, "one row", "few rows along the terms"])
+def test_panels_of_constants_are_made_once(name: str, cores: int):
+    more = {"one row": ((1, 20), (20, 33), "ik,kj->ij"), "few rows along the terms": ((2, 60), (33, 60), "ik,jk->ij")}
+    func = product(*{**PRODUCTS, **more}[name]).with_attr("tir.constant", ["B"])
+    sch = tir.tune.default(func, SMALL.format(cores=cores))
+    assert_same_result(func, sch.mod)
+    program, maker = sch.fold_constants()
+    assert [b.name for b in maker.buffers()][0] == "B" and "B" not in [b.name for b in program.buffers()]
+    assert not [b for b in program.root.alloc_buffers if b.scope == "global" and b.name.startswith("B")]
+    arrays = {b.name: np.zeros([int(n) for n in b.shape], "float32") for b in (*maker.buffers(), *program.buffers())}
+    rng = np.random.default_rng(0)
+    for each in ("A", "B"):
+        arrays[each][...] = rng.standard_normal(arrays[each].shape)
+    for part in (maker, program):
+        run(part, *(arrays[b.name] for b in part.buffers()))
+    expected = np.einsum(
+        PRODUCTS[name][2] if name in PRODUCTS else more[name][2], arrays["A"], arrays["B"], dtype="float64"
+    )
+    np.testing.assert_allclose(arrays["C"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_model_leaves_out_what_is_folded():
+    func = product((64, 64), (64, 64), "ik,kj->ij").with_attr("tir.constant", ["B"])
+    env = tir.tune.Env.of(SMALL.format(cores=1))
+    sch = tir.tune.default(func, env.target)
+    assert tir.tune.predict(sch, env).terms == tir.tune.predict(sch.fold_constants().program, env).terms
+    assert tir.tune.predict(sch, env).seconds < tir.tune.predict(sch.func.without_attr("tir.constant"), env).seconds
 
 
 def computed_factor(kind: str) -> tir.PrimFunc:

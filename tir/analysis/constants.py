@@ -16,7 +16,7 @@ from ..errors import TirError
 from ..expr import Var
 from ..function import PrimFunc
 from ..names import did_you_mean, unique_name
-from ..node import frozendict
+from ..node import Memo, frozendict
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
@@ -97,6 +97,41 @@ def fold_constants(func: PrimFunc) -> Folded:
     return Foldable(func).split()
 
 
+def determined(func: PrimFunc) -> frozenset[Buffer]:
+    """The buffers that the constant parameters of a function determine: these themselves, and what could be folded; none in a
+    function without constant parameters.
+
+    >>> import tir
+    >>> func = tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"])
+    >>> sorted(b.name for b in determined(func))
+    ['B', 'packed']
+    """
+    constants = constant_parameters(func)
+    if not constants or func.root is None:
+        return frozenset()
+    found = _DETERMINED.get(func)
+    if found is None:
+        found = _DETERMINED[func] = frozenset((*constants, *Foldable(func).written))
+    return found
+
+
+_DETERMINED: Memo[frozenset[Buffer]] = Memo()
+
+
+def at_each_call(func: PrimFunc) -> PrimFunc:
+    """What is left of a function at each call, once its constants are folded; itself if none can be.
+
+    >>> import tir
+    >>> func = tir.library.gemm.gemm(8, 8, 8)
+    >>> at_each_call(func) is func, [b.name for b in at_each_call(func.with_attr("tir.constant", ["B"])).buffers()]
+    (True, ['A', 'C', 'packed'])
+    """
+    if not constant_parameters(func) or func.root is None:
+        return func
+    foldable = Foldable(func)
+    return foldable.split().program if foldable.makes else func
+
+
 class Foldable:
     """Which statements of the root block of a function constants determine, and why the others are not.
 
@@ -133,6 +168,18 @@ class Foldable:
     def statements(self) -> list[Stmt]:
         """The statements that can be folded, in order."""
         return [s for s in self._all if s not in self.reasons]
+
+    @cached_property
+    def makes(self) -> tuple[Buffer, ...]:
+        """The buffers that folded statements make and others read: parameters, once the function is split."""
+        used = {v for s in self.reasons for v in free_vars(s)}
+        return tuple(b for b in self.written if b.data in used)
+
+    @cached_property
+    def written(self) -> tuple[Buffer, ...]:
+        """The buffers that folded statements make."""
+        made = {p for s in self.statements() for p in effects(s).writes}
+        return tuple(b for p, b in self._own.items() if p in made)
 
     def _reason(self, stmt: Stmt, outside: Collection[Stmt]) -> str:
         """Why a statement cannot run ahead if those ``outside`` do not; empty if it can."""
@@ -181,10 +228,10 @@ class Foldable:
         changed = [b.name for b in self._constants.values() if any(b.data in effects(s).writes for s in self._all)]
         if changed:
             raise TirError(f"{self._func.name} writes {', '.join(changed)}, which its attribute calls constant")
-        used = {v for s in rest for v in free_vars(s)}
-        made = [self._own[p] for p in self._own if p in used and any(p in effects(s).writes for s in folded)]
+        made = self.makes
         if not made:
             raise TirError(self._nothing_folds())
+        used = {v for s in rest for v in free_vars(s)}
         kept = [p for p in self._func.params if not self._is_spent(p, used)]
         return Folded(self._program(rest, kept, made), self._maker(folded, made))
 

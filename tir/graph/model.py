@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from codegen.build import build
 from codegen.module import Module
 
 from ..buffer import Buffer, decl_buffer
-from ..canonical import canonical
 from ..errors import BuildError
 from ..expr import BufferLoad, Expr, Var, const
 from ..function import IRModule, PrimFunc
@@ -21,11 +21,11 @@ from ..script.tir_calls import address_of, call_global
 from ..stmt import Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
-from ..tune import default
-from .calls import Model, Parameter, memory
-from .fusion import Group, group_function, groups
+from .calls import Model, Parameter
+from .fusion import groups
 from .graph import Graph, Node, Value, results
-from .memory import Plan, aligned, check_plan, plan
+from .kernels import Call, Kernels, part
+from .memory import Plan, check_plan, plan
 from .passes import optimized
 
 if TYPE_CHECKING:
@@ -54,13 +54,14 @@ def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
     order = groups(final)
     made = plan(order, final.outputs.values())
     check_plan(made, order)
-    kernels = _Kernels(target)
-    called = [None if g.view is not None else kernels.of(g) for g in order]
-    packed, places = _packed(final)
-    entry = _Entry(final, made, places, len(packed)).function(order, called)
+    kernels = Kernels(target)
+    calls = [kernels.call(g, made.root, final.constants) for g in order if g.view is None]
+    packed, places = kernels.weights(calls, final.constants)
+    entry = _Entry(final, made, places, len(packed)).function(calls)
     module = build(IRModule({**kernels.functions, "main": entry}), target)
-    names = tuple(name for name in called if name is not None)
-    return CompiledModel(final, module, packed, made, names)
+    kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
+    names = tuple(call.kernel for call in calls)
+    return CompiledModel(replace(final, constants=kept), module, packed, sum(v.nbytes for v in places), made, names)
 
 
 def _with_own_results(graph: Graph) -> Graph:
@@ -80,40 +81,6 @@ def _with_own_results(graph: Graph) -> Graph:
     return Graph(graph.inputs, (*graph.nodes, *copies), outputs, graph.constants)
 
 
-class _Kernels:
-    """The functions of groups, scheduled: groups with equal programs have one."""
-
-    def __init__(self, target: Any):
-        self.functions: dict[str, PrimFunc] = {}
-        self._target = target
-        self._known: dict[str, str] = {}
-
-    def of(self, group: Group) -> str:
-        """The name of the kernel of a group."""
-        func = group_function(group.nodes, group.inputs, group.outputs)
-        key = canonical(func).key
-        if key not in self._known:
-            name = unique_name(identifier(group.name)[:60], {*self.functions, "main"})
-            scheduled = default(func, self._target).mod["main"]  # pyright: ignore[reportCallIssue]
-            self.functions[name] = scheduled.without_attr("global_symbol")
-            self._known[key] = name
-        return self._known[key]
-
-
-def _packed(graph: Graph) -> tuple[np.ndarray, dict[Value, int]]:
-    """The constants of a graph in one aligned array of bytes, and the byte at which each begins."""
-    places: dict[Value, int] = {}
-    total = 0
-    for value in graph.constants:
-        places[value] = total
-        total += aligned(value.nbytes)
-    packed = memory(total)
-    for value, array in graph.constants.items():
-        begin = places[value]
-        packed[begin : begin + value.nbytes] = np.require(array, requirements="C").reshape(-1).view(np.uint8)
-    return packed, places
-
-
 class _Entry:
     """The function that calls the kernels: its parameters are inputs, results, the constants, and the workspace."""
 
@@ -131,41 +98,45 @@ class _Entry:
         self._taken.add(name)
         return decl_buffer(shape, dtype, name)
 
-    def function(self, order: Sequence[Group], called: Sequence[str | None]) -> PrimFunc:
-        """The entry: a call for each group that has a kernel."""
-        calls = [
-            Evaluate(call_global(kernel, *map(self._pointer, (*group.inputs, *group.outputs))))
-            for group, kernel in zip(order, called)
-            if kernel is not None
-        ]
+    def function(self, calls: Sequence[Call]) -> PrimFunc:
+        """The entry: the calls of kernels, in order."""
+        stmts = [Evaluate(call_global(call.kernel, *map(self._pointer, call.arguments))) for call in calls]
         buffers = [*self._buffers.values(), self._weights, self._work]
         return PrimFunc(
             tuple(b.data for b in buffers),
-            seq(calls),
+            seq(stmts),
             buffer_map={b.data: b for b in buffers},
             attrs=frozendict({"global_symbol": "main", "tir.noalias": False}),  # one array may be several inputs
         )
 
     def _pointer(self, value: Value) -> Expr | Var:
-        root = self._plan.root(value)
-        if root in self._buffers:
-            return self._buffers[root].data
+        if value in self._buffers:
+            return self._buffers[value].data
         buffer, at = (
-            (self._weights, self._places[root]) if root in self._places else (self._work, self._plan.offsets[root])
+            (self._weights, self._places[value]) if value in self._places else (self._work, self._plan.offsets[value])
         )
         return address_of(BufferLoad(buffer, (const(at, "int32" if at < 1 << 31 else "int64"),)))
 
 
 class CompiledModel(Model):
-    """A model that was compiled here: ``graph`` is the graph that was compiled, ``plan`` the plan of its workspace."""
+    """A model that was compiled here: ``graph`` is the graph that was compiled, with the constants that kernels read, ``plan`` the
+    plan of its workspace."""
 
-    def __init__(self, graph: Graph, module: Module, weights: np.ndarray, made: Plan, kernels: tuple[str, ...]):
+    def __init__(
+        self,
+        graph: Graph,
+        module: Module,
+        weights: np.ndarray,
+        weights_bytes: int,
+        made: Plan,
+        kernels: tuple[str, ...],
+    ):
         inputs = [Parameter(v.name, v.shape, v.dtype) for v in graph.inputs]
         outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items()]
         super().__init__(inputs, outputs, module, weights, made.nbytes, kernels)
         self.graph = graph
         self.plan = made
-        self.weights_bytes = sum(v.nbytes for v in graph.constants)
+        self.weights_bytes = weights_bytes
 
     def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Profile:
         """Time each kernel in ``repeat`` calls of the model: a table of the medians, as text, in a notebook, as JSON.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from ..analysis.constants import at_each_call
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..arith import Analyzer
@@ -61,7 +62,7 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
         from .gpu_model import predict_kernels
 
         return predict_kernels(program, env)
-    func = program.func if isinstance(program, Schedule) else program
+    func = at_each_call(program.func if isinstance(program, Schedule) else program)
     machine = measured(env.target)
     try:
         terms = _memory(func, machine)

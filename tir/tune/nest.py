@@ -8,6 +8,7 @@ from itertools import dropwhile
 from math import prod
 from typing import Any
 
+from ..analysis.constants import determined
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
 from ..analysis.structure import constant
@@ -114,6 +115,9 @@ class Nest:
     block: Block
     axes: tuple[Axis, ...]
     in_time: bool = False  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
+    constants: frozenset[Buffer] = (
+        frozenset()
+    )  # what constant parameters determine: copies of it cost nothing at a call
 
     @staticmethod
     def of(sch: Schedule, name: str) -> Nest | None:
@@ -147,7 +151,7 @@ class Nest:
             Axis(h, iters[at.var].var, iters[at.var].iter_type, getattr(at.node.extent, "value", None))
             for h, at in zip(handles, loops)
         ]
-        return Nest(name, realize.block, tuple(axes), around > 0)
+        return Nest(name, realize.block, tuple(axes), around > 0, determined(sch.func))
 
     @property
     def spatial(self) -> list[Axis]:

@@ -93,6 +93,11 @@ class Contraction:
         return len(self.panel.places) == len(self.panel.indices)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether panels are packed once, and not at each call."""
+        return self.is_packable and not self.nest.in_time and self.panel.buffer in self.nest.constants
+
+    @property
     def operations(self) -> int:
         return 2 * self.nest.runs
 
@@ -101,7 +106,7 @@ class Contraction:
         """Whether the panels are read in place as fast as memory gives them: by one row, or along the terms by few rows, where
         packing would take longer than the sums. A rule of reductions makes vectors of it."""
         rows, term = volume(self.rows), self.terms[-1]
-        if self.nest.in_time:
+        if self.nest.in_time or (self.is_constant and self.rows):
             return False
         if self.panel.stride(self.lane.var) == 1:
             return rows == 1 and len(self.terms) == 1 and not self.batch and not self.columns
@@ -144,7 +149,9 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
         found.lane.size * 2 <= lanes or not found.is_packable
     ):  # half of a padded vector would be empty, or none can be padded
         lanes = min(lanes, found.lane.size)
-    made = [Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4)]
+    made = [
+        Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4) if (vectors - 1) * lanes < found.lane.size
+    ]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
     return [lambda t=t: t.apply(sch.copy()) for t in ordered]
 
@@ -187,8 +194,8 @@ class Tiling:
     def is_packed(self) -> bool:
         """Whether panels are copied before use: if enough rows use each, and they would not stay in L1 anyway."""
         found = self.found
-        if not found.is_packable:
-            return False
+        if not found.is_packable or found.is_constant:
+            return found.is_packable
         if found.gather or found.panel.stride(found.lane.var) != 1:
             return True
         rows = volume(found.rows)
@@ -256,7 +263,8 @@ class Tiling:
         around = [*rows, jc] if self.shared == "rows" else [jc, *rows]
         sch.reorder(*batch, *around, jr, *outer_terms, term, jv, lane)
         if pack is not None:
-            self.pack(sch, pack, None if self.shared == "rows" or found.nest.in_time else jc)
+            at_once = self.shared == "rows" or found.nest.in_time or found.is_constant
+            self.pack(sch, pack, None if at_once else jc)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
         sch.vectorize(lane)

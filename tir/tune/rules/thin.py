@@ -26,6 +26,7 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
         or found.batch
         or found.columns
         or found.is_of_few_rows
+        or found.is_constant
         or volume(found.rows) > THIN
         or found.panel.stride(found.lane.var) != 1
     ):

@@ -1,0 +1,124 @@
+"""The functions of the kernels of a graph, scheduled; what their constants determine is computed once, when a model is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from codegen.build import build
+
+from ..analysis.constants import CONSTANT, Foldable
+from ..buffer import Buffer
+from ..canonical import canonical
+from ..expr import IntImm
+from ..function import IRModule, PrimFunc
+from ..interp.numbers import array_dtype
+from ..names import unique_name
+from ..te.to_primfunc import identifier
+from ..tune import default
+from .calls import memory
+from .fusion import Group, group_function
+from .graph import Value
+from .memory import aligned
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel with the memory of values, in order."""
+
+    kernel: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """``kept`` are the places of its arguments among the inputs and outputs of a group, and after them come arrays ``made`` by
+    the function ``maker`` of the arguments at the places ``sources``."""
+
+    name: str
+    kept: tuple[int, ...]
+    maker: str = ""
+    sources: tuple[int, ...] = ()
+    made: tuple[tuple[tuple[int, ...], Any], ...] = ()
+
+
+class Kernels:
+    """Kernels of groups: groups with equal programs have one. ``makers`` compute what constants determine."""
+
+    def __init__(self, target: Any):
+        self.functions: dict[str, PrimFunc] = {}
+        self.makers: dict[str, PrimFunc] = {}
+        self.made: dict[tuple[str, tuple[Value, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
+        self._target = target
+        self._known: dict[str, _Kernel] = {}
+
+    def call(self, group: Group, root: Callable[[Value], Value], constants: Container[Value]) -> Call:
+        """The call that computes a group; ``root`` of a value is the one whose bytes it shares."""
+        func = group_function(group.nodes, group.inputs, group.outputs)
+        names = [b.name for b, v in zip(func.buffers(), group.inputs) if root(v) in constants]
+        func = func.with_attr(CONSTANT, tuple(names)) if names else func
+        key = canonical(func).key
+        if key not in self._known:
+            self._known[key] = self._kernel(unique_name(identifier(group.name)[:60], {*self.functions, "main"}), func)
+        kernel = self._known[key]
+        arguments = tuple(map(root, (*group.inputs, *group.outputs)))
+        sources = tuple(arguments[n] for n in kernel.sources)
+        made = self.made.get((kernel.maker, sources), ())
+        if kernel.maker and not made:
+            names = [
+                f"{sources[0].name if sources else kernel.name}_{len(self.made)}_{n}" for n in range(len(kernel.made))
+            ]
+            made = tuple(Value(name, *of) for name, of in zip(names, kernel.made))
+            self.made[kernel.maker, sources] = made
+        return Call(kernel.name, (*(arguments[n] for n in kernel.kept), *made))
+
+    def _kernel(self, name: str, func: PrimFunc) -> _Kernel:
+        scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
+        places = {b.data: n for n, b in enumerate(scheduled.buffers())}
+        foldable = Foldable(scheduled)
+        if not foldable.makes:
+            self.functions[name] = scheduled.without_attr("global_symbol")
+            return _Kernel(name, tuple(places.values()))
+        program, maker = foldable.split()
+        self.functions[name] = program.without_attr("global_symbol")
+        self.makers[name] = maker.without_attr("global_symbol")
+        kept = tuple(places[b.data] for b in program.buffers() if b.data in places)
+        sources = tuple(places[b.data] for b in maker.buffers() if b.data in places)
+        made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
+        return _Kernel(name, kept, name, sources, made)
+
+    def weights(
+        self, calls: Sequence[Call], constants: Mapping[Value, np.ndarray]
+    ) -> tuple[np.ndarray, dict[Value, int]]:
+        """The constants that kernels read in one aligned array of bytes, and the byte at which each begins."""
+        makers = {v: of for of, several in self.made.items() for v in several}
+        read = dict.fromkeys(v for call in calls for v in call.arguments)
+        places: dict[Value, int] = {}
+        total = 0
+        for value in [*(v for v in constants if v in read), *makers]:
+            places[value] = total
+            total += aligned(value.nbytes)
+        packed = memory(total)
+        for value, begin in places.items():
+            if value in constants:
+                part(packed, begin, value)[...] = constants[value]
+        if self.makers:
+            module = build(IRModule(self.makers), self._target)
+            for (maker, sources), several in self.made.items():
+                shapes = map(_sizes, self.makers[maker].buffers())
+                given = [constants[v].reshape(shape) for v, shape in zip(sources, shapes)]
+                given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
+                module[maker](*given, *(part(packed, places[v], v) for v in several))
+        return packed, places
+
+
+def _sizes(buffer: Buffer) -> tuple[int, ...]:
+    return tuple(size.value for size in buffer.shape if isinstance(size, IntImm))
+
+
+def part(packed: np.ndarray, begin: int, value: Value) -> np.ndarray:
+    """The array of ``value`` that begins at a byte of ``packed``."""
+    return packed[begin : begin + value.nbytes].view(array_dtype(value.dtype)).reshape(value.shape)
