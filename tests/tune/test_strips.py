@@ -6,6 +6,7 @@ import pytest
 
 import tir
 from tir import ops, te
+from tir.intrin import x86
 from tir.library import elementwise
 from tir.testing import assert_same_result
 from tir.tune import model, space
@@ -36,6 +37,12 @@ def test_tiles_of_a_transpose_are_turned_in_registers(sizes: tuple[int, int], co
 def test_iterators_in_the_order_of_the_result_are_turned_too(axes: tuple[int, ...]):
     A = te.placeholder((33, 40) if len(axes) == 2 else (33, 20, 40), name="A")
     assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A, axes)]), 1).mod.script()
+
+
+@pytest.mark.parametrize("dtype", sorted(x86.TRANSPOSE))
+def test_tiles_of_each_type_are_turned_in_registers(dtype: str):
+    A = te.placeholder((25, 34), dtype, name="A")
+    assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A)]), 1).mod.script()
 
 
 def test_tiles_that_no_instruction_sequence_turns_are_loops():

@@ -1,4 +1,4 @@
-"""x86 dot products: VNNI int8 and bf16, at 256 and 512 bits.
+"""x86 dot products: VNNI int8 and bf16, at 256 and 512 bits; and transposes of square tiles in registers.
 
 Each instruction adds to every lane of an accumulator the dot product of two short groups: one of the left operand, the
 same for all lanes, and one of the right operand, another for each lane.
@@ -231,3 +231,10 @@ def _transpose(lanes: int, dtype: str):
 TRANSPOSE_16 = "transpose_16x16"
 
 TensorIntrin.register(TRANSPOSE_16, *_transpose(16, "float32"))
+
+TRANSPOSE = {"float32": (16, TRANSPOSE_16)}  # of a data type: the rows of a square tile, and its intrinsic
+_INTEGERS = [f"{code}{bits}" for code in ("int", "uint") for bits in (8, 16, 32, 64)]
+for _dtype in (*_INTEGERS, "float16", "bfloat16", "float64"):
+    _side = min(16, 64 // DType(_dtype).bytes)  # a row is a vector
+    TRANSPOSE[_dtype] = (_side, f"transpose_{_side}x{_side}_{_dtype}")
+    TensorIntrin.register_lazy(TRANSPOSE[_dtype][1], lambda s=_side, d=_dtype: _transpose(s, d))

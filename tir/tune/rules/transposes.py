@@ -54,16 +54,17 @@ def _along(nest: Nest, stored: Axis) -> Axis | None:
 
 
 def _is_copy(nest: Nest) -> bool:
-    """Whether a block copies float32 elements, one for each pair of indices."""
+    """Whether a block copies elements, one for each pair of indices, of a type with an intrinsic."""
     body = nest.block.body
     if not isinstance(body, BufferStore) or not isinstance(body.value, BufferLoad):
         return False
     loaded = Access(body.value.buffer, body.value.indices)
-    return body.value.dtype == "float32" and all(len(a.places) == len(a.indices) for a in (loaded, *nest.stores))
+    return body.value.dtype in x86.TRANSPOSE and all(len(a.places) == len(a.indices) for a in (loaded, *nest.stores))
 
 
 def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
     """Whole tiles by an instruction sequence; what is left over by vectors along the result."""
+    side, intrinsic = x86.TRANSPOSE[nest.stores[0].buffer.dtype]
     around = [a.loop for a in nest.axes if a not in (stored, along)]
     sch.reorder(*around, stored.loop, along.loop)
     place = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
@@ -71,7 +72,7 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     order = [*(n for n in place.values() if n not in last), *last]  # as in the instruction sequence
     if order != sorted(order):
         sch.reorder_block_iter_var(nest.name, order)
-    whole = [a.size // SIDE * SIDE for a in (stored, along)]
+    whole = [a.size // side * side for a in (stored, along)]
     before, left = block_names(sch), stored.loop
     if whole[0] < stored.size:
         left, _ = sch.loop_partition(stored.loop, [whole[0], None])
@@ -81,11 +82,11 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     for name in (n for n in block_names(sch) if n not in before):
         *_, i, j = sch.get_loops(name)
         sch.reorder(j, i)
-        vectorize(sch, i, max(SIDE, extent_of(sch, i)), SIDE)
+        sch.reorder(vectorize(sch, i, max(side, extent_of(sch, i)), side), j)  # lines are loaded once for all of j
     *around, i, j = sch.get_loops(nest.name)
-    large = streams(volume(nest.axes))
-    io, im, ii = sch.split(i, [None, _few(whole[0], large), SIDE])
-    jo, jm, ji = sch.split(j, [None, _few(whole[1], large), SIDE])
+    large = streams(volume(nest.axes), nest.width // 8)
+    io, im, ii = sch.split(i, [None, _few(whole[0] // side, large), side])
+    jo, jm, ji = sch.split(j, [None, _few(whole[1] // side, large), side])
     outer = (
         [io, jo] if large else [jo, io]
     )  # rows are read in order where lines of the result are stored past the caches
@@ -93,13 +94,13 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     if large:
         sch.annotate(outer[0], "pragma_nontemporal_lines", nest.stores[0].buffer.name)
     share_out(sch, [*around, *outer], nest.runs * nest.work, env)
-    sch.tensorize(ii, x86.TRANSPOSE_16)
+    sch.tensorize(ii, intrinsic)
     return sch
 
 
-def _few(size: int, large: bool) -> int:
+def _few(tiles: int, large: bool) -> int:
     """Neighbouring tiles in a group."""
-    return 1 if large else next(f for f in GROUP if size // SIDE % f == 0)
+    return 1 if large else next(f for f in GROUP if tiles % f == 0)
 
 
 def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
