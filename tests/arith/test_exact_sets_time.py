@@ -8,7 +8,7 @@ import islpy
 import pytest
 from tools import replay
 
-from tir.poly import IntegerSet, Relation, Together, TooLong, bounded, relation
+from tir.poly import IntegerSet, Relation, Together, TooLong, decide, relation
 
 # what isl's steps become slower and slower on, as numbers grow: the instances of an im2col product's epilogue, of which
 # nothing says that i0 // 2 and i3 // 64 are digits
@@ -118,8 +118,7 @@ def test_questions_that_run_out_of_time_share_it(monkeypatch):
 
     def ask() -> float:
         start = slow.now
-        with pytest.raises(TooLong), bounded():
-            relation._run(slow)
+        assert isinstance(decide(relation._run, slow), TooLong)
         return slow.now - start
 
     alone = ask()
@@ -141,3 +140,21 @@ def test_a_proof_takes_as_few_steps_as_before(name, monkeypatch):
     monkeypatch.setattr(relation, "COST", 1e9)  # no other attempts
     monkeypatch.setattr(relation, "thread_time", map((1e-9).__mul__, itertools.count()).__next__)
     assert "== refused" not in replay.cases()[name]()
+
+
+def test_a_question_is_answered_or_has_a_reason(monkeypatch):
+    slow = Slow(monkeypatch, 10**9, 1.2)
+    assert decide(lambda: 3) == 3
+    assert str(decide(relation._run, slow)) == "exact sets do not decide it in bounded time"
+
+
+def test_a_question_that_another_asks_shares_its_limit(monkeypatch):
+    slow = Slow(monkeypatch, 10**9, 1.2)
+
+    def asks_twice() -> object:
+        return [decide(relation._run, slow) for _ in range(2)]
+
+    first, second = decide(asks_twice)
+    assert isinstance(first, TooLong) and isinstance(second, TooLong)
+    assert slow.now <= relation.MOST_SECONDS
+    assert relation._limit is None

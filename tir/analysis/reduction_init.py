@@ -3,9 +3,8 @@ the result, and for which results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..aliases import may_change
 from ..arith import Analyzer
@@ -15,7 +14,7 @@ from ..buffer import IterVar, Range
 from ..errors import ScheduleError, refusal
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
 from ..levels import is_thread_axis, is_virtual_axis
-from ..poly import Formula, Names, Relation, Undecided, bounded
+from ..poly import Formula, Names, Relation, Undecided, decide
 from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
 from ..visit import substitute, uses_var, walk
@@ -39,6 +38,9 @@ def require_same_init(block: BlockRef) -> None:
             nodes=[block.node],
             legal="let the init be the same whatever the first iteration is",
         )
+
+
+R = TypeVar("R")
 
 
 class InitRuns:
@@ -80,10 +82,12 @@ class InitRuns:
         """Raise ``ScheduleError`` unless the init of each result runs in its first instance, and in no later one."""
         if self._at_start()[1]:
             return
-        with self._decided():
-            runs, inits = self._instances(Names())
-            if not runs.domain().is_subset(inits.domain()):
-                raise self._never_started()
+        self._decide(self._require_first)
+
+    def _require_first(self) -> None:
+        runs, inits = self._instances(Names())
+        if not runs.domain().is_subset(inits.domain()):
+            raise self._never_started()
 
     def guards(self) -> list[Expr]:
         """Conditions on the loops around and ``kept`` under which the reduction has a first instance, which runs the
@@ -93,27 +97,19 @@ class InitRuns:
         condition on those loops describes which results have an init.
         """
         at_start, proved = self._at_start()
-        if proved:
-            return at_start
-        with self._decided():
-            return self._exact(at_start)
+        return at_start if proved else self._decide(self._exact, at_start)
 
     def unproved_guards(self) -> list[Expr]:
         """The conditions if the reduction starts at the first iterations of ``dropped``."""
         return self._at_start()[0]
 
-    @contextmanager
-    def _decided(self) -> Iterator[None]:
-        try:
-            with bounded():
-                yield
-        except Undecided as error:
-            raise ScheduleError(
-                "cannot prove that the reduction of block {0} begins with its init: {1}",
-                self.realize,
-                error,
-                nodes=[self.realize],
-            ) from None
+    def _decide(self, question: Callable[..., R], *args: Any) -> R:
+        """The answer of exact sets. Raises ``ScheduleError`` where they have none."""
+        found = decide(question, *args)
+        if isinstance(found, Undecided):
+            rule = "cannot prove that the reduction of block {0} begins with its init: {1}"
+            raise ScheduleError(rule, self.realize, found, nodes=[self.realize])
+        return found
 
     def _at_start(self) -> tuple[list[Expr], bool]:
         """The conditions if the reduction starts at the first iterations of ``dropped``, and whether this holds

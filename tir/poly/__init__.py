@@ -1,7 +1,7 @@
 """Exact integer sets and relations: the only package that imports islpy, on first use."""
 
 from .formula import Formula, Names
-from .relation import IntegerSet, NotAffine, Relation, Together, TooLong, Undecided, bounded, everything
+from .relation import IntegerSet, NotAffine, Relation, Together, TooLong, Undecided, decide, everything
 
 __all__ = [
     "Formula",
@@ -12,6 +12,6 @@ __all__ = [
     "Together",
     "TooLong",
     "Undecided",
-    "bounded",
+    "decide",
     "everything",
 ]

@@ -2,7 +2,8 @@
 
 An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may have parameters. Every operation
 is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: no
-answer. :func:`bounded` gives the operations of a question one common limit, :class:`Together` several questions.
+answer. :func:`decide` answers a question within one common limit of time for its operations, with the reason as a value
+where there is no answer; :class:`Together` limits several questions.
 """
 
 from __future__ import annotations
@@ -90,29 +91,21 @@ _together: Together | None = None  # the questions of a step
 _limit: _Limit | None = None  # of the question that is being answered
 
 
-class _Bounded(ContextDecorator):
-    """The context that :func:`bounded` makes; ``limit`` is the budget, if it is the outermost."""
+def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
+    """The answer of ``question(*args)``, or the reason why exact sets give none: it is not quasi-affine, or its operations
+    together take more than ``MOST_SECONDS`` of the processor. A question that another one asks shares its limit.
 
-    __slots__ = ("limit",)
-
-    def __enter__(self) -> None:
-        global _limit
-        self.limit = _Limit() if _limit is None else None
-        _limit = _limit or self.limit
-
-    def __exit__(self, *_: object) -> None:
-        global _limit
-        if self.limit is not None:
-            _limit = None
-
-    def _recreate_cm(self) -> _Bounded:
-        return _Bounded()  # as a decorator: a context of its own for each call
-
-
-def bounded() -> _Bounded:
-    """Raises ``TooLong`` if the operations in the ``with`` block together take more than ``MOST_SECONDS`` of the
-    processor. Nested blocks share the budget of the outermost."""
-    return _Bounded()
+    >>> decide(lambda: IntegerSet.point([1, 2]).sample())
+    [1, 2]
+    """
+    global _limit
+    outer, _limit = _limit, _limit or _Limit()
+    try:
+        return question(*args)
+    except Undecided as reason:
+        return reason
+    finally:
+        _limit = outer
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
@@ -121,14 +114,12 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
     isl can only be stopped after a number of steps, of which each may take the longer the more there were: there is an
     attempt of few steps, and others of more while they fit into the time that is left.
     """
-    if _limit is None:
-        with bounded():
-            return _run(operation, *args)
+    limit = _limit or _Limit()
     context, steps = _isl().DEFAULT_CONTEXT, FIRST_STEPS
     while True:
-        left, start = _limit.left(), thread_time()
+        left, start = limit.left(), thread_time()
         if left < 0.0:
-            raise _limit.ran_out()
+            raise limit.ran_out()
         context.reset_operations()
         context.set_max_operations(steps)
         try:
@@ -141,7 +132,7 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
         took = thread_time() - start
         more = (max(left - took, 0.0) / took) ** (1 / COST)
         if more < 2.0:
-            raise _limit.ran_out()
+            raise limit.ran_out()
         steps = int(steps * min(more, MOST_MORE))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from ..analysis.accessed_regions import region_in
 from ..analysis.aliasing import other_name
 from ..analysis.dependence.initialization import check_initialized
-from ..analysis.dependence.live_values import Timestamps, outdated
+from ..analysis.dependence.live_values import UpToDate
 from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.structure import order, statements, uses_pointer, with_statements
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
-from ..errors import ScheduleError, require
+from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import frozendict
@@ -304,18 +304,7 @@ class Stage:
     def require_current(self, buffer: Buffer, copy: Buffer) -> None:
         """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed
         and was not copied again."""
-        moments = Timestamps(self.after.func, [buffer, copy])
-        copies, writes = moments.writes(copy), moments.writes(buffer)
-        for read in moments.reads(copy):
-            witness = outdated(moments, read, copies, writes)
-            if witness is not None:
-                witness[0] = witness[0].replace(copy.name, buffer.name)
-                raise ScheduleError(
-                    f"an element of `{buffer.name}` is written between the copy and a read of it",
-                    witness=witness,
-                    nodes=[read.unit.node],
-                    func=self.after.func,
-                )
+        require_legal(UpToDate(self.after.func, buffer, copy).answer(), self.after.func)
 
     def handles(self) -> list[BlockRV]:
         """The blocks that copy."""

@@ -11,7 +11,7 @@ from ..analysis.index import BlockRef, LoopRef, index_of
 from ..errors import ScheduleError
 from ..expr import Expr, Var, conjuncts
 from ..levels import is_private
-from ..poly import Formula, IntegerSet, Names, Undecided, bounded
+from ..poly import Formula, IntegerSet, Names, Undecided, decide
 from ..script.printer import short_text
 from ..stmt import For
 from ..visit import free_vars, substitute, uses_var, walk
@@ -62,12 +62,10 @@ def require_duplicates(sch: BlockSchedule, block: str, predicate: StorePredicate
     if any(is_private(r.buffer.scope) for r in ref.block.writes):
         repeating = set()  # what one thread stores, the others do not have
     own = [p for p in ref.loops() if p not in repeating]
-    try:
-        missing = _left_out(ref, own, [*ref.loops(), *(repeating - set(ref.loops()))], condition)
-    except Undecided as exc:
-        raise ScheduleError(
-            f"it is not decided where `{short_text(condition)}` holds: {exc}", nodes=[ref.node], legal=LEGAL
-        ) from None
+    missing = decide(_left_out, ref, own, [*ref.loops(), *(repeating - set(ref.loops()))], condition)
+    if isinstance(missing, Undecided):
+        rule = f"it is not decided where `{short_text(condition)}` holds: {missing}"
+        raise ScheduleError(rule, nodes=[ref.node], legal=LEGAL)
     if missing is not None:
         raise _refusal(ref, own, missing, condition)
 
@@ -102,8 +100,7 @@ def _left_out(ref: BlockRef, own: Sequence[LoopRef], every: Sequence[LoopRef], c
         hidden = [names.of(p.var) for p in every if p not in own]
         return formula.map(dims, ["0"], hidden).domain()
 
-    with bounded():
-        return where(ref.node.predicate).subtract(where(condition)).sample()
+    return where(ref.node.predicate).subtract(where(condition)).sample()
 
 
 def _refusal(ref: BlockRef, own: Sequence[LoopRef], at: Sequence[int], condition: Expr) -> ScheduleError:

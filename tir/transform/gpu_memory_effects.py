@@ -35,7 +35,7 @@ from ..expr import (
     is_const,
 )
 from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
-from ..poly import Formula, Names, NotAffine, TooLong
+from ..poly import Formula, Names, decide
 from ..stmt import For, LetStmt
 from ..visit import rewrite, substitute, uses_var, walk
 
@@ -121,11 +121,8 @@ class Conflicts:
             return True
         index_a, threads_a, vars_a = first_a
         index_b, threads_b, vars_b = first_b
-        try:
-            for v, low, extent in (*self.known, *a.loops[:shared]):
-                formula.within(v, low, extent)
-        except NotAffine:
-            pass  # fewer facts: more pairs seem to meet
+        for loop in (*self.known, *a.loops[:shared]):  # without one that is not affine, more pairs seem to meet
+            Formula.takes(formula.within, *loop)
         if not (a.warp or b.warp):
             different: Expr | None = None
             for x, y in zip(threads_a, threads_b):
@@ -142,15 +139,13 @@ class Conflicts:
                     formula.require(LT(y, x + 2))
         unit = gcd(a.unit, b.unit)
         ua, ub = a.unit // unit, b.unit // unit
-        try:
+
+        def are_apart() -> bool:
             formula.require(LT(index_a * ua, (index_b + b.count) * ub))
             formula.require(LT(index_b * ub, (index_a + a.count) * ua))
-        except NotAffine:
-            return True
-        try:
-            return not formula.set([]).is_empty()
-        except TooLong:
-            return True
+            return formula.set([]).is_empty()
+
+        return decide(are_apart) is not True
 
     def _side(self, formula: Formula, a: Access, shared: int) -> Any:
         """The index of one access with fresh variables for all but the first ``shared`` loops."""
@@ -164,15 +159,9 @@ class Conflicts:
         for v, _, _ in private:
             fresh[v] = Var(v.name, v.dtype)
         for v, low, extent in private:
-            try:
-                formula.within(fresh[v], substitute(low, fresh), substitute(extent, fresh))
-            except NotAffine:
-                continue
+            Formula.takes(formula.within, fresh[v], substitute(low, fresh), substitute(extent, fresh))
         for condition in a.conditions:
-            try:
-                formula.require(substitute(condition, fresh))
-            except NotAffine:
-                continue
+            Formula.takes(formula.require, substitute(condition, fresh))
         assert a.first is not None
         bounds = Analyzer({v: Range(const(0, v.dtype), e) for v, e in self.axes})
         for v, low, extent in private:

@@ -15,7 +15,7 @@ from ..arith.linear import is_index
 from ..errors import refusal
 from ..expr import Expr, FloatImm, IntImm, Select, Var
 from ..function import PrimFunc
-from ..poly import Formula, IntegerSet, Names, Relation, Undecided, bounded
+from ..poly import Formula, IntegerSet, Names, Relation, decide
 from ..stmt import SERIAL, UNROLLED, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
 from ..visit import contains, rewrite, substitute, uses_var, walk
 from .passes import func_pass
@@ -123,17 +123,16 @@ def _ordered(nest: _Nest, block: Block) -> _Ordered | None:
 def _ascends(nest: _Nest, update: Update) -> bool:
     """Whether the candidates for each element are larger and larger."""
     assert update.candidate is not None
-    try:
-        with bounded():
-            indices = update.store.indices
-            made = nest.relation([*indices, update.candidate], Names())
-            rank = len(indices)
-            same = Relation.same_prefix(rank, rank + 1)
-            not_larger = same.subtract(same.increasing(rank))
-            later = Relation.lex_before(len(nest.loops))
-            return made.then(not_larger).then(made.reverse()).intersect(later).is_empty()
-    except Undecided:
-        return False
+    values = *update.store.indices, update.candidate
+
+    def ascends() -> bool:
+        made = nest.relation(values, Names())
+        same = Relation.same_prefix(len(values) - 1, len(values))
+        not_larger = same.subtract(same.increasing(len(values) - 1))
+        later = Relation.lex_before(len(nest.loops))
+        return made.then(not_larger).then(made.reverse()).intersect(later).is_empty()
+
+    return decide(ascends) is True
 
 
 # ---------------------------------------------------------------- inits
@@ -199,14 +198,13 @@ def _constants(block: Block) -> dict[Any, BufferStore]:
 def _starts_same(init: _Nest, start: BufferStore, nest: _Nest, update: Update, at: Mapping[Var, Expr]) -> bool:
     """Whether the elements that are started are those that are updated, and each of them in the first iterations ``at`` of
     the reduction."""
-    names = Names()
-    try:
-        with bounded():
-            started = init.elements(start.indices, names)
-            indices = update.store.indices
-            return all(nest.elements(indices, names, first).is_equal(started) for first in (at, None))
-    except Undecided:
-        return False
+
+    def are_equal() -> bool:
+        names = Names()
+        started = init.elements(start.indices, names)
+        return all(nest.elements(update.store.indices, names, first).is_equal(started) for first in (at, None))
+
+    return decide(are_equal) is True
 
 
 def _first(nest: _Nest, update: Update, indices: Sequence[Expr], at: Mapping[Var, Expr]) -> Expr | None:

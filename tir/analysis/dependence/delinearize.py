@@ -17,7 +17,7 @@ from ...arith.linear import is_index, key, linear
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, floordiv, floormod, is_const
 from ...function import PrimFunc
-from ...poly import Formula, Names, NotAffine, Relation
+from ...poly import Formula, Names, Relation
 from ...stmt import BlockRealize, BufferStore, For, LetStmt
 from ...visit import free_vars, nodes_of, rewrite, substitute, uses_var, walk
 from ..structure import has_load, uses_pointer
@@ -128,11 +128,8 @@ def _in_order(found: Sequence[Digit]) -> list[Digit] | None:
 def _bounded(item: Any) -> Any:
     if not isinstance(item, For):
         return None
-    try:
-        Formula(Names()).sum(item.extent)
-    except NotAffine:
-        return item.replace(extent=Var("unknown", item.extent.dtype))
-    return None
+    is_affine = Formula.takes(Formula(Names()).sum, item.extent)
+    return None if is_affine else item.replace(extent=Var("unknown", item.extent.dtype))
 
 
 def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:

@@ -5,16 +5,14 @@ A timestamp is a vector; timestamps of a program are ordered lexicographically.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any
 
 from ...buffer import Buffer
-from ...errors import Unproved
 from ...function import PrimFunc
-from ...poly import IntegerSet, Names, NotAffine, Relation, Undecided, bounded
-from .oracle import undecided
+from ...poly import IntegerSet, Names, NotAffine, Relation, decide
+from .oracle import PROVED, Question, Refuted, Tier, Verdict, tier
 from .relations import Context, access_map, schedule_map
 from .statements import Access, Statement, statements_of
 
@@ -40,7 +38,7 @@ class TimedAccess:
 
 
 class Timestamps:
-    """The accesses of ``buffers`` in ``func``. Raises ``Unproved`` if they are not quasi-affine."""
+    """The accesses of ``buffers`` in ``func``. Raises ``NotAffine`` if they are not quasi-affine."""
 
     def __init__(self, func: PrimFunc, buffers: Iterable[Buffer]):
         self.names = Names()
@@ -49,20 +47,17 @@ class Timestamps:
         self.length = max((len(u.time) for u in units), default=0)
         self.touches: list[TimedAccess] = []
         self.context = Context(func, func.body, self.names)
-        try:
-            for unit in units:
-                found = [a for a in unit.accesses if a.buffer.data in wanted]
-                if not found:
-                    continue
-                runs = schedule_map(unit, self.names, self.length, [self.names.fresh(v.name) for v in unit.coords])
-                own = [self.names.of(v) for v in unit.coords]
-                for access in found:
-                    if access.buffer is not wanted[access.buffer.data]:
-                        raise NotAffine(unit.node, f"{access.buffer.name} is used through another view")
-                    elements = access_map(unit, access, self.names, own)
-                    self.touches.append(TimedAccess(unit, access, runs.reverse().then(elements), runs))
-        except Undecided as error:
-            raise Unproved(undecided(error).rule) from None
+        for unit in units:
+            found = [a for a in unit.accesses if a.buffer.data in wanted]
+            if not found:
+                continue
+            runs = schedule_map(unit, self.names, self.length, [self.names.fresh(v.name) for v in unit.coords])
+            own = [self.names.of(v) for v in unit.coords]
+            for access in found:
+                if access.buffer is not wanted[access.buffer.data]:
+                    raise NotAffine(unit.node, f"{access.buffer.name} is used through another view")
+                elements = access_map(unit, access, self.names, own)
+                self.touches.append(TimedAccess(unit, access, runs.reverse().then(elements), runs))
 
     def reads(self, buffer: Buffer) -> list[TimedAccess]:
         return [t for t in self.touches if t.access.buffer is buffer and not t.access.write]
@@ -75,73 +70,98 @@ class Timestamps:
         return self.context.restrict(found)
 
 
-Witness = Callable[..., "list[str] | None"]
+@dataclass(frozen=True, eq=False)
+class UpToDate(Question):
+    """Every read of ``copy`` gets what ``buffer`` holds then: after each write of an element, and before a read of it, the
+    element is copied again.
 
-
-def _in_bounded_time(find: Witness) -> Witness:
-    """``find`` as one question to exact sets. Raises ``Unproved`` where they do not answer it in bounded time."""
-
-    @wraps(find)
-    def found(*args: Any, **named: Any) -> list[str] | None:
-        try:
-            with bounded():
-                return find(*args, **named)
-        except Undecided as error:
-            raise Unproved(undecided(error).rule) from None
-
-    return found
-
-
-@_in_bounded_time
-def clobbered_between(
-    moments: Timestamps,
-    read: TimedAccess,
-    since: Relation,
-    writes: Iterable[tuple[TimedAccess, Relation]],
-    buffer: Buffer | None = None,
-) -> list[str] | None:
-    """Two lines of witness if an element changes after ``since`` and before ``read`` reads it; None otherwise.
-
-    ``since`` relates (timestamp of the read, element) to a timestamp. ``writes`` are writers, each with the relation
-    from an element to the elements whose writes clobber it. ``buffer``: the name of the memory in the witness.
+    For reads R, writes W and copies C of one element: ``{(r, w) : w < r} - {(r, w) : w < c < r for some c}`` is empty.
     """
-    whole = read.elements
-    element = whole.pairs_to_target()
+
+    func: PrimFunc
+    buffer: Buffer
+    copy: Buffer
+
+    def __str__(self) -> str:
+        return f"no element of `{self.buffer.name}` is written between the copy and a read of it"
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        moments = Timestamps(self.func, [self.buffer, self.copy])
+        return next(filter(None, (self._outdated(moments, r) for r in moments.reads(self.copy))), PROVED)
+
+    def _outdated(self, moments: Timestamps, read: TimedAccess) -> Refuted | None:
+        earlier = Relation.lex_before(moments.length)
+        element = read.elements.pairs_to_target()
+        before_read = read.elements.pairs_to_source().then(earlier.reverse())
+        copies = moments.writes(self.copy)
+        made = [element.then(c.elements.reverse()).intersect(before_read).then(earlier.reverse()) for c in copies]
+        for write in moments.writes(self.buffer):
+            missed = element.then(write.elements.reverse()).intersect(before_read)
+            for renewed in made:
+                missed = missed.subtract(renewed)
+            found = moments.real(missed).sample()
+            if found is not None:
+                (read_at, then), size = found, moments.length
+                at, which = read_at[:size], read_at[size:]
+                witness = [read.show(at, which, self.buffer), write.show(then, which) + " in between"]
+                rule = f"an element of `{self.buffer.name}` is written between the copy and a read of it"
+                return Refuted(rule, witness, (read.unit.node,))
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Undisturbed(Question):
+    """Between the write of an element of ``held`` and a read of it, no statement but ``own`` writes an element of
+    ``memory`` from which ``changes`` leads to it. ``rule`` is that of the refusal."""
+
+    func: PrimFunc
+    held: Buffer
+    memory: Buffer
+    changes: Relation
+    rule: str
+    own: str = ""
+
+    def __str__(self) -> str:
+        return f"elements of `{self.held.name}` keep their values until they are read"
+
+    @tier(Tier.SETS)
+    def by_sets(self) -> Verdict:
+        moments = Timestamps(self.func, [self.held, self.memory])
+        writes = [w for w in moments.writes(self.memory) if w.unit.name != self.own]
+        pairs = itertools.product(moments.reads(self.held), moments.writes(self.held))
+        return next(filter(None, (self._clobbered(moments, r, made, writes) for r, made in pairs)), PROVED)
+
+    def _clobbered(
+        self, moments: Timestamps, read: TimedAccess, made: TimedAccess, writes: Iterable[TimedAccess]
+    ) -> Refuted | None:
+        earlier = Relation.lex_before(moments.length)
+        element = read.elements.pairs_to_target()
+        before_read = read.elements.pairs_to_source().then(earlier.reverse())
+        after_made = element.then(made.elements.reverse()).then(earlier)
+        for write in writes:
+            hits = element.then(self.changes).then(write.elements.reverse())
+            found = moments.real(hits.intersect(before_read).intersect(after_made)).sample()
+            if found is not None:
+                (read_at, then), size = found, moments.length
+                at, which = read_at[:size], read_at[size:]
+                reached = write.elements.at(then).intersect(IntegerSet.point(which).image(self.changes))
+                witness = [read.show(at, which), write.show(then, reached.sample() or which) + " in between"]
+                return Refuted(self.rule, witness, (read.unit.node,))
+        return None
+
+
+def reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
+    """Whether statement ``name`` reads of ``buffer`` only elements that it has not written yet. False means "not
+    shown"."""
+    return decide(_reads_only_before, func, buffer, name) is True
+
+
+def _reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
+    moments = Timestamps(func, [buffer])
     earlier = Relation.lex_before(moments.length)
-    before_read = whole.pairs_to_source().then(earlier.reverse())
-    after_since = since.then(earlier)
-    for write, changes in writes:
-        hits = element.then(changes).then(write.elements.reverse())
-        bad = moments.real(hits.intersect(before_read).intersect(after_since))
-        found = bad.sample()
-        if found is not None:
-            (read_at, then), size = found, moments.length
-            at, which = read_at[:size], read_at[size:]
-            reached = write.elements.at(then).intersect(IntegerSet.point(which).image(changes))
-            return [read.show(at, which, buffer), write.show(then, reached.sample() or which) + " in between"]
-    return None
-
-
-@_in_bounded_time
-def outdated(
-    moments: Timestamps, read: TimedAccess, copies: Iterable[TimedAccess], writes: Iterable[TimedAccess]
-) -> list[str] | None:
-    """Two lines of witness where ``read`` of a copy misses a write: one of the element that no copying comes after, before
-    the read. None where every read finds the value that was written last.
-
-    For reads R, writes W and copies C of one element: bad = {(r, w) : w < r} - {(r, w) : w < c < r for some c}.
-    """
-    earlier = Relation.lex_before(moments.length)
-    element = read.elements.pairs_to_target()
-    before_read = read.elements.pairs_to_source().then(earlier.reverse())
-    made = [element.then(c.elements.reverse()).intersect(before_read).then(earlier.reverse()) for c in copies]
-    for write in writes:
-        missed = element.then(write.elements.reverse()).intersect(before_read)
-        for renewed in made:
-            missed = missed.subtract(renewed)
-        found = moments.real(missed).sample()
-        if found is not None:
-            (read_at, then), size = found, moments.length
-            at, which = read_at[:size], read_at[size:]
-            return [read.show(at, which), write.show(then, which) + " in between"]
-    return None
+    mine = [[t for t in found if t.unit.name == name] for found in (moments.writes(buffer), moments.reads(buffer))]
+    return all(
+        moments.real(w.elements.then(r.elements.reverse()).intersect(earlier)).is_empty()
+        for w, r in itertools.product(*mine)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
-from ...poly import Names, Undecided, bounded
+from ...poly import Names, Undecided, decide
 from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..aliasing import second_names
@@ -21,7 +21,7 @@ from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from ..structure import is_nest_of_blocks, loops_below
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
-from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
+from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
 from .order import compare
 from .relations import (
     AccessMap,
@@ -100,11 +100,8 @@ class LoopIndependent(Question):
 
 def _only_proof(iterations: _Iterations) -> Verdict:
     """The answer for an over-approximation of the iterations: only a proof counts."""
-    try:
-        found = iterations.verdict()
-    except Undecided:
-        return NOT_SHOWN
-    return found if found.is_proved else NOT_SHOWN
+    found = decide(iterations.verdict)
+    return found if isinstance(found, Proved) else NOT_SHOWN
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
@@ -311,30 +308,26 @@ def _statements_in(func: PrimFunc, loop: For) -> list[Statement]:
 def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:
     """Whether ``units`` may run at other times. Each instance has one time before and one after, whatever the ends of the
     loops, so that more instances than there are, where data decides, only show more broken dependences."""
-    found = _retimed_by(access_map, func, where, units, retime, nodes)
+    found = by_sets(_retimed_by, access_map, func, where, units, retime, nodes, nodes=nodes)
     if not isinstance(found, Unknown):
         return found
-    wider = _retimed_by(wider_access_map, func, where, units, retime, nodes)
+    wider = by_sets(_retimed_by, wider_access_map, func, where, units, retime, nodes, nodes=nodes)
     return wider if wider.is_proved else found
 
 
-@bounded()
 def _retimed_by(
     access_map: AccessMap, func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
 ) -> Verdict:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2
     sides = []
-    try:
-        for unit, plain in zip(units, without_swizzles(units)):
-            looped = by_loops(plain)
-            side = StatementRelations(looped, names)
-            side.touch(access_map)
-            side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
-            side.moments = ([unit.time], [retime(unit)])
-            side.before = loop_times(looped, unit.time, names, length)
-            side.after = loop_times(looped, side.moments[1][0], names, length)
-            sides.append(side)
-        return compare(sides, Context(func, where, names), nodes)
-    except Undecided as error:
-        return undecided(error, nodes=nodes)
+    for unit, plain in zip(units, without_swizzles(units)):
+        looped = by_loops(plain)
+        side = StatementRelations(looped, names)
+        side.touch(access_map)
+        side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
+        side.moments = ([unit.time], [retime(unit)])
+        side.before = loop_times(looped, unit.time, names, length)
+        side.after = loop_times(looped, side.moments[1][0], names, length)
+        sides.append(side)
+    return compare(sides, Context(func, where, names), nodes)

@@ -3,7 +3,7 @@
 A question is a class with one method for each tier that can answer it. A tier answers ``Proved``, ``Refuted`` with a
 witness, or ``Unknown``. The first that is not ``Unknown`` is the answer; if all are, the last reason given is. No tier
 may contradict another: what a cheap one proves, exact sets never refute (``tests/analysis/test_tiers.py``). A tier that
-uses sets shares the budget of :func:`tir.poly.bounded` with the questions that it asks itself.
+uses sets shares the budget of :func:`tir.poly.decide` with the questions that it asks itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 from ... import config
 from ...buffer import Buffer
 from ...node import Memo
-from ...poly import Undecided, bounded
+from ...poly import Undecided, decide
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,13 @@ def undecided(
 ) -> Unknown:
     """Exact sets cannot decide whether ``claim`` holds."""
     return Unknown(f"cannot prove that {claim}: {error}", nodes=nodes)
+
+
+def by_sets(question: Callable[..., Verdict], *args: Any, nodes: Sequence[Any] = ()) -> Verdict:
+    """The answer of ``question(*args)``, which exact sets may not decide: then it is unknown whether the step keeps the
+    program's meaning."""
+    found = decide(question, *args)
+    return undecided(found, nodes=nodes) if isinstance(found, Undecided) else found
 
 
 class Tier(Enum):
@@ -140,11 +147,8 @@ class Question:
         return self._asked(self.tiers[name])
 
     def _asked(self, method: Callable[[Any], Verdict]) -> Verdict:
-        with bounded():
-            try:
-                return method(self)
-            except Undecided as error:
-                return self.unknown(error)
+        found = decide(method, self)
+        return self.unknown(found) if isinstance(found, Undecided) else found
 
     def _decide(self) -> Verdict:
         global _depth, _explaining

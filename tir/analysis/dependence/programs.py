@@ -10,7 +10,7 @@ from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...function import PrimFunc
 from ...op import is_pure
-from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, Undecided, bounded
+from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...records import record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
@@ -20,7 +20,7 @@ from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..structure import used_memory
 from .delinearize import split_sizes
-from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
 from .relations import (
@@ -187,7 +187,6 @@ def _without_repeats(unit: Statement) -> Statement:
     return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
 
 
-@bounded()
 def _check(
     before: PrimFunc,
     compared: _Compared,
@@ -195,6 +194,12 @@ def _check(
     pure: Collection[tuple[str, str]] = frozenset(),
 ) -> Verdict:
     """``pure``: the blocks of which a further run of an instance makes the same values again."""
+    return by_sets(_compare_instances, before, compared, mapping, pure)
+
+
+def _compare_instances(
+    before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], pure: Collection[tuple[str, str]]
+) -> Verdict:
     old, was, now = compared.old, compared.was, compared.now
     if old is compared.new:
         return PROVED
@@ -215,35 +220,32 @@ def _check(
         declared = [part for n in around if isinstance(n, Block) for part in (*n.reads, *n.writes, *n.match_buffers)]
         return {b.data for b in before.buffer_map.values()}.union(used_memory(before.body, {old, *declared}))
 
-    try:
-        for unit, there in _in_question(was, places, pure):
-            side = StatementRelations.renamed(unit, names)
-            side.before = schedule_map(unit, names, length, side.dims)
-            side.kept = _is_kept(unit, there)
-            side.pure = unit.key in pure and not side.before.is_single_valued()
-            if side.kept and not side.pure and not side.before.is_single_valued():
-                # instances are distinguished by the loops, which the step does not change
-                side = StatementRelations.renamed(by_loops(unit), names)
-                side.before = schedule_map(side.unit, names, length, side.dims)
-                there, side.kept = [by_loops(there[0])], True
-            side.after = _after_times(side.unit, there, side, names, length)
-            side.moments = _moments(unit, there)
-            side.places = tuple(u.node for u in there)
-            side.touch()
-            sides.append(side)
-            verdict = PROVED if side.kept else _same_work(unit, there)
-            if verdict.is_proved and not side.kept:
-                verdict = _same_conditions(side, there, written)
-            if not verdict.is_proved:
-                return verdict
-        context = Context(before, old, names)
-        for side in sides:
-            verdict = _same_instances(side, context, None if compared.needs_all else outside)
-            if not verdict.is_proved:
-                return verdict
-        return compare(sides, context, ())
-    except Undecided as error:
-        return undecided(error)
+    for unit, there in _in_question(was, places, pure):
+        side = StatementRelations.renamed(unit, names)
+        side.before = schedule_map(unit, names, length, side.dims)
+        side.kept = _is_kept(unit, there)
+        side.pure = unit.key in pure and not side.before.is_single_valued()
+        if side.kept and not side.pure and not side.before.is_single_valued():
+            # instances are distinguished by the loops, which the step does not change
+            side = StatementRelations.renamed(by_loops(unit), names)
+            side.before = schedule_map(side.unit, names, length, side.dims)
+            there, side.kept = [by_loops(there[0])], True
+        side.after = _after_times(side.unit, there, side, names, length)
+        side.moments = _moments(unit, there)
+        side.places = tuple(u.node for u in there)
+        side.touch()
+        sides.append(side)
+        verdict = PROVED if side.kept else _same_work(unit, there)
+        if verdict.is_proved and not side.kept:
+            verdict = _same_conditions(side, there, written)
+        if not verdict.is_proved:
+            return verdict
+    context = Context(before, old, names)
+    for side in sides:
+        verdict = _same_instances(side, context, None if compared.needs_all else outside)
+        if not verdict.is_proved:
+            return verdict
+    return compare(sides, context, ())
 
 
 def _only_asks(unit: Statement) -> bool:

@@ -20,7 +20,7 @@ from ...expr import (
 )
 from ...function import PrimFunc
 from ...node import Memo, MemoAmong
-from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
+from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
 from ...stmt import BlockRealize, For
 from ...visit import LEAVES, nodes_of
 from ..contents import path_to
@@ -198,17 +198,19 @@ _EXACT: MemoAmong[bool] = MemoAmong()
 
 def why_inexact(unit: Statement, access: Access) -> NotAffine | None:
     """The expression because of which the elements of ``access`` are not exact."""
+    found = decide(_require_exact, unit, access)
+    return found if isinstance(found, NotAffine) else None
+
+
+def _require_exact(unit: Statement, access: Access) -> None:
+    """Raises ``NotAffine`` unless the elements of ``access`` are exact."""
     formula = Formula(Names())
-    try:
-        add_loops(formula, (*unit.loops, *access.loops))
-        for guard in (*unit.guards, *access.guards):
-            formula.require(guard)
-        _know_coords(formula, unit)
-        for part in access.index_parts():
-            formula.sum(part.base if isinstance(part, Ramp) else part)
-    except NotAffine as error:
-        return error
-    return None
+    add_loops(formula, (*unit.loops, *access.loops))
+    for guard in (*unit.guards, *access.guards):
+        formula.require(guard)
+    _know_coords(formula, unit)
+    for part in access.index_parts():
+        formula.sum(part.base if isinstance(part, Ramp) else part)
 
 
 Points = TypeVar("Points", IntegerSet, Relation)

@@ -18,7 +18,7 @@ from ...buffer import Buffer
 from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
-from ...poly import Names, Relation, Undecided, bounded, everything
+from ...poly import Names, Relation, Undecided, decide, everything
 from ...render import short_text
 from ...stmt import THREAD_BINDING, BufferStore
 from ...visit import uses_var
@@ -94,11 +94,10 @@ def _told(stores: Stores, unit: Statement, access: Access, other: Access, thread
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
     """As :func:`_met`; if sets do not decide, only what all threads do alike is known."""
-    try:
-        with bounded():
-            return _met(stores, unit, write, other, thread)
-    except Undecided:
+    found = decide(_met, stores, unit, write, other, thread)
+    if isinstance(found, Undecided):
         return _alike(unit, write, thread) if other is write else []
+    return found
 
 
 def _alike(unit: Statement, write: Access, thread: Var) -> list[str]:

@@ -33,7 +33,7 @@ from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...node import MemoAmong
-from ...poly import Names, Relation, Undecided, bounded, everything
+from ...poly import Names, Relation, Undecided, decide, everything
 from ...stmt import THREAD_BINDING
 from ...visit import substitute, uses_var
 from . import Keeps, Problem, invariant
@@ -61,12 +61,8 @@ def _changed_value(stores: Stores, buffer: Buffer, around: Sequence[LoopRef]) ->
     known = all(is_element(u, a) for u in users for a in u.writes()) and _are_reductions_apart(stores, users)
     if not known or _is_filled_first(stores, users) or not _threads_meet(stores, users):
         return None
-    try:
-        order = _Orders(stores, users, {ref.var for ref in around})
-        with bounded():
-            return order.problem(buffer)
-    except Undecided:
-        return None
+    found = decide(lambda: _Orders(stores, users, {ref.var for ref in around}).problem(buffer))
+    return None if isinstance(found, Undecided) else found
 
 
 def _are_reductions_apart(stores: Stores, users: Sequence[Statement]) -> bool:

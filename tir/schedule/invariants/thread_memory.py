@@ -42,7 +42,7 @@ from ...levels import (
     level_of,
     own_axes,
 )
-from ...poly import Names, NotAffine, Relation, TooLong, bounded, everything
+from ...poly import Names, Relation, Undecided, decide, everything
 from ...stmt import THREAD_BINDING, Block, For, SeqStmt
 from ...visit import walk
 from . import Keeps, Problem, invariant
@@ -257,12 +257,10 @@ class _Kernels:
     def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """The answer of exact sets, if they give one in bounded time. Undecided is accepted until no further loop is going to be
         bound; then only what loops alone show to be right."""
-        try:
-            sides, context = self._sides(buffer, users)
-            with bounded():
-                return question(buffer, users, sides, context)
-        except (NotAffine, TooLong):
+        found = decide(lambda: question(buffer, users, *self._sides(buffer, users)))
+        if isinstance(found, Undecided):
             return self._told_by_loops(buffer, users) if self.final else None
+        return found
 
     def _told_by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """Whether a loop of threads (or blocks) that write does not contain what reads, or, of global memory, writes: then it

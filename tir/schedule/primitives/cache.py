@@ -7,7 +7,7 @@ from functools import partial
 
 from ...analysis.bare_stores import bare_writers
 from ...analysis.dependence.domains import runs_whole_domain
-from ...analysis.dependence.live_values import Timestamps
+from ...analysis.dependence.live_values import reads_only_before
 from ...analysis.effects import outline
 from ...analysis.evaluation import Certain
 from ...analysis.index import BlockRef, LoopRef
@@ -34,7 +34,6 @@ from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, attempt, refusal, require
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
-from ...poly import Relation
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore
 from ...visit import contains, substitute, uses_var, walk
 from ..handles import BlockRV
@@ -300,16 +299,7 @@ def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:
         return False
     if not regions_of(block.block.reads, buffer):
         return False
-    try:
-        moments = Timestamps(state.func, [buffer])
-    except ScheduleError:
-        return False  # not quasi-affine: the copy is read as well, and that is checked
-    return all(
-        moments.real(w.elements.then(r.elements.reverse()).intersect(Relation.lex_before(moments.length))).is_empty()
-        for w in moments.writes(buffer)
-        for r in moments.reads(buffer)
-        if w.unit.name == r.unit.name == block.name
-    )
+    return reads_only_before(state.func, buffer, block.name)  # otherwise the copy is read as well, which is checked
 
 
 def _made_where(makers: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef) -> list[Expr]:

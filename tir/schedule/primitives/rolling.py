@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.live_values import Timestamps, clobbered_between
+from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.dependence.programs import check_whole
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
@@ -17,7 +17,7 @@ from ...arith import Analyzer
 from ...arith.linear import linear, uncast
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
-from ...errors import ScheduleError, first_legal, require
+from ...errors import first_legal, require
 from ...expr import EQ, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
@@ -272,20 +272,10 @@ def _rolled(
 
 def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:
     """Raise ``ScheduleError`` if an element would be overwritten by another and read after that."""
-    moments = Timestamps(once.func, [buffer])
-    makes = moments.writes(buffer)
+    rule = f"an element of `{buffer.name}` would be gone before it is read: of axis {axis} only {size} are kept"
     others = Relation.shifted_by_multiples(buffer.ndim, axis, size)
-    for read in moments.reads(buffer):
-        for made in makes:
-            since = read.elements.pairs_to_target().then(made.elements.reverse())
-            witness = clobbered_between(moments, read, since, [(w, others) for w in makes])
-            if witness is not None:
-                raise ScheduleError(
-                    f"an element of `{buffer.name}` would be gone before it is read: of axis {axis} only {size} are kept",
-                    witness=witness,
-                    nodes=[block.node],
-                    func=once.func,
-                )
+    question = Undisturbed(once.func, buffer, buffer, others, rule)
+    require_legal(question.answer(), once.func, nodes=[block.node])
 
 
 def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer, axis: int, size: int) -> State:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...analysis.dependence.live_values import Timestamps, clobbered_between
+from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import reads_own_writes, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
-from ...errors import ScheduleError, require
+from ...errors import require
 from ...expr import TRUE, BufferLoad, Expr, Var, const, max_, min_
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, Stmt
 from ...visit import substitute, uses_var
 from ..build import nest
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering
+from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
@@ -199,20 +199,9 @@ def _copy(name: str, loop: LoopRef, box: Sequence[Range], source: Buffer, target
 
 def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> None:
     """Raise ``ScheduleError`` if another block writes an element of ``buffer`` that is held in the copy."""
-    moments = Timestamps(after.func, [buffer, cached])
-    others = [w for w in moments.writes(buffer) if w.unit.name != name]
-    same = Relation.identity(buffer.ndim)
-    for touch in moments.reads(cached):
-        for maker in moments.writes(cached):
-            since = touch.elements.pairs_to_target().then(maker.elements.reverse())
-            witness = clobbered_between(moments, touch, since, [(w, same) for w in others])
-            if witness is not None:
-                raise ScheduleError(
-                    f"an element of `{buffer.name}` is written elsewhere while its copy is in use",
-                    witness=witness,
-                    nodes=[touch.unit.node],
-                    func=after.func,
-                )
+    rule = f"an element of `{buffer.name}` is written elsewhere while its copy is in use"
+    question = Undisturbed(after.func, cached, buffer, Relation.identity(buffer.ndim), rule, own=name)
+    require_legal(question.answer(), after.func)
 
 
 @primitive(check=_check_read_at)
