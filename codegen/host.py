@@ -147,7 +147,7 @@ class HostProgram:
                 f"{self.host.name}: the launch of `{name}` gives {len(values)} values; it takes {count} arguments and "
                 f"{len(axes)} extents ({', '.join(axes)})"
             )
-        places = [axes.index(a) + count if a in axes else -1 for a in _SIZES]
+        places = [axes.index(a) + count if a in axes else -1 for a in LAUNCH_SIZES]
         given = values[:count]
 
         def run(env: Any, launch: Launch, allocate: Allocator) -> None:
@@ -172,4 +172,4 @@ class HostProgram:
         return lambda env: function(*[env[v] for v in used])
 
 
-_SIZES = (*LAUNCH_AXES, DYNAMIC)
+LAUNCH_SIZES = (*LAUNCH_AXES, DYNAMIC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,21 +48,27 @@ class Function:
         """The name, in the module, of the entry that takes an array of argument slots."""
         return own_name(self.name)
 
-    def parameters(self) -> list[Parameter]:
-        taken: set[str] = set()
-        return [self._parameter(k, var, taken) for k, var in enumerate(slots_of(self.func))]
+    @property
+    def slots(self) -> list[Var]:
+        """The variables behind the parameters."""
+        return slots_of(self.func)
+
+    def parameters(self, reserved: Iterable[str] = ()) -> list[Parameter]:
+        """The parameters; none has a name of ``reserved``."""
+        taken = set(reserved)
+        return [self._parameter(k, var, taken) for k, var in enumerate(self.slots)]
 
     def _parameter(self, k: int, var: Var, taken: set[str]) -> Parameter:
         buffer = self.func.buffer_map.get(var)
         name = parameter(var.name if buffer is None else buffer.name, taken)
         taken.add(name)
         if buffer is None:
-            return Parameter(name, _c_type(var.dtype), _llvm_type(var.dtype))
+            return Parameter(name, c_scalar(var.dtype), _llvm_type(var.dtype))
         shape = ", ".join(map(repr, buffer.shape))
         strides = f", strides ({', '.join(map(repr, buffer.strides))}) in elements" if buffer.strides else ""
         note = f"{buffer.dtype} ({shape}){strides}, aligned to {buffer_alignment(buffer)} bytes"
         const = "" if k in self.written else "const "
-        return Parameter(name, f"{const}{_c_type(buffer.dtype.element)} *", "ptr", note)
+        return Parameter(name, f"{const}{c_scalar(buffer.dtype.element)} *", "ptr", note)
 
     @property
     def result(self) -> Parameter | None:
@@ -69,7 +76,7 @@ class Function:
         dtype = self.func.ret_type
         if dtype.code == "void":
             return None
-        return Parameter("result", f"{_c_type(dtype)} *", "ptr", f"the {dtype} that the function returns")
+        return Parameter("result", f"{c_scalar(dtype)} *", "ptr", f"the {dtype} that the function returns")
 
     @property
     def by_tensors(self) -> str:
@@ -86,7 +93,7 @@ class Function:
 
     def _wrapper(self, name: str, given: list[Parameter], prefix: str, stages: list[str]) -> str:
         """A function whose arguments stand in slots when the ``stages`` run; the first code that is not 0 is returned."""
-        count = len(slots_of(self.func))
+        count = len(self.slots)
         params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(given)]
         lines = [f"  %slots = alloca [{count + 4} x i64], align 8"]
         for k, p in enumerate(given):
@@ -136,7 +143,8 @@ def _declared(name: str, params: list[Parameter]) -> str:
     return f"int32_t {name}({', '.join(p.declared for p in params) or 'void'});\n"
 
 
-def _c_type(dtype: DType) -> str:
+def c_scalar(dtype: DType) -> str:
+    """The C type in which a number of type ``dtype`` is passed."""
     if dtype.is_handle:
         return "void *"
     if dtype.code == "float" and dtype.bits > 16:

@@ -29,7 +29,7 @@ from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
 
-from . import nvrtc, saved
+from . import launcher, nvrtc, saved
 from .arrays import DeviceArray, as_shadow, device_number, where_is
 from .driver import Driver, arch_of, driver
 from .kernel import KernelText, emit_kernel, source_of
@@ -154,14 +154,20 @@ class CUDAModule(Module):
             return self.cubin()
         return self._ptx.encode() + b"\0"
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, header: str | Path | None = None) -> None:
         """Write a ``.zip`` with the program, its CUDA source, PTX and machine code. :func:`tir.load` reads it, and needs
-        neither NVRTC nor a device for that.
+        neither NVRTC nor a device for that. Or write a ``.c`` with the machine code, the PTX and functions that launch the
+        kernels by the driver's API, and its ``header``, by default beside it.
 
         On a GPU of another architecture the driver compiles the PTX (which works from the saved architecture upwards,
         and for names like sm_90a on that one only). Raises ``BuildError`` for another suffix, or without NVRTC.
         """
-        saved.write(Path(path), self)
+        if Path(path).suffix == launcher.SUFFIX:
+            launcher.write(Path(path), None if header is None else Path(header), self)
+        elif header is not None:
+            raise BuildError(f"a header is for what C compiles, a {launcher.SUFFIX}, and not for {Path(path).name!r}")
+        else:
+            saved.write(Path(path), self)
 
     @property
     def report(self) -> Report:
@@ -297,7 +303,7 @@ class CUDAFunction(Function):
         self.program = HostProgram(host, module.kernels)
         self.written = self._written()
         self._pairs = self._may_overlap()
-        self._alignments = self._needed_alignments()
+        self.alignments = self._needed_alignments()
 
     def _written(self) -> set[Var]:
         """The pointers that some kernel writes through."""
@@ -444,7 +450,7 @@ class CUDAFunction(Function):
         return found
 
     def _check_alignment(self, buffer: Buffer, address: int) -> None:
-        need, kernel = self._alignments.get(buffer.data, (1, ""))
+        need, kernel = self.alignments.get(buffer.data, (1, ""))
         if address % need:
             raise RunError(
                 f"`{buffer.name}` of {kernel} starts at an address that is not a multiple of {need} bytes, as its vector "

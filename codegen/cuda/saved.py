@@ -28,7 +28,9 @@ _MOST_BYTES = 1 << 30  # of the parts, unpacked
 def write(path: Path, module: CUDAModule) -> None:
     """Write ``module`` to ``path``. Raises ``BuildError`` for another suffix than .zip, and without NVRTC."""
     if path.suffix != SUFFIX:
-        raise BuildError(f"cannot save to {path.name!r}: the name of a saved CUDA module must end in {SUFFIX}")
+        raise BuildError(
+            f"cannot save to {path.name!r}: the name of a saved CUDA module must end in {SUFFIX}, or in .c, for a C program"
+        )
     binary = module.binary
     resources = json.dumps([asdict(r) for r in binary.resources])
     parts = (module.ir.script(), module.lowered.script(), module.code, module.source("ptx"), binary.cubin, resources)

@@ -14,13 +14,13 @@ from .programs import program_of
 from .verbs import PROGRAM, VERBS, Answer, option, verb
 
 _SOURCES = {".ll": "llvm-opt", ".s": "asm", ".cu": "cuda", ".ptx": "ptx"}  # what is a text that a module has
-_OF_GPUS = (".cu", ".ptx", ".zip")
+_OF_GPUS = (".cu", ".ptx", ".zip", ".c")
 
 
 @verb(
     "tir build kernels.py:double -o double.o --header double.h",
     PROGRAM,
-    option("-o", "--output", required=True, help=".so or .o, .a, .ll or .s; for CUDA .zip, .cu or .ptx"),
+    option("-o", "--output", required=True, help=".so or .o, .a, .ll or .s; for CUDA .zip, .c, .cu or .ptx"),
     option("--target", help="with options as in 'llvm -mcpu=…'; the default is that of the output, llvm or cuda"),
     option("--header", help="also write a C header here (llvm)"),
 )
