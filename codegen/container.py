@@ -43,7 +43,7 @@ def write(path: Path, kind: str, code: bytes, about: dict[str, Any]) -> None:
     write_bytes(path, sealed + hashlib.sha256(sealed).digest() + _MARK)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Write ``content``. Raises ``BuildError`` where that cannot be done."""
     try:
         path.write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import statistics
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tir.display import Source, html_table
 from tir.errors import BuildError, RunError
@@ -329,9 +332,20 @@ class LLVMModule(Module):
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        code = aot.code_for(self, levels) if levels else aot.Code.of(self._compiled)
         options = aot.Options(None if header is None else Path(header), threads, checks)
-        aot.write(Path(path), self.functions, code, options)
+        self.save_functions(self.functions, Path(path), options, levels)
+
+    def save_functions(
+        self,
+        functions: Mapping[str, Any],
+        path: Path,
+        options: aot.Options,
+        levels: Sequence[str],
+        extras: aot.Extras | None = None,
+    ) -> None:
+        """:meth:`save` with some of the functions, and with ``extras``."""
+        code = aot.code_for(self, levels) if levels else aot.Code.of(self._compiled)
+        aot.write(path, functions, code, options, extras)
 
 
 class LoadedModule(Module):
@@ -345,9 +359,28 @@ class LoadedModule(Module):
     'LoadedModule'
     """
 
-    def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function], path: Path):
+    def __init__(
+        self,
+        source: IRModule,
+        target: Any,
+        functions: Mapping[str, Function],
+        path: Path,
+        file: container.File,
+        code: aot.Saved,
+    ):
         super().__init__(source, target, functions)
         self.path = path
+        self.about = file.about
+        self._code = code
+
+    def held(self, name: str, size: int) -> np.ndarray:
+        """The bytes that the file holds for the parameter ``name``; read only, and there as long as the module."""
+        address = self._code.variable(name)
+        memory: Any = (ctypes.c_ubyte * size).from_address(address)
+        memory.code = self._code
+        made = np.frombuffer(memory, np.uint8)
+        made.flags.writeable = False
+        return made
 
     @staticmethod
     def of(file: container.File, path: Path) -> LoadedModule:
@@ -361,7 +394,7 @@ class LoadedModule(Module):
         for name, entry in saved.functions.items():
             (signatures[name],) = IRModule.of(parse_data(entry.script)).functions.values()
             functions[name] = NativeFunction(name, (signatures[name], frozenset(entry.written)), runtime)
-        return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, path)
+        return LoadedModule(IRModule.of(signatures), Target("llvm"), functions, path, file, saved)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (self.path,)

@@ -52,7 +52,7 @@ _LAZY = {
     "lower": ("tir.transform.pipeline", "lower"),
     "build": ("codegen.build", "build"),
     "doctor": ("codegen.doctor", "doctor"),
-    "load": ("codegen.module", "load"),
+    "load": ("tir.saved", "load"),
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
     "register_func": ("codegen.runtime.packed", "register_func"),
@@ -149,12 +149,12 @@ EXPRESSIONS = frozenset(
 if TYPE_CHECKING:
     from codegen.build import build
     from codegen.doctor import doctor
-    from codegen.module import load
 
     from .arith import Analyzer, simplify
     from .arith.index_map import IndexMap
     from .equal import assert_structural_equal, structural_equal, structural_hash
     from .intrin import TensorIntrin
+    from .saved import load
     from .schedule import BlockRV, ExprRV, LoopRV, Schedule, Trace
     from .transform.pipeline import lower
 

@@ -45,7 +45,6 @@ from tir.stmt import While as While
 from tir.target import Target as Target
 from codegen.build import build as build
 from codegen.doctor import doctor as doctor
-from codegen.module import load as load
 from tir.arith import Analyzer as Analyzer
 from tir.arith import simplify as simplify
 from tir.arith.index_map import IndexMap as IndexMap
@@ -53,6 +52,7 @@ from tir.equal import assert_structural_equal as assert_structural_equal
 from tir.equal import structural_equal as structural_equal
 from tir.equal import structural_hash as structural_hash
 from tir.intrin import TensorIntrin as TensorIntrin
+from tir.saved import load as load
 from tir.schedule import BlockRV as BlockRV
 from tir.schedule import ExprRV as ExprRV
 from tir.schedule import LoopRV as LoopRV

@@ -205,7 +205,7 @@ nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cu
 
 def load_module(path: str) -> Any:
     """``tir.load``, under TVM's name."""
-    from codegen.module import load
+    from .saved import load
 
     return load(path)
 

@@ -4,10 +4,10 @@ Every function is a C function under its ``global_symbol``. All other symbols be
 files can be linked into one program. docs/aot.md has the calling convention.
 """
 
-from .files import SUFFIXES, Options, write
+from .files import SUFFIXES, Extras, Options, write
 from .functions import exported
 from .levels import Code, code_for
 from .loading import Saved
 from .threads import THREADS
 
-__all__ = ["SUFFIXES", "THREADS", "Code", "Options", "Saved", "code_for", "exported", "write"]
+__all__ = ["SUFFIXES", "THREADS", "Code", "Extras", "Options", "Saved", "code_for", "exported", "write"]

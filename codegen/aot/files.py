@@ -5,16 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tir.errors import BuildError
 
 from .. import container
 from ..c_names import identifier
 from ..elf.library import shared_library
-from ..elf.objects import MAGIC
+from ..elf.objects import MAGIC, filled
 from ..llvm.compile import joined, object_code
 from ..llvm.cpu_features import Needs
 from ..llvm.text import byte_string, own_name
@@ -36,7 +39,17 @@ class Options:
     checks: bool = False
 
 
-def write(path: Path, functions: dict[str, Any], code: Code, options: Options) -> None:
+@dataclass(frozen=True)
+class Extras:
+    """What else a file has: ``held`` are arrays of bytes for the parameters of their names, which the C functions then do not
+    take; ``about`` goes into the description, ``sizes`` into the header, as macros."""
+
+    held: Mapping[str, np.ndarray] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def write(path: Path, functions: Mapping[str, Any], code: Code, options: Options, extras: Extras | None = None) -> None:
     """Write ``code`` to ``path``.
 
     Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
@@ -45,20 +58,41 @@ def write(path: Path, functions: dict[str, Any], code: Code, options: Options) -
         raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
     if options.threads not in THREADS:
         raise BuildError(f"threads={options.threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
-    made = _Made(functions, code, identifier(path.stem), options)
+    stem, extras = identifier(path.stem), extras or Extras()
+    made = _Made(functions, code, stem, options, extras)
     data, kind = object_code(made.text, code.least), "object"
+    if extras.held:
+        data = filled(data, {_place(stem, name): array.data for name, array in extras.held.items()})
     if path.suffix != ".o":
         data, kind = _linked(path.name, data, ["-fopenmp"] * (options.threads == "openmp")), "library"
     if options.header is not None:
         container.write_bytes(options.header, made.header().encode())
-    container.write(path, kind, data, made.about())
+    container.write(path, kind, data, {**made.about(), **extras.about})
+
+
+def _place(stem: str, name: str) -> str:
+    """The symbol of what a file holds for the parameter ``name``."""
+    return f"{stem}.{name}"
+
+
+def _undefined(places: Mapping[str, int]) -> str:
+    """The symbols of held bytes, and the sections that they are put into when the object is there: they never are text."""
+    if not places:
+        return ""
+    kept = ", ".join(f"ptr @{place}.section" for place in places)
+    text = f'@llvm.compiler.used = appending global [{len(places)} x ptr] [{kept}], section "llvm.metadata"\n'
+    for place, size in places.items():
+        text += f"@{place} = external constant [{size} x i8], align 64\n"
+        text += f'@{place}.section = internal constant i8 0, section ".rodata.{place}", align 64\n'
+    return text
 
 
 class _Made:
     """A file called ``stem``: its LLVM assembly, its C functions, and its description. What only the file uses has names
     that begin with ``stem`` and a dot, which no name of C has."""
 
-    def __init__(self, functions: dict[str, Any], code: Code, stem: str, options: Options):
+    def __init__(self, functions: Mapping[str, Any], code: Code, stem: str, options: Options, extras: Extras):
+        self.sizes = extras.sizes
         self.code, self.stem, self.options, prefix = code, stem, options, f"{stem}."
         self.messages = list(code.messages)
         texts, prefixes = zip(*parts_of(code, prefix))
@@ -80,7 +114,9 @@ class _Made:
         own[f"{stem}_error"] = _errors(self.messages, stem)
         self.tensor = f"{stem}_tensor" if options.checks else None
         taken = (*own, self.tensor) if self.tensor is not None else tuple(own)
-        self.functions = exported(functions, stem, external, taken, options.checks)
+        held = {name: _place(stem, name) for name in extras.held}
+        self.functions = [f.with_held(held) for f in exported(functions, stem, external, taken, options.checks)]
+        text += _undefined({held[name]: array.nbytes for name, array in extras.held.items()})
         wrappers = "".join(f.wrapper(prefix, options.checks) for f in self.functions)
         self.text = text + wrappers + "".join(own.values())
 
@@ -100,13 +136,14 @@ class _Made:
         stem, threads = self.stem, self.options.threads
         guard = f"{stem.upper()}_H"
         functions = "\n".join(f.prototype(self.tensor) for f in self.functions)
+        sizes = "".join(f"#define {stem.upper()}_{name} {size}\n" for name, size in self.sizes.items())
         tensor = TENSOR.format(self.tensor) if self.tensor is not None else ""
         return f"""#ifndef {guard}
 #define {guard}
 
 #include <stddef.h>
 #include <stdint.h>
-
+{sizes}
 #ifdef __cplusplus
 extern "C" {{
 #endif

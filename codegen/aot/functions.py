@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tir.dtype import DType
@@ -22,12 +22,14 @@ from .checks import check_name, tensors_name
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a C function: its name, its type in C and in LLVM, and a comment for the header."""
+    """A parameter of a C function: its name, its type in C and in LLVM, and a comment for the header. ``held`` is the symbol of
+    what the file holds for it: in C there is no such parameter."""
 
     name: str
     c_type: str
     llvm_type: str
     note: str = ""
+    held: str = ""
 
     @property
     def declared(self) -> str:
@@ -36,12 +38,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A saved function: ``name`` in the module, ``symbol`` and parameters in C."""
+    """A saved function: ``name`` in the module, ``symbol`` and parameters in C. ``held`` are the symbols of what the file
+    holds for parameters, by their names."""
 
     name: str
     symbol: str
     func: PrimFunc
     written: frozenset[int]
+    held: Mapping[str, str] = field(default_factory=dict)
+
+    def with_held(self, held: Mapping[str, str]) -> Function:
+        return replace(self, held=held)
 
     @property
     def call(self) -> str:
@@ -68,7 +75,7 @@ class Function:
         strides = f", strides ({', '.join(map(repr, buffer.strides))}) in elements" if buffer.strides else ""
         note = f"{buffer.dtype} ({shape}){strides}, aligned to {buffer_alignment(buffer)} bytes"
         const = "" if k in self.written else "const "
-        return Parameter(name, f"{const}{c_scalar(buffer.dtype.element)} *", "ptr", note)
+        return Parameter(name, f"{const}{c_scalar(buffer.dtype.element)} *", "ptr", note, self.held.get(name, ""))
 
     @property
     def result(self) -> Parameter | None:
@@ -94,11 +101,11 @@ class Function:
     def _wrapper(self, name: str, given: list[Parameter], prefix: str, stages: list[str]) -> str:
         """A function whose arguments stand in slots when the ``stages`` run; the first code that is not 0 is returned."""
         count = len(self.slots)
-        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(given)]
+        params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(given) if not p.held]
         lines = [f"  %slots = alloca [{count + 4} x i64], align 8"]
         for k, p in enumerate(given):
             lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %slots, i64 {k}")
-            lines.append(f"  store {p.llvm_type} %a{k}, ptr %p{k}, align 8")
+            lines.append(f"  store {p.llvm_type} {f'@{p.held}' if p.held else f'%a{k}'}, ptr %p{k}, align 8")
         lines.append(f"  %values = getelementptr inbounds i64, ptr %slots, i64 {count + 1}")
         lines.append("  store i64 0, ptr %values, align 8")
         for k, stage in enumerate(stages):
@@ -129,7 +136,7 @@ class Function:
     def prototype(self, tensor: str | None) -> str:
         """The declarations; with one that takes tensors of the C type ``tensor``, if given."""
         result = [self.result] if self.result is not None else []
-        params = [*self.parameters(), *result]
+        params = [*(p for p in self.parameters() if not p.held), *result]
         notes = "".join(f" *   {p.name}: {p.note}\n" for p in params if p.note)
         about = f"/* {self.symbol}: 0, or the number of a run-time error.\n{notes} */\n"
         text = about + _declared(self.symbol, params)
@@ -165,7 +172,7 @@ def _passed(type_: str, c_type: str) -> str:
 
 
 def exported(
-    functions: dict[str, Any],
+    functions: Mapping[str, Any],
     stem: str,
     external: frozenset[str] = frozenset(),
     defined: tuple[str, ...] = (),

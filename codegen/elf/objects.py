@@ -6,7 +6,9 @@ Field names and numbers are those of the System V ABI (generic part) and its x86
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tir.errors import BuildError
 
@@ -15,6 +17,7 @@ WRITE, ALLOC, EXECUTE = 1, 2, 4  # flags of a section
 PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8  # types of a section
 TLS = 0x400  # a flag
 LOCAL, GLOBAL = 0, 1  # bindings of a symbol
+_OBJECT = 1  # the type of a symbol that is data
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1  # in place of a symbol's section
 HEADER, SECTION, SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
@@ -99,6 +102,30 @@ def read(data: bytes) -> Object:
                 found = Relocation(at, info & 0xFFFFFFFF, symbols[info >> 32], addend)
                 sections[of].relocations.append(found)
     return Object(machine, flags, list(sections.values()), symbols)
+
+
+def filled(data: bytes, contents: Mapping[str, Any]) -> bytes:
+    """The object ``data`` in which each undefined symbol of ``contents`` is the content of the section ``.rodata.<symbol>``,
+    which is in it, and has that content in the place of its own. Raises ``BuildError`` for what is no object of ELF."""
+    read(data)
+    made = bytearray(data)
+    start, count, names = (HEADER.unpack_from(data)[k] for k in (6, 12, 13))
+    heads = [SECTION.unpack_from(data, start + k * SECTION.size) for k in range(count)]
+    called = {_text(data, heads[names][4] + head[0]): k for k, head in enumerate(heads)}
+    table = next(head for head in heads if head[1] == SYMTAB)
+    strings = heads[table[6]][4]
+    for symbol, content in contents.items():
+        number = called[f".rodata.{symbol}"]
+        made += bytes(-len(made) % 64)
+        offset = len(made)
+        made += content
+        head = heads[number]
+        SECTION.pack_into(made, start + number * SECTION.size, *head[:4], offset, len(made) - offset, *head[6:])
+        for at in range(table[4], table[4] + table[5], SYMBOL.size):
+            name, info, other, _, _, _ = SYMBOL.unpack_from(data, at)
+            if _text(data, strings + name) == symbol:
+                SYMBOL.pack_into(made, at, name, info & ~0xF | _OBJECT, other, number, 0, len(made) - offset)
+    return bytes(made)
 
 
 def _symbols(data: bytes, table: tuple[int, ...], strings: int, sections: dict[int, Section]) -> list[Symbol]:

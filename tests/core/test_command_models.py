@@ -98,6 +98,23 @@ def test_verbs_for_programs_take_the_program_of_a_model(tir_):
     assert tir_("diff model.onnx model.onnx")[:2] == (0, "the same\n")
 
 
+@pytest.mark.parametrize(
+    "line", ["build model.onnx -o m.so --header m.h", "build model.onnx -o m.o --weights m.weights"]
+)
+def test_a_model_that_was_built_runs_as_the_model_does(line, tir_):
+    assert tir_(line)[0] == 0
+    file = line.split()[3]
+    for name in (file, "model.onnx"):
+        assert tir_(f"run {name} --seed 3 --output out={name}.npy")[0] == 0
+    np.testing.assert_array_equal(np.load(f"{file}.npy"), np.load("model.onnx.npy"))
+    if "m.h" in line:
+        assert "int32_t m(const float *data, float *out);" in Path("m.h").read_text()
+    else:
+        Path("m.weights").rename("moved")
+        assert tir_("run m.o")[0] == 1 and tir_("run m.o --weights moved")[0] == 0
+    assert tir_(f"bench {file} --number 1 --repeat 1 {'--weights moved' * (file == 'm.o')}")[0] == 0
+
+
 def with_external_data(path: str) -> None:
     model = small_model()
     onnx.save(model, path, save_as_external_data=True, location="data.bin", size_threshold=0)
@@ -114,6 +131,8 @@ BAD = [
     "run open.onnx --shape data=0,3,16", "run open.onnx --shape data=1,3,16,16 --shape data=1,3,16,16", "run model.onnx --shape",
     "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0", "bench model.onnx --kernels --repeat 0", "bench kernels.py --kernels",
     "check open.onnx", "check cut.onnx", "source open.onnx", "run model.onnx --seed -1", "lower cut.onnx",
+    "build model.onnx -o m.s --weights m.weights", "build model.onnx -o m.o --weights /no/such/folder/w", "build kernels.py -o m.o --weights w",
+    "build unknown.onnx", "build open.onnx -o m.o", "build model.onnx -o m.zip", "run cut.so", "run foreign.onnx --weights w",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from .subjects import (
     INPUT,
     INPUTS,
     SEED,
+    WEIGHTS,
     ModelSubject,
     arguments_of,
     entry,
@@ -36,6 +37,7 @@ from .verbs import MODEL, SHAPE, Answer, option, verb
     INPUT,
     INPUTS,
     SHAPE,
+    WEIGHTS,
     SEED,
     option("--output", action="append", default=[], metavar="NAME=FILE", help="write a result as .npy afterwards"),
     option("--outputs", metavar="FILE.npz", help="write all results to a file by name"),
@@ -100,10 +102,11 @@ def _of_program(options: argparse.Namespace) -> Checks:
 def _of_model(options: argparse.Namespace) -> Checks:
     from ..analysis.wellformed import verify
 
-    subject = ModelSubject(models.compiled(options), options)
+    graph = models.graph_of(options)
+    subject = ModelSubject(models.compiled(options, graph), options)
     args = subject.arguments(given_arguments(options, subject.takes), options.seed)
     return [
-        ("graph", subject.model.graph.verify),
+        ("graph", graph.verify),
         ("well formed", lambda: verify(subject.model.module.ir)),
         (subject.judge, lambda: subject.require_same(args)),
     ]
@@ -116,6 +119,7 @@ def _of_model(options: argparse.Namespace) -> Checks:
     INPUT,
     INPUTS,
     SHAPE,
+    WEIGHTS,
     SEED,
     option("--repeat", type=int, default=5, help="means that are taken (default 5)"),
     option("--number", type=int, default=10, help="calls for each mean (default 10)"),
@@ -129,7 +133,7 @@ def bench(options: argparse.Namespace) -> Answer:
     args = subject.arguments(given_arguments(options, subject.takes), options.seed)
     if options.kernels:
         if not is_model(options.program):
-            raise ValueError(f"--kernels is for models, and {options.program} is none")
+            raise ValueError(f"--kernels is for models as they were made, and {options.program} is none")
         found = subject.model.profile(*args, repeat=options.repeat)  # pyright: ignore[reportAttributeAccessIssue]
         return Answer(str(found), found.as_dict())
     from codegen.module import measure

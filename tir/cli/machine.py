@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from .programs import program_of
-from .verbs import PROGRAM, VERBS, Answer, option, verb
+from . import models
+from .programs import is_model, program_of
+from .verbs import MODEL, SHAPE, VERBS, Answer, option, verb
 
 _SOURCES = {".ll": "llvm-opt", ".s": "asm", ".cu": "cuda", ".ptx": "ptx"}  # what is a text that a module has
 _OF_GPUS = (".cu", ".ptx", ".zip", ".c")
@@ -19,40 +21,63 @@ _OF_GPUS = (".cu", ".ptx", ".zip", ".c")
 
 @verb(
     "tir build kernels.py:double -o double.o --header double.h",
-    PROGRAM,
+    MODEL,
     option("-o", "--output", required=True, help=".so or .o, .a, .ll or .s; for CUDA .zip, .c, .cu or .ptx"),
     option("--target", help="with options as in 'llvm -mcpu=…'; the default is that of the output, llvm or cuda"),
     option("--header", help="also write a C header here (llvm)"),
+    option("--weights", metavar="FILE", help="of a model: write its weights here, and not into the output"),
+    SHAPE,
 )
 def build(options: argparse.Namespace) -> Answer:
     """Compile it: into a .so, .o or .zip that tir.load and C read, an archive, or a text of the code."""
-    from codegen.build import build as compiled
-
-    written = [path for path in (options.output, options.header) if path is not None]
+    named = {"header": options.header, "weights": options.weights}
+    named = {name: path for name, path in named.items() if path is not None}
+    written = [options.output, *named.values()]
     for path in written:
         require_writable(Path(path))
     output = Path(options.output)
     if output.suffix == ".a" and shutil.which("ar") is None:
         raise ValueError("an archive is made by the program ar, which is not here: write a .o")
-    if output.suffix in _SOURCES and options.header is not None:
-        raise ValueError(f"a header is for what C links, a .so, .o or .a, not for a {output.suffix}")
-    module = compiled(program_of(options.program), options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm"))
-    if options.header is not None and module.target.kind != "llvm":
-        raise ValueError(f"only modules for llvm have a C header, not those for {module.target.kind}")
+    if output.suffix in _SOURCES and named:
+        what, file = next(iter(named.items()))
+        raise ValueError(f"--{what} {file} is for what C links, a .so, .o or .a, not for a {output.suffix}")
+    made = _compiled(options, output)
+    if named and made.module.target.kind != "llvm":
+        raise ValueError(f"only modules for llvm have a C header, not those for {made.module.target.kind}")
     if output.suffix in _SOURCES:
-        output.write_text(str(module.source(_SOURCES[output.suffix])), encoding="utf-8")
+        output.write_text(str(made.module.source(_SOURCES[output.suffix])), encoding="utf-8")
     elif output.suffix == ".a":
-        _archive(module, output, written[1:])
+        _archive(made.save, output, named)
     else:
-        module.save(*written)
+        made.save(options.output, **named)
     return Answer(f"wrote {', '.join(written)}", {"written": written})
 
 
-def _archive(module: Any, path: Path, header: list[str]) -> None:
+class _Compiled(NamedTuple):
+    """A module, and what saves it, or the model that it is of."""
+
+    module: Any
+    save: Callable[..., None]
+
+
+def _compiled(options: argparse.Namespace, output: Path) -> _Compiled:
+    if is_model(options.program):
+        model = models.compiled(options)
+        return _Compiled(model.module, model.save)
+    if options.weights is not None or options.shape:
+        raise ValueError(f"{options.program} is no model: it has no weights and no shapes")
+    from codegen.build import build as compiled
+
+    target = options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm")
+    module = compiled(program_of(options.program), target)
+    return _Compiled(module, module.save)
+
+
+def _archive(save: Callable[..., None], path: Path, named: dict[str, str]) -> None:
     """Write an archive whose only member is the object of a module."""
     with tempfile.TemporaryDirectory() as folder:
         member, made = Path(folder, f"{path.stem}.o"), Path(folder, "made.a")
-        module.save(member, *header)
+        save(member, **named)
         done = subprocess.run(["ar", "rcs", str(made), str(member)], capture_output=True, text=True)
         if done.returncode:
             raise ValueError(f"ar made no archive: {done.stderr.strip()}")

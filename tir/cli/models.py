@@ -28,11 +28,11 @@ def graph_of(options: argparse.Namespace) -> Graph:
     return from_onnx(read, shapes=shapes)
 
 
-def compiled(options: argparse.Namespace) -> Any:
-    """The model that ``options.program`` names, compiled for ``options.target``."""
+def compiled(options: argparse.Namespace, graph: Graph | None = None) -> Any:
+    """The model that ``options.program`` names, compiled for ``options.target``; ``graph``, if it has been read."""
     from ..graph import compile_graph
 
-    return compile_graph(graph_of(options), options.target or "llvm")
+    return compile_graph(graph_of(options) if graph is None else graph, options.target or "llvm")
 
 
 def shapes_of(items: Iterable[str]) -> dict[str, list[int]]:

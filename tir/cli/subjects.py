@@ -27,9 +27,13 @@ INPUT = option(
     help="an argument: a .npy file or a number; integers also name symbolic sizes. Others are random",
 )
 INPUTS = option("--inputs", metavar="FILE.npz", help="a file of arguments by name")
+WEIGHTS = option("--weights", metavar="FILE", help="of a saved model, the file of its weights, if it was moved")
 ENGINE = option(
     "--target", help="llvm, interpreter, cuda, cuda-sim; the default is cuda-sim for kernels of a GPU, else llvm"
 )
+
+
+_NOTHING_TO_COMPARE = "a saved file has no program to compare with: leave out --check, or run the program"
 
 
 class Subject(Protocol):
@@ -57,10 +61,13 @@ def subject_of(options: argparse.Namespace) -> Subject:
     if is_model(options.program):
         return ModelSubject(models.compiled(options), options)
     if is_saved(options.program):
-        from codegen.module import load
+        from ..graph import Model
+        from ..saved import load
 
         program_of(options.program)  # says when there is no file
-        module = load(options.program)
+        module = load(options.program, options.weights)
+        if isinstance(module, Model):
+            return ModelSubject(module, options)
         name, engine = module.entry_name, module.target.kind
         return ProgramSubject(module.ir, name, engine, module[name], is_saved=True)
     program = IRModule.of(program_of(options.program))
@@ -101,7 +108,7 @@ class ProgramSubject:
         from ..testing.oracle import assert_same_call
 
         if self._is_saved:
-            raise ValueError("a saved module has no program to compare with: leave out --check, or run the program")
+            raise ValueError(_NOTHING_TO_COMPARE)
         return finding(lambda: assert_same_call(self._program, self._call, args, self.engine, func=self.name))
 
 
@@ -129,6 +136,8 @@ class ModelSubject:
         return lambda: self.model(*args)
 
     def difference(self, args: list[Any]) -> str | None:
+        if not is_model(self.name):
+            raise ValueError(_NOTHING_TO_COMPARE)
         return finding(lambda: self.require_same(args))
 
     def require_same(self, args: list[Any]) -> None:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from ..errors import ModelError
+from .calls import Model
 from .fusion import Group, groups, view_of
 from .graph import Builder, Graph, Node, Value
 from .memory import Plan, check_plan, plan
@@ -24,6 +25,7 @@ __all__ = [
     "CompiledModel",
     "Graph",
     "Group",
+    "Model",
     "ModelError",
     "Node",
     "Plan",

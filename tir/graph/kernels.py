@@ -62,7 +62,9 @@ class Kernels:
         func = func.with_attr(CONSTANT, tuple(names)) if names else func
         key = canonical(func).key
         if key not in self._known:
-            self._known[key] = self._kernel(unique_name(identifier(group.name)[:60], {*self.functions, "main"}), func)
+            self._known[key] = self._kernel(
+                unique_name(identifier(group.name)[:60], {*self.functions, "main", "run"}), func
+            )
         kernel = self._known[key]
         arguments = tuple(map(root, (*group.inputs, *group.outputs)))
         sources = tuple(arguments[n] for n in kernel.sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +14,19 @@ from codegen.module import Module
 
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
-from ..expr import BufferLoad, Expr, Var, const
+from ..expr import BufferLoad, Expr, Var, as_bool, const
 from ..function import IRModule, PrimFunc
 from ..names import unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global
-from ..stmt import Evaluate, seq
+from ..stmt import Allocate, Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
 from .calls import Model, Parameter
 from .fusion import groups
 from .graph import Graph, Node, Value, results
 from .kernels import Call, Kernels, part
-from .memory import Plan, check_plan, plan
+from .memory import ALIGNMENT, Plan, check_plan, plan
 from .passes import optimized
 
 if TYPE_CHECKING:
@@ -58,10 +59,22 @@ def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
     calls = [kernels.call(g, made.root, final.constants) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
     entry = _Entry(final, made, places, len(packed)).function(calls)
-    module = build(IRModule({**kernels.functions, "main": entry}), target)
+    module = build(IRModule({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}), target)
     kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
     names = tuple(call.kernel for call in calls)
     return CompiledModel(replace(final, constants=kept), module, packed, sum(v.nbytes for v in places), made, names)
+
+
+def with_own_workspace(entry: PrimFunc) -> PrimFunc:
+    """The function that calls ``entry``, the function ``main`` of a model, with memory of its own for a workspace."""
+    *buffers, work = entry.buffers()
+    call = Evaluate(call_global("main", *(b.data for b in buffers), work.data))
+    return PrimFunc(
+        tuple(b.data for b in buffers),
+        Allocate(work.data, work.dtype, work.shape, as_bool(True), call),
+        buffer_map={b.data: b for b in buffers},
+        attrs=frozendict({"global_symbol": "run", "tir.noalias": False}),
+    )
 
 
 def _with_own_results(graph: Graph) -> Graph:
@@ -90,13 +103,13 @@ class _Entry:
         self._taken: set[str] = set()
         self._buffers = {v: self._parameter(v.shape, v.dtype, v.name) for v in graph.inputs}
         self._buffers |= {v: self._parameter(v.shape, v.dtype, name) for name, v in graph.outputs.items()}
-        self._weights = self._parameter((max(weights, 1),), "uint8", "weights")
-        self._work = self._parameter((max(made.nbytes, 1),), "uint8", "workspace")
+        self._weights = self._parameter((max(weights, 1),), "uint8", "weights", ALIGNMENT)
+        self._work = self._parameter((max(made.nbytes, 1),), "uint8", "workspace", ALIGNMENT)
 
-    def _parameter(self, shape: Sequence[int], dtype: Any, name: str) -> Buffer:
+    def _parameter(self, shape: Sequence[int], dtype: Any, name: str, alignment: int = 0) -> Buffer:
         name = unique_name(identifier(name), self._taken)
         self._taken.add(name)
-        return decl_buffer(shape, dtype, name)
+        return decl_buffer(shape, dtype, name, data_alignment=alignment)
 
     def function(self, calls: Sequence[Call]) -> PrimFunc:
         """The entry: the calls of kernels, in order."""
@@ -152,3 +165,32 @@ class CompiledModel(Model):
         from .profile import profile
 
         return profile(self, args, named, repeat)
+
+    def save(
+        self,
+        path: str | Path,
+        header: str | Path | None = None,
+        weights: str | Path | None = None,
+        threads: str = "linked",
+        levels: Sequence[str] = (),
+    ) -> None:
+        """Write the model as ``.so`` or ``.o``, and a C ``header``: a function of the file's name that takes inputs and results,
+        and ``<name>_with_workspace``, which takes memory to work in as well. ``tir.load`` reads it back.
+
+        The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
+        ``threads`` and ``levels`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
+        for a target that has no code.
+
+        >>> import tempfile
+        >>> from tir.graph import Builder, compile_graph
+        >>> b = Builder()
+        >>> x = b.input("x", (2,))
+        >>> model = compile_graph(b.graph(b.call("add", x, b.constant(np.float32([1, 2]), "w"))))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.o")
+        ...     tir.load(f"{folder}/model.o")(np.zeros(2, "float32"))
+        array([1., 2.], dtype=float32)
+        """
+        from .saved import save
+
+        save(self, Path(path), header, weights, threads, levels)

@@ -1,0 +1,135 @@
+"""Models as files: an object or a library with the weights in it, or beside it; and back as models."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codegen.aot import Extras, Options
+from codegen.container import write_bytes
+from codegen.module import LLVMModule, LoadedModule, load
+
+from ..dtype import DType
+from ..errors import BuildError
+from ..function import PrimFunc
+from .calls import Model, Parameter
+
+if TYPE_CHECKING:
+    from .model import CompiledModel
+
+MOST = 1 << 30  # bytes of weights that code may refer to in its own file
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of a module as it is called in C."""
+
+    func: PrimFunc
+    written: frozenset[int]
+
+
+def save(
+    model: CompiledModel,
+    path: Path,
+    header: str | Path | None,
+    weights: str | Path | None,
+    threads: str,
+    levels: Sequence[str],
+) -> None:
+    """Carry :meth:`CompiledModel.save` out."""
+    module = model.module
+    if not isinstance(module, LLVMModule):
+        raise BuildError(f"a model for {module.target.kind} has no code to save; compile it for llvm")
+    if weights is None and model.weights.nbytes > MOST:
+        raise BuildError(
+            f"{model.weights.nbytes:,} bytes of weights are too many for a file of code: give a file for them, as weights="
+        )
+    if weights is not None:
+        write_bytes(Path(weights), model.weights.data)
+    (*_, held, _) = module["main"].func.buffers()
+    functions = {
+        "run": _called(model, "run", "main"),
+        "main": _called(model, "main", f"{path.stem}_with_workspace"),
+    }
+    sizes = {"WORKSPACE_BYTES": model.workspace_bytes, "WEIGHTS_BYTES": model.weights.nbytes}
+    about = {
+        "inputs": [[p.name, list(p.shape), str(p.dtype)] for p in model.inputs],
+        "outputs": [[p.name, list(p.shape), str(p.dtype)] for p in model.outputs],
+        "kernels": list(model.kernels),
+        "workspace_bytes": model.workspace_bytes,
+        "weights": {
+            "parameter": held.name,
+            "bytes": model.weights.nbytes,
+            "file": None if weights is None else Path(weights).name,
+            "digest": hashlib.sha256(model.weights.data).hexdigest(),
+        },
+    }
+    extras = Extras({held.name: model.weights} if weights is None else {}, {"model": about}, sizes)
+    options = Options(None if header is None else Path(header), threads)
+    module.save_functions(functions, path, options, levels, extras)
+
+
+def _called(model: CompiledModel, name: str, symbol: str) -> _Function:
+    """A function under a symbol of C. It writes the results, and the workspace if it takes one."""
+    func, results = model.module[name].func, len(model.inputs) + len(model.outputs)
+    written = {*range(len(model.inputs), results), *range(results + 1, len(func.params))}
+    return _Function(func.with_attr("global_symbol", symbol), frozenset(written))
+
+
+class LoadedModel(Model):
+    """A model from a file that :meth:`CompiledModel.save` wrote. It has no graph and no program."""
+
+    module: LoadedModule
+    file: str | Path | None = None  # of the weights, if that was given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.module.path, self.file)
+
+
+def _again(path: Path, weights: str | Path | None) -> LoadedModel:
+    module = load(path)
+    assert isinstance(module, LoadedModule)
+    return loaded(module, weights)
+
+
+def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
+    """The model of a file of one. ``weights`` is the file of its weights, if that is not where it was, beside it.
+
+    Raises ``BuildError`` for weights of another model, for a file of them that cannot be read, and for a description that is
+    none.
+    """
+    about = module.about["model"]
+    try:
+        inputs, outputs = (
+            [Parameter(str(name), tuple(map(int, shape)), DType(str(dtype))) for name, shape, dtype in about[which]]
+            for which in ("inputs", "outputs")
+        )
+        name, size, file, digest = (about["weights"][key] for key in ("parameter", "bytes", "file", "digest"))
+        if file is None and weights is not None:
+            raise BuildError(f"{module.path.name} has its weights in it, and takes no file of them")
+        held = module.held(name, size) if file is None else _mapped(module.path, file, weights, size, digest)
+        made = LoadedModel(inputs, outputs, module, held, about["workspace_bytes"], about["kernels"])
+        made.file = None if weights is None else Path(weights).resolve()
+        return made
+    except (LookupError, TypeError, ValueError) as error:
+        raise BuildError(f"{module.path.name} does not describe a model as CompiledModel.save does: {error}") from error
+
+
+def _mapped(code: Path, name: str, given: str | Path | None, size: int, digest: str) -> np.ndarray:
+    """The weights in a file, mapped into memory, which processes share."""
+    path = code.parent / Path(name).name if given is None else Path(given)
+    try:
+        found = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+    except (OSError, ValueError) as error:
+        raise BuildError(f"{code.name}: its weights {str(path)!r} cannot be read: {error}") from error
+    if found.nbytes != size or hashlib.sha256(found.data).hexdigest() != digest:
+        raise BuildError(
+            f"{path.name} has {found.nbytes:,} bytes that are not the weights of {code.name}, which are {size:,}: they are of "
+            "another model, or damaged"
+        )
+    return found
