@@ -357,3 +357,37 @@ def f(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), C: T.B
     tir.build(func, "cuda-sim")(extent, a, b, c)
     assert c.tolist() == [0, 2, 4, 6]
     assert b.tolist() == ([1, 2, 3, 4] if extent else [-1] * 4)
+
+
+READS_FIRST = {
+    "a value": "x: T.float32 = O[vo] + V[vk]\n                O[vo] = x",
+    "a condition": "if O[vo] < 100.0:\n                    O[vo] = O[vo] + V[vk]",
+    "a bound": "for n in range(T.Cast('int32', O[vo]) + 1):\n                    O[vo] = T.max(O[vo], T.Cast('float32', n) + 1.0)",
+}
+
+
+@pytest.mark.parametrize("reads", READS_FIRST.values(), ids=READS_FIRST)
+@pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.x"])
+def test_one_thread_reads_what_decides_on_its_stores(axis, reads):
+    """The others, of another block at that, would read memory while it is written."""
+    program = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), V: T.Buffer((4,), "float32"), O: T.Buffer((1,), "float32")):
+    for b in T.thread_binding(1, thread="blockIdx.y"):
+        for i in T.thread_binding(4, thread="{axis}"):
+            with T.block("V"):
+                vi = T.axis.spatial(4, i)
+                T.where(i < 1)
+                V[vi] = A[vi] + 1.0
+        for k in range(4):
+            with T.block("O"):
+                vk = T.axis.reduce(4, k)
+                vo = T.axis.spatial(1, b)
+                with T.init():
+                    O[vo] = 0.0
+                {reads}
+""")
+    a, (v, o), (w, p) = np.arange(4, dtype="float32"), np.zeros((2, 4), "float32"), np.zeros((2, 4), "float32")
+    tir.build(program, "cuda-sim")(a, v, o[:1])
+    tir.build(program, "interpreter")(a, w, p[:1])
+    assert o[0] == p[0] != 0 and (v == w).all()

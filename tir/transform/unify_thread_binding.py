@@ -7,7 +7,7 @@ from typing import Any
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import EQ, TRUE, Var, all_of, const, is_const, max_
+from ..expr import EQ, TRUE, BufferLoad, Expr, Var, all_of, const, is_const, max_
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
 from ..names import unique_name
@@ -53,15 +53,16 @@ class _Kernel:
             )
 
     def visit(self, s: Any, under: frozenset[str]) -> Any:
-        """``s`` without its thread loops; stores for only one thread are guarded."""
+        """``s`` without its thread loops; what is for one thread is guarded: stores, and what reads memory to decide on them."""
         if is_thread_loop(s):
             s = starting_at_zero(s)
             var = self.vars[s.thread]
             value: Any = var if var.dtype is s.loop_var.dtype else var.astype(s.loop_var.dtype)
             body = self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
             return IfThenElse(s.extent > 0, body) if self._is_launched_if_empty(s) else body
-        if isinstance(s, BufferStore):
-            return self.guarded(s, under)
+        ones = self._idle(s, under) if _evaluates_shared_memory(s) else frozenset[str]()
+        if ones:
+            return IfThenElse(self._is_first(ones), self.visit(s, under | ones))
         if isinstance(s, (Stmt, Block)):
             return s.map_children(lambda c: self.visit(c, under) if isinstance(c, (Stmt, Block)) else c)
         return s
@@ -70,18 +71,26 @@ class _Kernel:
         """Whether the kernel has other statements, which run even if ``loop`` has no iterations."""
         return loop.thread not in self.around_all and not Analyzer().can_prove(loop.extent > 0)
 
-    def guarded(self, s: BufferStore, under: frozenset[str]) -> Stmt:
-        scope = s.buffer.scope
-        if is_private(scope):
-            return s
-        ones = [
-            EQ(self.vars[axis], const(0, self.vars[axis].dtype))
-            for axis in sorted(self.first, key=axis_order)
-            if axis not in under
-            and not is_const(self.first[axis].extent, 1)
-            and (is_thread_axis(axis) or not is_shared(scope))
-        ]
-        return IfThenElse(all_of(ones), s) if ones else s
+    def _idle(self, s: Any, under: frozenset[str]) -> frozenset[str]:
+        """The axes of which one thread is enough for all that ``s`` does: for its stores, each to memory that threads share."""
+        if isinstance(s, BufferStore):
+            scope = s.buffer.scope
+            return frozenset(
+                axis
+                for axis, loop in self.first.items()
+                if not is_private(scope)
+                and axis not in under
+                and not is_const(loop.extent, 1)
+                and (is_thread_axis(axis) or not is_shared(scope))
+            )
+        if is_thread_loop(s):
+            under |= {s.thread}
+        idle = [self._idle(c, under) for c in s.children() if isinstance(c, (Stmt, Block))]
+        return idle[0].intersection(*idle[1:]) if idle else frozenset[str]()
+
+    def _is_first(self, axes: frozenset[str]) -> Expr:
+        variables = [self.vars[axis] for axis in sorted(axes, key=axis_order)]
+        return all_of([EQ(v, const(0, v.dtype)) for v in variables])
 
     def launched(self, body: Stmt) -> Stmt:
         for axis in sorted(self.first, key=axis_order, reverse=True):
@@ -91,6 +100,14 @@ class _Kernel:
                 extent = Analyzer().simplify(max_(extent, const(1, extent.dtype)))
             body = For(var, const(0, var.dtype), extent, THREAD_BINDING, body, axis, loop.annotations, span=loop.span)
         return body
+
+
+def _evaluates_shared_memory(s: Any) -> bool:
+    """Whether ``s`` is a store, or evaluates an expression that loads from memory that threads share."""
+    if isinstance(s, Block):
+        return False
+    loads = (n for c in s.children() if isinstance(c, Expr) for n in walk(c) if isinstance(n, BufferLoad))
+    return isinstance(s, BufferStore) or any(not is_private(n.buffer.scope) for n in loads)
 
 
 def _outermost_axes(s: Any) -> frozenset[str]:
