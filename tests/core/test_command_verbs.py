@@ -142,6 +142,20 @@ def test_programs_that_differ_are_status_1_with_the_difference(tir_):
     assert status == 1 and err == "" and "+++ kernels.py:fast" in out and "first difference: " in out
 
 
+def test_a_search_writes_its_schedule_and_goes_on_from_its_records(tir_):
+    line = "tir tune kernels.py:double --trials 2 --db records.db --output best.tir --json"
+    status, out, err = tir_(line)
+    found = json.loads(out)
+    assert (
+        (status, err) == (0, "")
+        and found["measured"]
+        and found["seconds"] < 1
+        and "def schedule(sch" in found["python"]
+    )
+    assert tir_("tir run best.tir --check")[0] == 0
+    assert Path("records.db").exists() and json.loads(tir_(line)[1])["trials"] >= found["trials"]
+
+
 def test_no_line_of_a_text_is_run(tir_):
     for line in (
         "import os\n",
@@ -241,6 +255,9 @@ OWN = {
               "kernels.py:double -o k.o --target cdua", "kernels.py:double -o k.o --header .", "kernels.py:double -o k.s --header k.h",
               "kernels.py:double -o k.cu --target llvm", "kernels.py:double -o k.ll --target cuda-sim"],
     "diff": ["kernels.py:double", "- -", "kernels.py:double nowhere.tir"],
+    "tune": ["kernels.py:double --trials 0", "kernels.py:double --seconds 0", "kernels.py:double --trials x", "kernels.py:double --size n=4",
+             "kernels.py:double --size n=x", "kernels.py:double --size n", "kernels.py:double --db kernels.py", "kernels.py:double --output .",
+             "kernels.py:double --trace /no/such/folder/t.json", "kernels.py:double --target cdua", "kernels.py:double --seed 1e99", "model.onnx"],
 }  # fmt: skip
 
 

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 from ..command import answered
 from ..errors import ModelError, ParseError
-from . import execution, explore, machine, models, texts
+from . import execution, explore, machine, models, texts, tuning
 from .programs import FileError
 from .verbs import VERBS
 
-__all__ = ["execution", "explore", "machine", "main", "models", "texts"]
+__all__ = ["execution", "explore", "machine", "main", "models", "texts", "tuning"]
 
 DESCRIPTION = """What becomes of a program, and whether it is right. FILE is a text of the dialect (.tir, or - for standard
 input), of which nothing is run; a Python file, which is run; a saved module; or an .onnx model. FILE:NAME is one
