@@ -17,7 +17,7 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.function import PrimFunc
-from tir.interp.dlpack import host_array, is_array
+from tir.interp.dlpack import host_array, is_array, way_out
 from tir.interp.named_arguments import in_order
 from tir.interp.numbers import encode, from_storage, is_small_float
 from tir.small_floats import SMALL_FLOATS
@@ -185,7 +185,7 @@ class NativeFunction(Function):
             for k, arg in enumerate(args):
                 if is_array[k]:
                     if type(arg) is not np.ndarray:
-                        arg = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else self._array(k, arg)
+                        arg = self._array(k, arg)
                     key.append((arg.shape, arg.strides, arg.dtype))
                     at = arg.__array_interface__["data"]
                     pointers.append(at)
@@ -229,7 +229,8 @@ class NativeFunction(Function):
                 return host_array(arg, self._buffers[k].dtype)
             except RunError as error:
                 raise RunError(f"{self._named(k)}: {error}") from error
-        raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}: {arg!r:.60}")
+        shown = way_out(arg) or f": {arg!r:.60}"
+        raise RunError(f"{self._named(k)} must be an array, not {type(arg).__name__}{shown}")
 
     def _named(self, k: int) -> str:
         param = self.func.params[k]

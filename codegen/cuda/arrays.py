@@ -28,7 +28,7 @@ class DeviceArray:
     @staticmethod
     def of(array: Any, driver: Any) -> DeviceArray:
         """A copy of a host array."""
-        host = np.ascontiguousarray(array)
+        host = np.ascontiguousarray(dlpack.plain(array) if isinstance(array, np.ndarray) else array)
         made = DeviceArray(np.shape(array), host.dtype, driver)
         if host.nbytes:
             driver.copy_in(made.address, host.ctypes.data, host.nbytes)

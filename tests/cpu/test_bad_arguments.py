@@ -90,3 +90,27 @@ def test_bfloat16_numbers():
     for bad in (1e300, [1], "1"):
         with pytest.raises(RunError, match="`x`"):
             built(bad)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_masked_elements_are_refused_and_a_mask_of_none_is_not_there(engine):
+    run, ones = module(engine), np.ones((2, 3), "float32")
+    for _ in range(3):  # also by the fast path of calls alike
+        run(ones, 1.0, 2, 3, True)
+        with pytest.raises(RunError, match=r"argument 1 `A` of f: .*masked elements.*x\.filled\(value\)"):
+            run(np.ma.array(ones, mask=ones > 0), 1.0, 2, 3, True)
+    run(np.ma.array(ones), 1.0, 2, 3, True)
+    assert (ones == 13).all()
+
+
+class Column:
+    """As a column of a table of pandas."""
+
+    def to_numpy(self):
+        return np.ones((2, 3), "float32")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_column_of_a_table_is_refused_with_the_way_out(engine):
+    with pytest.raises(RunError, match=r"argument 1 `A` of f.* Column; pass x\.to_numpy\(\) if it is only read"):
+        module(engine)(Column(), 1.0, 2, 3, True)

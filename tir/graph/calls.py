@@ -13,7 +13,7 @@ from codegen.module import Module
 
 from ..dtype import DType
 from ..errors import RunError
-from ..interp.dlpack import host_array, is_array
+from ..interp.dlpack import host_array, is_array, way_out
 from ..interp.numbers import array_dtype, storage_dtype
 from ..names import did_you_mean
 from .memory import aligned
@@ -168,10 +168,13 @@ class Model:
 def _input(parameter: Parameter, given: Any) -> np.ndarray:
     """An argument as a compact array."""
     if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
-        raise RunError(f"input {parameter}: {type(given).__name__} is no array")
+        raise RunError(f"input {parameter}: {type(given).__name__} is no array{way_out(given)}")
     if isinstance(given, (int, float, bool, list, tuple)):
         given = np.asarray(given, storage_dtype(parameter.dtype))
-    array = np.asarray(given) if isinstance(given, (np.ndarray, np.generic)) else host_array(given, parameter.dtype)
+    try:
+        array = np.asarray(given) if isinstance(given, np.generic) else host_array(given, parameter.dtype)
+    except RunError as error:
+        raise RunError(f"input {parameter}: {error}") from error
     _require(f"input {parameter}", parameter, array)
     return np.require(
         array, requirements=["C", "A", "W"]

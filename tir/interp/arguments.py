@@ -13,7 +13,7 @@ from ..buffer import Buffer
 from ..errors import RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
 from ..function import PrimFunc
-from .dlpack import host_array, is_array
+from .dlpack import host_array, is_array, way_out
 from .numbers import array_dtype, constant, storage_dtype
 
 
@@ -157,14 +157,12 @@ def _describe(arg: Any) -> str:
 
 
 def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
-    array = arg.view(np.ndarray) if isinstance(arg, np.ndarray) else arg  # np.matrix indexes by other rules
-    if not isinstance(arg, np.ndarray):
-        if not is_array(arg):
-            raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}")
-        try:
-            array = host_array(arg, buffer.dtype)
-        except RunError as error:
-            raise RunError(f"{where}: {error}") from error
+    if not is_array(arg):
+        raise RunError(f"{where}: expected a {_buffer_text(buffer)}, got {_describe(arg)}{way_out(arg)}")
+    try:
+        array = host_array(arg, buffer.dtype)
+    except RunError as error:
+        raise RunError(f"{where}: {error}") from error
     want = storage_dtype(buffer.dtype)
     if array.dtype == array_dtype(buffer.dtype) or (want == np.bool_ and array.dtype in (np.uint8, np.int8)):
         array = array.view(want)

@@ -108,6 +108,11 @@ def is_array(arg: Any) -> bool:
     return True
 
 
+def way_out(arg: Any) -> str:
+    """What to pass instead of an object that is no array, where it says so itself: the columns of pandas and polars do."""
+    return "; pass x.to_numpy() if it is only read" if hasattr(arg, "to_numpy") else ""
+
+
 def read(arg: Any, **options: Any) -> Tensor:
     """The contents of a tensor's capsule, which is not consumed and frees itself. ``options`` are passed to
     ``__dlpack__``. Raises ``RunError`` if the tensor gives no capsule, or has a type that no array can hold."""
@@ -182,12 +187,25 @@ def require_elements(tensor: Tensor, dtype: DType) -> None:
         raise RunError(f"expected dtype {dtype}, got {tensor.name}")
 
 
+def plain(array: np.ndarray) -> np.ndarray:
+    """An array of NumPy, in place, as one that indexes by the usual rules, which np.matrix does not. Raises ``RunError`` for
+    one with masked elements."""
+    if np.ma.is_masked(array):
+        raise RunError(
+            "the array has masked elements, and a function sees no mask: pass x.filled(value), or x.data with all elements"
+        )
+    return array.view(np.ndarray)
+
+
 def host_array(arg: Any, dtype: DType) -> np.ndarray:
     """A tensor in host memory as an array, in place; elements of a type that NumPy lacks are given as bits.
 
-    ``arg`` has DLPack, NumPy's array interface, or the buffer protocol. Raises ``RunError`` for a tensor on a device, for one without DLPack support, and for elements of a type that NumPy
-    lacks other than ``dtype``.
+    ``arg`` is an array of NumPy, or has DLPack, NumPy's array interface, or the buffer protocol. Raises ``RunError`` for an
+    array with masked elements, for a tensor on a device, for one without DLPack support, and for elements of a type that
+    NumPy lacks other than ``dtype``.
     """
+    if isinstance(arg, np.ndarray):
+        return plain(arg)
     if not hasattr(arg, "__dlpack__"):
         return np.asarray(arg if hasattr(arg, "__array_interface__") else memoryview(arg))
     device = device_type(arg)
