@@ -14,6 +14,7 @@ from ..interp.numbers import array_dtype
 from ..ops import registry
 from .fusion import pattern_of, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
+from .layout import channels_last
 
 LARGEST_FOLDED = (
     1 << 16
@@ -196,7 +197,9 @@ def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple
     return scale, shift + beta if node.arguments.get("center", True) else shift
 
 
-PASSES: list[Callable[[Graph], Graph]] = [fold_constants, remove_copies, fold_batch_norm, inline_scalars]
+PASSES: list[Callable[[Graph], Graph]] = [
+    fold_constants, remove_copies, fold_batch_norm, inline_scalars, channels_last,
+]  # fmt: skip
 
 
 def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = None) -> Graph:
