@@ -21,13 +21,13 @@ program in it.
 The exit status is 0 if all is right, 1 if something is wrong, 2 for a command that there is not."""
 
 
-class _Usage(Exception):
+class Usage(Exception):
     """A command line that there is not."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise _Usage(f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)")
+        raise Usage(f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         options = _parser().parse_args(arguments)
-    except _Usage as error:
+    except Usage as error:
         print(error, file=sys.stderr)
         return 2
-    return answered(lambda: _print(options), failed=1, shown=_verbose if options.verbose else _in_one_line)
+    return answered(lambda: _print(options), failed=1, shown=_verbose if options.verbose else in_one_line)
 
 
 def _print(options: Any) -> int:
@@ -58,9 +58,9 @@ def _print(options: Any) -> int:
 def _parser() -> argparse.ArgumentParser:
     from .. import __version__
 
-    parser = _Parser(prog="tir", description=DESCRIPTION)
+    parser = Parser(prog="tir", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"tir {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="VERB", dest="verb", parser_class=_Parser)
+    commands = parser.add_subparsers(required=True, metavar="VERB", dest="verb", parser_class=Parser)
     for verb in VERBS.values():
         first = verb.about.partition("\n")[0].rstrip(".")
         command = commands.add_parser(
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
     if isinstance(error, ParseError) and error.diagnostics:
         first, more = error.diagnostics[0], len(error.diagnostics) - 1
         place = f"{first.span.filename}:{first.span.line}:{first.span.col + 1}"

@@ -199,8 +199,7 @@ def given_arguments(options: argparse.Namespace, names: list[str]) -> dict[str, 
     if options.seed < 0:
         raise ValueError(f"--seed must be at least 0, got {options.seed}")
     given = {name: _value(name, text) for name, text in pairs(options.input, "--input", names).items()}
-    for name, array in (_archive(options.inputs) if options.inputs is not None else {}).items():
-        _require_known(name, names, f"--inputs {options.inputs}")
+    for name, array in (archive(options.inputs, names) if options.inputs is not None else {}).items():
         if name in given:
             raise ValueError(f"`{name}` is given twice, by --input and in {options.inputs}")
         given[name] = array
@@ -262,8 +261,8 @@ def _value(name: str, text: str) -> Any:
     return found
 
 
-def _archive(path: str) -> dict[str, Any]:
-    """The arrays in a .npz file by name; nothing in the file is run."""
+def archive(path: str, names: list[str]) -> dict[str, Any]:
+    """The arrays in a .npz file by name, which is one of ``names``; nothing in the file is run."""
     import numpy as np
 
     try:
@@ -272,9 +271,12 @@ def _archive(path: str) -> dict[str, Any]:
         if size > LARGEST:
             raise ValueError(f"it has {size} bytes, more than {LARGEST}")
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            found = {name: file[name] for name in file.files}
     except _NO_ARRAY as error:
         raise ValueError(f"--inputs: {path!r} is no .npz file: {error}") from None
+    for name in found:
+        _require_known(name, names, f"--inputs {path}")
+    return found
 
 
 # ---------------------------------------------------------------- what it gives
