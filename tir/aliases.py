@@ -6,14 +6,57 @@ Buffers with one pointer (``data``) are of one memory. Pointers tell memory apar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
+from .buffer import Buffer, MatchBufferRegion
+from .errors import require
 from .expr import BufferLoad, Call, Expr, Var
 from .function import PrimFunc
+from .node import Memo, frozendict
 from .op import effect_of
 from .stmt import Block, BufferStore, LetStmt
-from .visit import LEAVES, nodes_of, walk
+from .visit import LEAVES, nodes_of, substitute, walk
+
+Item = TypeVar("Item")
+Memory = Buffer | Container[Var]  # that of a buffer, or of several, by their pointers
+Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
+
+
+def shares_memory(item: Any, memory: Memory) -> bool:
+    """Whether ``item``, a buffer or what has one (an access, an effect, a region), is of ``memory``.
+
+    >>> import tir
+    >>> A = tir.decl_buffer((8,), "float32", "A")
+    >>> row = tir.decl_buffer((4,), "float32", "row", data=A.data)
+    >>> shares_memory(row, A), shares_memory(tir.decl_buffer((8,)), A), shares_memory(row[0], {A.data})
+    (True, False, True)
+    """
+    pointer = item.data if type(item) is Buffer else item.buffer.data
+    return pointer is memory.data if isinstance(memory, Buffer) else pointer in memory
+
+
+def sharing(items: Iterable[Item], memory: Memory) -> list[Item]:
+    """The ``items`` for which :func:`shares_memory` holds."""
+    pointers = {memory.data} if isinstance(memory, Buffer) else memory
+    return [i for i in items if (i.data if type(i) is Buffer else i.buffer.data) in pointers]
+
+
+def memory_of(items: Iterable[Any]) -> frozenset[Var]:
+    """The memory of buffers, and of what has one."""
+    return frozenset([i.data if type(i) is Buffer else i.buffer.data for i in items])
+
+
+def views_in(blocks: Iterable[Any]) -> Views:
+    """The views that ``blocks`` make, by their pointers; later ones in place of earlier ones."""
+    return {m.buffer.data: m for b in blocks for m in b.match_buffers}
+
+
+def source_of(buffer: Buffer, views: Views) -> Buffer:
+    """The buffer that ``buffer`` is a view of, through views of views; itself, if it is none of ``views``."""
+    while shares_memory(buffer, views):
+        buffer = views[buffer.data].source.buffer
+    return buffer
 
 
 def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:
@@ -27,7 +70,7 @@ def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:
     nodes = nodes_of(e)
     if any(effect_of(n) != "pure" for n in nodes if type(n) is Call):
         return True
-    read = {n.buffer.data for n in nodes if type(n) is BufferLoad}
+    read = memory_of(n for n in nodes if type(n) is BufferLoad)
     if not read:
         return False
     several = set(aliased)
@@ -98,3 +141,99 @@ def may_alias(func: PrimFunc) -> bool:
         return True
     statements = walk(func.body, lambda n: not isinstance(n, Expr))
     return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements)
+
+
+# ---------------------------------------------------------------- parameters that may overlap
+
+
+def with_one_memory(func: PrimFunc) -> PrimFunc:
+    """``func`` with one pointer for all parameters, if ``tir.noalias`` is false: buffers are of the same memory exactly if
+    they have the same pointer, and of that of two buffers nothing is known. Itself for another function.
+
+    Raises ``ScheduleError`` if it uses the pointers of two parameters: they would no longer be told apart.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     T.func_attr({"tir.noalias": False})
+    ...     B[0] = A[0]
+    ... ''')
+    >>> one = with_one_memory(f)
+    >>> len({b.data for b in f.buffers()}), len({b.data for b in one.buffers()})
+    (2, 1)
+    >>> with_own_memory(one).buffers() == f.buffers()
+    True
+    """
+    if func.attrs.get("tir.noalias", True) or len({b.data for b in func.buffers()}) < 2:
+        return func
+    found = _ONE.get(func)
+    if found is None:
+        passed = _passed_on(func)
+        require(
+            len(passed) < 2,
+            'the parameters of {0} may overlap ("tir.noalias" is False), and it uses the pointers of {1}',
+            func.name,
+            lambda: " and ".join(f"`{b.name}`" for b in passed),
+            legal="T.address_of(B[…]) in place of B.data",
+        )
+        shared = (passed or func.buffers())[0].data
+        found = _ONE[func] = _renamed(func, dict.fromkeys(func.buffer_map, shared))
+        _SEVERAL[found] = func
+        for param, buffer in func.buffer_map.items():
+            _POINTER[param] = buffer.data
+    return found
+
+
+def with_own_memory(func: PrimFunc) -> PrimFunc:
+    """The function, or a later version of it, of which :func:`with_one_memory` has made ``func``: each parameter has a
+    pointer of its own again. Itself for another function."""
+    if func.attrs.get("tir.noalias", True):
+        return func
+    found = _SEVERAL.get(func)
+    if found is None:
+        pointers = {p: b.data for p, b in func.buffer_map.items()}
+        pointers.update((p, own) for p in pointers if (own := _POINTER.get(p)) is not None)
+        found = _SEVERAL[func] = _renamed(func, pointers)
+    return found
+
+
+_ONE: Memo[PrimFunc] = Memo()
+_SEVERAL: Memo[PrimFunc] = Memo()
+_POINTER: Memo[Var] = Memo()  # of a parameter, that of its buffer in the function as it was given
+
+
+def _passed_on(func: PrimFunc) -> list[Buffer]:
+    """The parameters of which the body uses the pointer, or another buffer with that pointer."""
+    own = func.buffers()
+    items = {n for n in walk(func.body) if isinstance(n, (Var, Buffer))}
+    pointers = {n.data if isinstance(n, Buffer) else n for n in items if n not in own}
+    return [b for b in own if b.data in pointers]
+
+
+def _renamed(func: PrimFunc, pointers: Mapping[Var, Var]) -> PrimFunc:
+    """``func`` with these ``pointers`` of the buffers of its parameters."""
+    changed: dict[Buffer, Buffer] = {}
+    for param, buffer in func.buffer_map.items():
+        if buffer.data is not pointers[param]:
+            twin = _TWIN.get(buffer)
+            if twin is None or twin.data is not pointers[param]:
+                twin = buffer.replace(data=pointers[param])
+                _TWIN[buffer], _TWIN[twin] = twin, buffer
+            changed[buffer] = twin
+    parameters = frozendict({p: changed.get(b, b) for p, b in func.buffer_map.items()})
+    return func.replace(body=substitute(func.body, {}, changed), buffer_map=parameters) if changed else func
+
+
+_TWIN: Memo[Buffer] = Memo()  # of a parameter with its own pointer, the one with that of all; and back
+
+
+def is_same_parameter(a: Buffer, b: Buffer) -> bool:
+    """Whether two buffers are one, or are one parameter, by its own pointer and by that of all."""
+    return a is b or _TWIN.get(a) is b
+
+
+def same_nodes(func: PrimFunc, other: PrimFunc, nodes: Sequence[Any]) -> list[Any]:
+    """What ``nodes`` of ``func`` are in ``other``, which is it :func:`with_own_memory` or :func:`with_one_memory`."""
+    same = {} if other is func else dict(zip(walk(func.body), walk(other.body)))
+    return [same.get(n, n) for n in nodes]

@@ -7,7 +7,7 @@ import pytest
 from prim_checks import refused
 
 import tir
-from tir.analysis.aliasing import with_one_memory, with_own_memory
+from tir.aliases import with_one_memory, with_own_memory
 from tir.interp import run
 from tir.script import parse
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tir.analysis.bare_stores import bare_stores
 from tir.analysis.evaluation import evaluated_parts
 from tir.analysis.structure import constant, has_load, places_of_views, vars_in
+from tir.analysis.users import bare_stores
 from tir.arith import simplify
 from tir.buffer import Buffer
 from tir.expr import BufferLoad, Cast, Expr, Var, const

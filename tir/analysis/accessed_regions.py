@@ -17,7 +17,8 @@ from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
 from .evaluation import is_lazy
 from .index import BlockRef, Place
-from .structure import as_total, entered, has_load, may_fail, uses_pointer, wrapped_in
+from .structure import as_total, entered, has_load, may_fail, wrapped_in
+from .users import uses_pointer
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 

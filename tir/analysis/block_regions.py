@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from ..aliases import shares_memory
 from ..arith.regions import relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import BufferLoad, Call, Expr, IntImm, Var
@@ -38,7 +39,7 @@ def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buff
     touched: dict[str, dict[Buffer, Hulls]] = {READ: {}, WRITE: {}}
     for effect in found:
         buffer = effect.buffer if effect.indices is not None else named.get(effect.buffer.data)
-        if effect.kind in touched and buffer is not None and buffer.data not in found.allocated:
+        if effect.kind in touched and buffer is not None and not shares_memory(buffer, found.allocated):
             into = touched[effect.kind]
             hulls = _hulls(effect, buffer)
             into[buffer] = _joined(into[buffer], hulls) if buffer in into else hulls

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import (
     EQ,
@@ -49,7 +50,6 @@ from .structure import asked_before_body, has_load, places_of_views
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
-Views = Mapping[Var, MatchBufferRegion]  # by the pointer of the view
 Through = tuple[Call, int] | None  # an operator, and the position of its pointer
 
 
@@ -152,6 +152,10 @@ class Effects:
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
 
+    def of(self, memory: Memory) -> list[Effect]:
+        """The reads and writes of ``memory``, in program order."""
+        return [e for e in sharing(self.effects, memory) if e.kind != PREFETCH]
+
     def located(self) -> Iterator[Effect]:
         """The reads and writes that say best which elements they are of: in blocks with effects behind pointers, the
         declared regions."""
@@ -163,12 +167,12 @@ class Effects:
     @cached_property
     def reads(self) -> frozenset[Var]:
         """Pointers of the memory that is read."""
-        return frozenset(e.buffer.data for e in self.effects if e.kind == READ)
+        return memory_of(e for e in self.effects if e.kind == READ)
 
     @cached_property
     def writes(self) -> frozenset[Var]:
         """Pointers of the memory that is written."""
-        return frozenset(e.buffer.data for e in self.effects if e.kind == WRITE)
+        return memory_of(e for e in self.effects if e.kind == WRITE)
 
 
 @dataclass
@@ -199,8 +203,7 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
 def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
     """The accesses in ``stmt`` to the memory of ``buffer`` by what has its pointer or the address of an element; a prefetch
     accesses none."""
-    found = (e for e in effects(stmt) if e.buffer.data is buffer.data and e.kind != PREFETCH)
-    return [e for e in found if isinstance(e.node, (Var, Call))]
+    return [e for e in effects(stmt).of(buffer) if isinstance(e.node, (Var, Call))]
 
 
 def asker_of(effect: Effect) -> Any:
@@ -231,7 +234,7 @@ _STEERING: Memo[Effects] = Memo()
 
 
 def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
-    views = {m.buffer.data: m for m in realize.block.match_buffers}
+    views = views_in([realize.block])
     inside = (
         replace(around, views={**around.views, **views}) if views else around
     )  # a view's place may read another view
@@ -249,7 +252,7 @@ def declared(block: Block, within: Surroundings | None = None) -> Effects:
 def outline(block: Block) -> Effects:
     """The effects of ``block`` as its surroundings see them: the blocks inside it count by the regions they declare,
     and a pointer that is passed on by what the operator table says, whatever ``block`` declares."""
-    walker = _Outliner(Surroundings(views={m.buffer.data: m for m in block.match_buffers}))
+    walker = _Outliner(Surroundings(views=views_in([block])))
     walker.allocated.update(b.data for b in block.alloc_buffers)
     return walker.of(*places_of_views(block), *(part for part in (block.init, block.body) if part is not None))
 
@@ -401,7 +404,7 @@ class _Walker:
         for match in block.match_buffers:
             box = [(r.min, r.extent) for r in match.source.region]
             self.viewed.append(self._effect(READ, match.source.buffer, box, match))
-        self.views = {**self.views, **{m.buffer.data: m for m in block.match_buffers}}
+        self.views = {**self.views, **views_in([block])}
         if block.init is not None:
             starts = [(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
             around, self.first = self.guards, tuple(self.known(EQ(v, least)) for v, least in starts)
@@ -456,18 +459,13 @@ class _Walker:
         for kind in kinds:
             if view is None:
                 self.touch(kind, self._behind(pointer), None, node, through)
-            elif self.block is None or self._memory(view.source.buffer) in self._declared(kind):
+            elif self.block is None or shares_memory(source_of(view.source.buffer, self.views), self._declared(kind)):
                 self.touch(kind, view.buffer, None, node, through)
 
-    def _declared(self, kind: str) -> set[Var]:
+    def _declared(self, kind: str) -> frozenset[Var]:
         assert self.block is not None
-        return {self._memory(r.buffer) for r in (self.block.reads if kind == READ else self.block.writes)}
-
-    def _memory(self, buffer: Buffer) -> Var:
-        """The pointer of the memory of ``buffer``, or of its source if it is a view."""
-        while buffer.data in self.views:
-            buffer = self.views[buffer.data].source.buffer
-        return buffer.data
+        regions = self.block.reads if kind == READ else self.block.writes
+        return memory_of(source_of(r.buffer, self.views) for r in regions)
 
     def _behind(self, pointer: Var) -> Buffer:
         """The buffer of a pointer: a known one, or a placeholder."""
@@ -526,7 +524,7 @@ class _Walker:
         self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
     ) -> Effect:
         made = None if indices is None else rows(buffer, [self._index(i) for i in indices])
-        while buffer.data in self.views:
+        while shares_memory(buffer, self.views):
             match = self.views[buffer.data]
             made = in_source(match, buffer, made, self.known)
             buffer = match.source.buffer

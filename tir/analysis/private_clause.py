@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..aliases import shares_memory, sharing
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import IRModule, PrimFunc
@@ -20,7 +21,7 @@ from .annotations import PRIVATE
 from .dependence.loops import check_parallel
 from .dependence.oracle import Proved
 from .index import LoopRef, Place, index_of
-from .structure import used_memory
+from .users import used_memory
 
 
 def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:
@@ -109,8 +110,8 @@ def _allocated_around(place: Place) -> Iterator[Buffer]:
 
 def why_not_private(func: PrimFunc, ref: LoopRef, buffer: Buffer) -> str | None:
     """Why ``buffer`` cannot be in the clause of ``ref``; None where it can."""
-    if all(buffer.data is not b.data for b in _allocated_around(ref)):
+    if not sharing(_allocated_around(ref), buffer):
         return "no block around the loop allocates it"
-    if buffer.data in used_memory(func.body, {ref.node}):
+    if shares_memory(buffer, used_memory(func.body, {ref.node})):
         return "it is used outside of the loop"
     return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import encloses, relax
 from ..arith.swizzle import Unswizzled, unswizzled
-from ..buffer import Buffer, BufferRegion, IterVar, Range
+from ..buffer import Buffer, IterVar, Range
 from ..expr import (
     BufferLoad,
     Call,
@@ -26,9 +27,10 @@ from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
 from ..visit import contains, free_vars, nodes_of, uses_var, walk
 from .contents import path_to
 from .dependence.initialization import initialized_before_read
-from .effects import PREFETCH, Effect, effects
+from .effects import Effect, effects
 from .reduction_init import runs_first
-from .structure import has_load, is_steered_by_memory, used_memory, vars_in
+from .structure import has_load, is_steered_by_memory, vars_in
+from .users import used_memory
 
 Box = tuple[Range, ...]
 Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
@@ -115,7 +117,7 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
         if isinstance(item, For):
             crossed.insert(0, item)
         elif isinstance(item, BlockRealize):
-            buffer = next((b for b in item.block.alloc_buffers if b.data is memory), None)
+            buffer = next(iter(sharing(item.block.alloc_buffers, {memory})), None)
             if buffer is not None:
                 if not ends_with_launch(buffer.scope) and any(n.thread for n in crossed):
                     return False
@@ -126,41 +128,33 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
     return False
 
 
-def views_under(root: Any) -> dict[Var, BufferRegion]:
-    """The region behind each pointer that a block under ``root`` gets by ``match_buffer``."""
-    return {m.buffer.data: m.source for n in nodes_of(root) if type(n) is Block for m in n.match_buffers}
-
-
-def _pointer_behind(views: Mapping[Var, BufferRegion], pointer: Var) -> Var:
-    """The pointer of the source of ``pointer``, through nested views."""
-    while pointer in views:
-        pointer = views[pointer].buffer.data
-    return pointer
+def views_under(root: Any) -> Views:
+    """The views that the blocks under ``root`` make, outermost first."""
+    return views_in(n for n in nodes_of(root) if type(n) is Block)
 
 
 def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     """Whether iterations of ``loop`` that write the same element of ``buffer`` write the same value: one block writes
     it, each element by one instance, from values that are uniform over threads."""
     makers = []
-    if any(source.buffer.data is buffer.data for source in views_under(loop).values()):
+    if sharing([view.source for view in views_under(loop).values()], buffer):
         return False  # what is written through a view is not looked for
     stack: list[Any] = [loop]
     while stack:
         item = stack.pop()
         if isinstance(item, BlockRealize) and not contains(item.block.body, BlockRealize):
-            stores = [n for n in walk(item.block) if isinstance(n, BufferStore)]
-            if any(n.buffer.data is buffer.data for n in stores):
+            if sharing((n for n in walk(item.block) if isinstance(n, BufferStore)), buffer):
                 if is_steered_by_memory(item):
                     return False
                 makers.append(item.block)
             continue
-        if isinstance(item, BufferStore) and item.buffer.data is buffer.data:
+        if isinstance(item, BufferStore) and shares_memory(item, buffer):
             return False
         stack += [c for c in item.children() if isinstance(c, (Stmt, Block))]
     return len(makers) == 1 and is_uniform(makers[0], loop)
 
 
-def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPTY) -> bool:
+def is_uniform(block: Block, loop: For, views: Views = EMPTY) -> bool:
     """Whether what ``block`` stores is a function of its iterators, each element stored by one instance: running it
     again in another iteration of ``loop`` stores the same values. ``views``: those of the program, see
     :func:`views_under`."""
@@ -170,14 +164,14 @@ def is_uniform(block: Block, loop: For, views: Mapping[Var, BufferRegion] = EMPT
         return False
     if not all(spatial <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
         return False
-    made = {_pointer_behind(views, s.buffer.data) for s in stores}
+    made = memory_of(source_of(s.buffer, views) for s in stores)
     loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
-    if any(_pointer_behind(views, b.data) in made or is_private(b.scope) for b in loads):
+    if any(shares_memory(source_of(b, views), made) or is_private(b.scope) for b in loads):
         return False
     inside = {n.loop_var for n in nodes_of(loop) if isinstance(n, For)}
     inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - spatial
-    for pointer, source in views_under(loop).items():  # outermost first; they show what iterators around the block say
-        if uses_var(source, inside) or source.buffer.data in inside:
+    for pointer, view in views_under(loop).items():  # they show what iterators around the block say
+        if uses_var(view.source, inside) or shares_memory(view.source, inside):
             inside.add(pointer)
     return inside.isdisjoint(free_vars(block))
 
@@ -258,7 +252,7 @@ def _accesses(root: Stmt, buffer: Buffer, step_vars: Sequence[Var]) -> Iterator[
     ``step_vars`` are the variables of the loops asked about: where they step a reduction, init runs in their first
     iterations only. An init counts as a write of every result where the first instance of each runs it, else not at all.
     """
-    found = [e for e in effects(root) if e.buffer.data is buffer.data and e.kind != PREFETCH]
+    found = effects(root).of(buffer)
     made: dict[Any, set[Any]] = {}  # by block, what its init writes for every result
     for effect in found:
         first: Sequence[Expr] = ()

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..aliases import shares_memory
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
@@ -68,7 +69,7 @@ def _is_simple(block: Block) -> bool:
         if any(vars_in(i) & reduce for i in store.indices) or not _tell_apart(store.indices, domains):
             return False
     for item in nodes:
-        if type(item) is BufferLoad and item.buffer.data in target:
+        if type(item) is BufferLoad and shares_memory(item, target):
             if not _same_element(item, target[item.buffer.data]):
                 return False
     return not reduce or isinstance(Reduction.of(block), Reduction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import shares_memory
 from ..arith import Analyzer
 from ..arith.lanes import lane_offsets
 from ..buffer import Buffer, Range
@@ -36,7 +37,7 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     may_be_null = {a for n in walk(func.body) if isinstance(n, Call) and n.op == "isnullptr" for a in n.args}
     for buffer in func.buffer_map.values():
         count = _count(buffer)
-        if count is not None and buffer.data not in may_be_null:
+        if count is not None and not shares_memory(buffer, may_be_null):
             sizes[buffer.data] = buffer.dtype, count
     known = Analyzer()
     known.assume_sizes(func.buffer_map.values())

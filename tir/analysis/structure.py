@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
+from ..buffer import Buffer, BufferRegion, IterVar
 from ..expr import (
     NE,
     And,
@@ -41,7 +41,7 @@ from ..stmt import (
     seq,
 )
 from ..visit import LEAVES, contains, free_vars, nodes_of, rewrite, substitute, uses_var, walk
-from .contents import MembersBy, shape, sub_statements
+from .contents import MembersBy, shape
 from .index import BlockRef, LoopRef, Place
 
 if TYPE_CHECKING:
@@ -123,18 +123,6 @@ def bound_inside(block: Block) -> set[Var]:
 
 def has_load(e: Expr) -> bool:
     return type(e) not in LEAVES and contains(e, BufferLoad)
-
-
-def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
-    """The pointers of the memory that is used under ``root``, but for the parts ``without``, and other variables there;
-    alignments, allocations and clauses are no uses."""
-    found: set[Var] = set()
-    for item in walk(root, enter=lambda n: n not in without):
-        if isinstance(item, Var):
-            found.add(item)
-        elif isinstance(item, (BufferLoad, BufferStore, BufferRegion)) and item not in without:
-            found.add(item.buffer.data)
-    return found
 
 
 def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
@@ -287,84 +275,6 @@ def is_nest_of_blocks(stmt: Any) -> bool:
         found = type(inner) is BlockRealize or (type(inner) is SeqStmt and all(map(is_nest_of_blocks, inner.stmts)))
         _BLOCKS_ALONE[stmt] = found
     return found
-
-
-def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
-    """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
-    pointed, buffers = _memory(stmt)
-    return buffer.data in pointed or buffers.get(buffer.data, buffer) is not buffer
-
-
-def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
-    """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
-    found = _MEMORY.get(stmt)
-    if found is None:
-        inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
-        known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
-        pointed, buffers = found = _MEMORY[stmt] = set(known[0]), dict(known[1])
-        items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
-        for item in items:  # which grows
-            kind = type(item)
-            if kind not in LEAVES:
-                items += item.children()
-            if kind is Var:
-                pointed.add(item)
-            elif kind is Buffer:
-                if buffers.setdefault(item.data, item) is not item:
-                    pointed.add(item.data)
-            elif kind is MatchBufferRegion:
-                pointed.add(item.source.buffer.data)
-    return found
-
-
-_MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
-
-
-def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that read the memory of ``buffer``, by whatever name, in program order."""
-    return [
-        child for child in blocks_using(scope, buffer) if any(r.buffer.data is buffer.data for r in child.block.reads)
-    ]
-
-
-def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that write the memory of ``buffer``, by whatever name, in program order."""
-    return [
-        child for child in blocks_using(scope, buffer) if any(r.buffer.data is buffer.data for r in child.block.writes)
-    ]
-
-
-def blocks_using(scope: BlockRef, *buffers: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that read or write the memory of one of ``buffers``, in program order."""
-    memory = {b.data for b in buffers}
-    found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, memory)]
-    blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
-    return [c for c in blocks if any(r.buffer.data in memory for r in (*c.block.reads, *c.block.writes))]
-
-
-def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope``, in statements in which ``buffer`` or its pointer occurs, in program order."""
-    found = (s for part in sub_statements(scope.block) for s in NAMING.of(part, buffer.data))
-    return [child for s in found for child in scope.index.blocks_below(scope.index.place(s))]
-
-
-def _in_regions(stmt: Any) -> frozenset[Var]:
-    """The pointers of the memory in the regions of the outermost blocks in a statement."""
-    found = _IN_REGIONS.get(stmt)
-    if found is None:
-        inner: Any = stmt
-        while type(inner) is For:
-            inner = inner.body
-        if type(inner) is BlockRealize:
-            found = frozenset([r.buffer.data for r in (*inner.block.reads, *inner.block.writes)])
-        else:
-            found = frozenset().union(*map(_in_regions, sub_statements(inner)))
-        _IN_REGIONS[stmt] = found
-    return found
-
-
-_IN_REGIONS: Memo[frozenset[Var]] = Memo()
-_WITH_REGIONS = MembersBy(_in_regions)
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:

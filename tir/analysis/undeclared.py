@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..buffer import Buffer, BufferRegion
+from ..aliases import memory_of, sharing
+from ..buffer import Buffer
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..recursion import with_recursion_limit
@@ -51,21 +52,14 @@ def _declared(block: Block, buffers: Mapping[Var, Buffer]) -> Block | None:
         return None
     reads, writes = block_access_region(block, buffers)
     return block.replace(
-        reads=(*block.reads, *_of(reads, missing[READ])), writes=(*block.writes, *_of(writes, missing[WRITE]))
+        reads=(*block.reads, *sharing(reads, missing[READ])), writes=(*block.writes, *sharing(writes, missing[WRITE]))
     )
-
-
-def _of(regions: tuple[BufferRegion, ...], pointers: set[Var]) -> list[BufferRegion]:
-    return [r for r in regions if r.buffer.data in pointers]
 
 
 def _missing(block: Block, buffers: Mapping[Var, Buffer]) -> dict[str, set[Var]]:
     """The pointers of the memory that ``block`` reads and writes, and of which it declares no region on that side."""
     found = effects(block)
-    declared: dict[str, set[Any]] = {
-        READ: {r.buffer.data for r in block.reads},
-        WRITE: {r.buffer.data for r in block.writes},
-    }
+    declared = {READ: memory_of(block.reads), WRITE: memory_of(block.writes)}
     direct: dict[str, set[Var]] = {READ: set(), WRITE: set()}
     pointed: set[Var] = set()
     for effect in found:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..aliases import memory_of, shares_memory
 from ..arith import Analyzer
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..errors import WellFormedError
@@ -221,7 +222,7 @@ class _Checker:
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
         self.part.buffers.add(buffer)
-        if buffer in self.known or buffer.data in self.defined:
+        if buffer in self.known or shares_memory(buffer, self.defined):
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
         self.say(node, f"buffer `{buffer.name}` is used {where}")
@@ -281,7 +282,7 @@ class _Checker:
             and part.bound.isdisjoint(defined)
             and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
-            and (part.buffers <= self.known or all(b.data in defined for b in part.buffers - self.known))
+            and (part.buffers <= self.known or memory_of(part.buffers - self.known) <= defined)
             and (not self.blocks or part.blocks.keys().isdisjoint(self.blocks))
             and (not self.threads or not any(loop.thread in part.threads for loop in self.threads))
         )
@@ -432,7 +433,7 @@ class _Checker:
     def buffer_realize(self, s: BufferRealize) -> None:
         self.part.plain = False
         self.known.add(s.buffer)
-        fresh = s.buffer.data not in self.defined
+        fresh = not shares_memory(s, self.defined)
         self.defined.add(s.buffer.data)
         for r in s.bounds:
             self.expr(r.min, s)

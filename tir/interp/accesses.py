@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
+from ..aliases import shares_memory
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import RunError
@@ -80,7 +81,7 @@ class MemoryAccess(Expressions):
 
     def declare(self, buffer: Buffer) -> None:
         """A view of the memory behind ``buffer.data``."""
-        if buffer.data not in self.memories:
+        if not shares_memory(buffer, self.memories):
             raise RunError(f"buffer `{buffer.name}` uses the undefined pointer `{buffer.data.name}`")
         data = self.memories[buffer.data]
         name = self.fresh(f"v_{identifier(buffer.name)}_")
@@ -90,7 +91,7 @@ class MemoryAccess(Expressions):
         dtype = self.const(buffer.dtype)
         make = self.helper(memory.view)
         self.emit(f"{name} = {make}({data}, {dtype}, {shape}, {strides}, {offset}, {buffer.name!r})")
-        if buffer.data in self.shadows:
+        if shares_memory(buffer, self.shadows):
             scalar = self.const(DType("bool"))
             self.emit(f"u_{name} = {make}(u_{data}, {scalar}, {shape}, {strides}, {offset}, {buffer.name!r})")
         self._bind_view(buffer, name)
@@ -99,7 +100,7 @@ class MemoryAccess(Expressions):
         self.views[buffer] = name
         self.emit(f"g_{name} = {name}.item")
         data = self.memories[buffer.data]
-        if self.concurrent and buffer.data in self.shared_writes:
+        if self.concurrent and shares_memory(buffer, self.shared_writes):
             self.emit(f"r_{name} = t_{data}.on({name}, {self.unit})")
 
     def _tuple(self, items: Any) -> str:
@@ -186,11 +187,11 @@ class MemoryAccess(Expressions):
         if self.boxes is not None and buffer not in self.own:
             boxes = self.boxes.get((buffer, what), "[]")
             guards.append(f"{self.helper(memory.outside_region)}({site}, {boxes}, {index}, {values})")
-        if what == "read" and buffer.data in self.shadows:
+        if what == "read" and shares_memory(buffer, self.shadows):
             place = ", ".join(texts) or "()"
             test = f"u_{name}[{place}]" + (".all()" if vector else "")
             guards.append(f"({test} or {self.helper(memory.uninitialised)}({site}, {index}, {values}))")
-        if self.now != "0" and buffer.data in self.shared_writes and buffer not in self.exempt:
+        if self.now != "0" and shares_memory(buffer, self.shared_writes) and buffer not in self.exempt:
             guards.append(f"r_{name}.{what}({index}, {self.now}, {site}, {values})")
         return guards
 
@@ -253,7 +254,7 @@ class MemoryAccess(Expressions):
                 self.emit(f"    {self.helper(memory.out_of_bounds)}({site}, {index}, {name}.shape, {values})")
             for guard in self._guards(buffer, texts, "write", site, values, False):
                 self.emit(guard)
-            if buffer.data in self.shadows:
+            if shares_memory(buffer, self.shadows):
                 self.emit(f"u_{name}[{place}] = True")
         self.emit(f"{name}[{place}] = {value}")
 

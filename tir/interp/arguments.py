@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..aliases import shares_memory
 from ..analysis.effects import effects
 from ..buffer import Buffer
 from ..errors import RunError
@@ -23,7 +24,7 @@ def written_positions(func: PrimFunc) -> frozenset[int]:
     return frozenset(
         k
         for k, p in enumerate(func.params)
-        if p in written or (p in func.buffer_map and func.buffer_map[p].data in written)
+        if p in written or (p in func.buffer_map and shares_memory(func.buffer_map[p], written))
     )
 
 
@@ -271,7 +272,7 @@ def _check_overlaps(func: PrimFunc, arrays: dict[Buffer, np.ndarray], written: f
     numbered = [(k, b) for k, p in enumerate(func.params) if (b := func.buffer_map.get(p)) is not None]
     for k, one in numbered:
         for j, other in numbered if k in written else ():
-            if one.data is not other.data and np.may_share_memory(arrays[one], arrays[other]):
+            if not shares_memory(one, other) and np.may_share_memory(arrays[one], arrays[other]):
                 require_disjoint(func, k, arrays[one], j, arrays[other])
 
 
@@ -297,5 +298,5 @@ def overlap_error(func: PrimFunc, k: int, j: int) -> RunError:
 def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:
     """Two parameters declared with the same pointer must be given the same memory."""
     for other, array in arrays.items():
-        if other is not buffer and other.data is buffer.data and array.ctypes.data != arrays[buffer].ctypes.data:
+        if other is not buffer and shares_memory(other, buffer) and array.ctypes.data != arrays[buffer].ctypes.data:
             raise RunError(f"{where}: it is declared with the pointer of `{other.name}`, but is another array")

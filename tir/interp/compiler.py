@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
-from ..aliases import overlapping, with_names
+from ..aliases import overlapping, shares_memory, sharing, with_names
 from ..analysis.reductions import shared_results
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
@@ -95,7 +95,7 @@ class Compiler(MemoryAccess):
         """Note that parameters may be of one memory: what is written by one name is read by another."""
         self.overlapping = overlapping(self.func)
         self.shared_writes |= with_names(self.shared_writes, self.overlapping)
-        sizes = {storage_dtype(b.dtype).itemsize for b in self.func.buffers() if b.data in self.overlapping}
+        sizes = {storage_dtype(b.dtype).itemsize for b in sharing(self.func.buffers(), self.overlapping)}
         self.unit = min(sizes) if len(sizes) > 1 else 0
 
     def compile(self) -> str:
@@ -116,7 +116,7 @@ class Compiler(MemoryAccess):
             if buffer is not None:
                 name = self.fresh(f"v_{identifier(buffer.name)}_")
                 self.emit(f"{name} = arrays[{self.const(buffer)}]")
-                if buffer.data not in self.memories:
+                if not shares_memory(buffer, self.memories):
                     data = self.memories[buffer.data] = self.fresh(f"p_{identifier(buffer.name)}_")
                     self.emit(f"{data} = {self.helper(memory.flat)}({name})")
                     self._memory_records(buffer.data, data, None)
@@ -351,7 +351,7 @@ class Compiler(MemoryAccess):
         self.statement(s.body)
 
     def _decl_buffer(self, s: S.DeclBuffer) -> None:
-        if s.buffer.data in self.memories:
+        if shares_memory(s, self.memories):
             self.declare(s.buffer)
         else:
             self.allocate(s.buffer)
@@ -473,7 +473,7 @@ class Compiler(MemoryAccess):
         if buffer.offset_factor > 1:
             self.emit(f"{self.helper(_divide)}({buffer.offset_factor}, {offset}, {buffer.name!r})")
         self.memories[buffer.data] = data
-        if source.data in self.shadows:
+        if shares_memory(source, self.shadows):
             self.shadows.add(buffer.data)
             self.emit(f"u_{name} = {part}(u_{outer}, {begins}, {extents}, {buffer.ndim}, {buffer.name!r})")
         self.own = self.own | {buffer}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import block_access_region
 from ..analysis.index import Place
-from ..analysis.structure import NAMING, free_in, has_load, may_fail, refresh, uses_pointer
+from ..analysis.structure import NAMING, free_in, has_load, may_fail, refresh
+from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
@@ -180,7 +182,7 @@ def without_names(stmt: Stmt, buffer: Buffer) -> Stmt:
     """``stmt`` without the declarations of other buffers over the pointer of ``buffer``, which nothing uses."""
 
     def visit(item: Any) -> Any:
-        return item.body if type(item) is DeclBuffer and item.buffer.data is buffer.data else None
+        return item.body if type(item) is DeclBuffer and shares_memory(item, buffer) else None
 
     return rewrite(stmt, visit) if NAMING.of(stmt, buffer.data) and uses_pointer(stmt, buffer) else stmt
 
@@ -189,13 +191,11 @@ def without_unused(block: Block) -> Block:
     """``block`` without the allocations and views that neither its init nor its body uses."""
     parts = [part for part in (block.init, block.body) if part is not None]
     used = {n for part in parts for n in nodes_of(part) if isinstance(n, Var) and n.dtype.is_handle}
-    used |= {
-        n.buffer.data for part in parts for n in walk(part) if isinstance(n, (BufferLoad, BufferStore, BufferRegion))
-    }
+    used |= memory_of(n for part in parts for n in walk(part) if isinstance(n, (BufferLoad, BufferStore, BufferRegion)))
     views: list[MatchBufferRegion] = []
     for view in reversed(block.match_buffers):
-        if view.buffer.data in used:
+        if shares_memory(view, used):
             views.insert(0, view)
-            used |= {n.buffer.data for n in walk(view.source) if isinstance(n, (BufferLoad, BufferRegion))}
-    allocated = tuple(b for b in block.alloc_buffers if b.data in used)
+            used |= memory_of(n for n in walk(view.source) if isinstance(n, (BufferLoad, BufferRegion)))
+    allocated = tuple(sharing(block.alloc_buffers, used))
     return block.replace(alloc_buffers=allocated, match_buffers=tuple(views))

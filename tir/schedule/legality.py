@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.bare_stores import bare_stores
+from ..aliases import memory_of, shares_memory
 from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
@@ -15,6 +15,7 @@ from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
 from ..analysis.reductions import shared_results
 from ..analysis.structure import first_line, steering_loads
+from ..analysis.users import bare_stores
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
 from ..expr import Expr, Var
@@ -123,7 +124,7 @@ def _reduced_across(loop: For) -> frozenset[Var]:
         if results:
             kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
             if kinds == {"reduce"}:
-                found.update(b.data for b in results)
+                found |= memory_of(results)
     return frozenset(found)
 
 
@@ -133,7 +134,7 @@ def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     for stmt in stmts:
         for place, load in steering_loads(stmt):
             require(
-                load.buffer.data is not buffer.data,
+                not shares_memory(load, buffer),
                 "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
                 place if isinstance(place, BlockRealize) else first_line(place),
                 buffer.name,
@@ -147,7 +148,7 @@ def require_stored_in_blocks(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     for stmt in stmts:
         for place, memory in bare_stores(stmt):
             require(
-                memory is not buffer.data,
+                not shares_memory(buffer, {memory}),
                 "`{0}` writes buffer {1} outside of a block, which a copy would miss or undo",
                 first_line(place),
                 buffer.name,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
+from ..aliases import memory_of, shares_memory, sharing, source_of, views_in
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import require
 from ..names import near_names
+from ..stmt import Block
 from ..visit import walk
 from .handles import BlockRV, LoopRV
 from .primitive import query
@@ -68,28 +67,20 @@ def get_child_blocks(state: State, block_or_loop: BlockRef | LoopRef) -> list[Bl
     return [state.block_rv(child) for child in state.index.blocks_below(block_or_loop)]
 
 
-def _pointers(regions: Iterable[object]) -> set[object]:
-    return {region.buffer.data for region in regions}  # type: ignore[attr-defined]
-
-
 def producers_of(block: BlockRef) -> list[BlockRef]:
     """Blocks of the same scope, earlier in it, that write a buffer that ``block`` reads."""
     if block.scope is None:
         return []
-    wanted = _pointers(block.block.reads)
-    siblings = block.scope.children
-    earlier = siblings[: next(i for i, s in enumerate(siblings) if s is block)]
-    return [s for s in earlier if wanted & _pointers(s.block.writes)]
+    earlier = block.scope.children[: block.scope.children.index(block)]
+    return [s for s in earlier if sharing(s.block.writes, memory_of(block.block.reads))]
 
 
 def consumers_of(block: BlockRef) -> list[BlockRef]:
     """Blocks of the same scope, later in it, that read a buffer that ``block`` writes."""
     if block.scope is None:
         return []
-    made = _pointers(block.block.writes)
-    siblings = block.scope.children
-    later = siblings[next(i for i, s in enumerate(siblings) if s is block) + 1 :]
-    return [s for s in later if made & _pointers(s.block.reads)]
+    later = block.scope.children[block.scope.children.index(block) + 1 :]
+    return [s for s in later if sharing(s.block.reads, memory_of(block.block.writes))]
 
 
 @query
@@ -104,7 +95,7 @@ def get_producers(state: State, block: BlockRef) -> list[BlockRV]:
     turn = {region.buffer.data: n for n, region in reversed(list(enumerate(block.block.reads)))}
 
     def first_read(producer: BlockRef) -> int:
-        return min(turn[w.buffer.data] for w in producer.block.writes if w.buffer.data in turn)
+        return min(turn[w.buffer.data] for w in sharing(producer.block.writes, turn))
 
     return [state.block_rv(b) for b in sorted(producers_of(block), key=first_read)]
 
@@ -131,11 +122,13 @@ def get_output_blocks(state: State, scope_block: BlockRef) -> list[BlockRV]:
     >>> sch.get_output_blocks("root")
     [BlockRV(out)]
     """
-    own: set[Any] = set()
-    for item in walk(scope_block.block):
-        own |= {b.data for b in getattr(item, "alloc_buffers", ())}
-        own |= {m.buffer.data for m in getattr(item, "match_buffers", ()) if m.source.buffer.data in own}
-    return [state.block_rv(b) for b in _inner_blocks(scope_block) if _pointers(b.block.writes) - own]
+    blocks = [n for n in walk(scope_block.block) if isinstance(n, Block)]
+    views, own = views_in(blocks), memory_of(b for n in blocks for b in n.alloc_buffers)
+    return [
+        state.block_rv(b)
+        for b in _inner_blocks(scope_block)
+        if not all(shares_memory(source_of(w.buffer, views), own) for w in b.block.writes)
+    ]
 
 
 def _inner_blocks(scope_block: BlockRef) -> list[BlockRef]:

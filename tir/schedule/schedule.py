@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import extension
-from ..analysis.aliasing import same_nodes, with_one_memory, with_own_memory
+from ..aliases import same_nodes, with_one_memory, with_own_memory
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.aliasing import with_own_memory
+from ..aliases import with_own_memory
 from ..analysis.constants import Folded, fold_constants
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine

@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..aliases import shares_memory, sharing
 from ..analysis.accessed_regions import region_in
-from ..analysis.aliasing import other_name
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import UpToDate
 from ..analysis.index import BlockRef, LoopRef, Place
-from ..analysis.structure import order, statements, uses_pointer, with_statements
+from ..analysis.structure import order, statements, with_statements
+from ..analysis.users import other_name, uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import require
@@ -196,7 +197,7 @@ def require_known_uses(
     )
     for block in around:
         regions = (*block.block.reads, *block.block.writes)
-        other = next((r.buffer for r in regions if r.buffer.data is buffer.data and r.buffer is not buffer), None)
+        other = next((r.buffer for r in sharing(regions, buffer) if r.buffer is not buffer), None)
         require(
             other is None,
             "block {0} uses the memory of {1} as {2}: cannot tell which elements of the copy these are",
@@ -221,7 +222,7 @@ def require_known_uses(
 
 def _declares_alias(block: BlockRef, buffer: Buffer) -> bool:
     return any(
-        (isinstance(n, Buffer) and n is not buffer and n.data is buffer.data)
+        (isinstance(n, Buffer) and n is not buffer and shares_memory(n, buffer))
         or (isinstance(n, MatchBufferRegion) and n.source.buffer is buffer)
         for n in walk(block.node)
     )
@@ -297,9 +298,8 @@ class Stage:
         A parameter of the function, by whatever name, holds what the caller has put there.
         """
         for buffer in buffers:
-            if any(b.data is buffer.data for b in self.state.func.buffer_map.values()):
-                continue
-            require_legal(check_initialized(self.after.func, buffer), self.after.func)
+            if not sharing(self.state.func.buffers(), buffer):
+                require_legal(check_initialized(self.after.func, buffer), self.after.func)
 
     def require_current(self, buffer: Buffer, copy: Buffer) -> None:
         """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed

@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..analysis.aliasing import is_same_parameter, with_own_memory
+from ..aliases import is_same_parameter, with_own_memory
 from ..analysis.contents import difference
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
@@ -86,7 +86,7 @@ class State:
     @property
     def program(self) -> IRModule:
         """The module as it was given and will be built: with a pointer for each parameter. Steps see one pointer for all
-        parameters of a function that may overlap (:func:`tir.analysis.aliasing.with_one_memory`)."""
+        parameters of a function that may overlap (:func:`tir.aliases.with_one_memory`)."""
         found = _PROGRAMS.get(self.mod)
         if found is None:
             found = _PROGRAMS[self.mod] = self.mod.map_functions(with_own_memory)

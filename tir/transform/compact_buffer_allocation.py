@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
 from ..analysis.structure import has_load
@@ -131,7 +132,7 @@ def _allocated_by(item: Any) -> tuple[Buffer, ...]:
     if not isinstance(item, Allocate) or not isinstance(item.body, DeclBuffer) or not is_const(item.condition, 1):
         return ()
     buffer = item.body.buffer
-    whole = buffer.data is item.buffer_var and buffer.elem_offset is None and buffer.dtype is item.dtype
+    whole = shares_memory(buffer, {item.buffer_var}) and buffer.elem_offset is None and buffer.dtype is item.dtype
     return (buffer,) if whole and [key(e) for e in buffer.shape] == [key(e) for e in item.extents] else ()
 
 

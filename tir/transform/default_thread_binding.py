@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import sharing
 from ..analysis.contents import contents
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import Proved
@@ -51,8 +52,7 @@ def _leading(s: Any) -> list[For]:
 def _only(func: PrimFunc, nest: Stmt) -> PrimFunc:
     """``func`` with ``nest`` alone in its root block, and the buffers that it uses."""
     root: Any = func.root
-    used = named(nest)
-    mine = tuple(b for b in root.alloc_buffers if b.data in used)
+    mine = tuple(sharing(root.alloc_buffers, named(nest)))
     return func.with_body(func.body.replace(block=root.replace(body=nest, alloc_buffers=mine)))
 
 

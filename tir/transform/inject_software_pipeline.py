@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..analysis.aliasing import with_one_memory, with_own_memory
+from ..aliases import shares_memory, with_one_memory, with_own_memory
 from ..analysis.annotations import ASYNC, ORDER, STAGE
 from ..analysis.privatization import is_privatizable
 from ..arith import Analyzer
@@ -143,7 +143,7 @@ class _Pipeline:
         for x in self.parts:
             for y in self.parts:
                 for b, c in itertools.product({**x.reads, **x.writes}, {**y.reads, **y.writes}):
-                    if b.data is not c.data or not (b in x.writes or c in y.writes):
+                    if not shares_memory(b, c) or not (b in x.writes or c in y.writes):
                         continue
                     same = x.number < y.number and (x.stage, x.order) > (y.stage, y.order)
                     later = (x.stage, x.order) >= (y.stage + 1, y.order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.structure import has_load
 from ..arith.linear import same
 from ..buffer import Buffer
@@ -76,7 +77,7 @@ class _Virtual:
         return any(
             n is self.var
             or (isinstance(n, Var) and (n in self.lets or n in self.private))
-            or (isinstance(n, (BufferLoad, BufferStore)) and n.buffer.data in self.private)
+            or (isinstance(n, (BufferLoad, BufferStore)) and shares_memory(n, self.private))
             for n in walk(e)
         )
 
@@ -149,7 +150,7 @@ class _Virtual:
         copied = self.private - {n.buffer_var for n in walk(s) if isinstance(n, Allocate)}
 
         def change(item: Any) -> Any:
-            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in copied:
+            if isinstance(item, (BufferLoad, BufferStore)) and shares_memory(item, copied):
                 return item.replace(buffer=self.expanded(item.buffer), indices=(var, *item.indices))
             if isinstance(item, Call) and any(isinstance(a, Var) and a in copied for a in item.args):
                 return self._call(item, var, copied)
@@ -177,7 +178,7 @@ class _Virtual:
             extents = (self.extent, *s.extents) if s.buffer_var in self.private else s.extents
             return s.replace(extents=extents, body=self.visit(s.body))
         if isinstance(s, DeclBuffer):
-            buffer = self.expanded(s.buffer) if s.buffer.data in self.private else s.buffer
+            buffer = self.expanded(s.buffer) if shares_memory(s, self.private) else s.buffer
             return s.replace(buffer=buffer, body=self.visit(s.body))
         if isinstance(s, For) and s.kind != VECTORIZED and not (self.touched(s.min) or self.touched(s.extent)):
             return s.replace(body=self.visit(s.body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.aliasing import same_nodes, with_one_memory
+from ..aliases import memory_of, same_nodes, shares_memory, with_one_memory
 from ..analysis.block_regions import block_access_region
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
@@ -283,13 +283,13 @@ class _Lowering:
 
     def refuse_readers(self, realize: BlockRealize, outermost: For) -> None:
         """Refuse another use of the result before the all-reduce, which is after ``outermost``."""
-        results = {b.data for b in shared_results(realize.block)}
+        results = memory_of(shared_results(realize.block))
         stack: list[Any] = [outermost.body]
         while stack:
             item = stack.pop()
             if item is realize:
                 continue
-            if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in results:
+            if isinstance(item, (BufferLoad, BufferStore)) and shares_memory(item, results):
                 raise BuildError(
                     f"{self.name}: block `{realize.block.name}` reduces across threads in loop "
                     f"`{outermost.loop_var.name}`, but `{short_text(item)}` in that loop uses "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import shares_memory, sharing
 from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..arith.linear import linear
@@ -182,7 +183,7 @@ class _Lowering:
         return made
 
     def expression(self, item: Any, fetched: list[tuple[Var, Expr]]) -> Any:
-        if isinstance(item, BufferLoad) and item.buffer.data in self.new:
+        if isinstance(item, BufferLoad) and shares_memory(item, self.new):
             (index,) = item.indices
             base = index.base if isinstance(index, Ramp) else index
             own = self._own(item.buffer.data, base)
@@ -195,10 +196,10 @@ class _Lowering:
         return self._call(item) if isinstance(item, Call) else None
 
     def change(self, s: Any) -> Any:
-        if isinstance(s, BufferStore) and s.buffer.data in self.new:
+        if isinstance(s, BufferStore) and shares_memory(s, self.new):
             (index,) = s.indices
             return s.replace(buffer=self.view(s.buffer), indices=(self.own(s.buffer.data, index, s),))
-        if isinstance(s, DeclBuffer) and s.buffer.data in self.new:
+        if isinstance(s, DeclBuffer) and shares_memory(s, self.new):
             return s.replace(buffer=self.view(s.buffer))
         if isinstance(s, Allocate) and s.buffer_var in self.new:
             extents = tuple(self._share(e, s.buffer_var) for e in s.extents)
@@ -222,8 +223,8 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
     pointers = [n.buffer_var for n in walk(kernel) if isinstance(n, Allocate) and n.buffer_var.scope == "warp"]
     if not pointers:
         return kernel
-    declared = [n.buffer for n in walk(kernel) if isinstance(n, DeclBuffer)]
-    apart = next((b for b in declared if b.data in set(pointers) and b.ndim > 1), None)
+    declared = sharing((n.buffer for n in walk(kernel) if isinstance(n, DeclBuffer)), set(pointers))
+    apart = next((b for b in declared if b.ndim > 1), None)
     if apart is not None:
         raise BuildError(f"{name}: `{apart.name}` in warp memory has axis separators; lanes share memory of one axis")
     lowering = _Lowering(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import sharing
 from ..analysis.annotations import DIM_ALIGN
 from ..analysis.block_regions import block_access_region
 from ..analysis.private_clause import with_private
@@ -82,7 +83,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
         crossed = [n for n in around if isinstance(n, For)]
         if not ends_with_launch(buffer.scope) and (any(n.thread for n in crossed) or any(map(_launches, around))):
             continue  # a kernel has no global memory of its own
-        declared = bool(crossed) and any(b.data is buffer.data for b in crossed[-1].private)
+        declared = bool(crossed) and bool(sharing(crossed[-1].private, buffer))
         if not crossed or declared or is_privatizable(buffer, crossed):
             _require_no_copies(buffer, uses[depth:])
             return uses[depth - 1]
@@ -92,7 +93,7 @@ def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
 
 def _require_no_copies(buffer: Buffer, inside: Path) -> None:
     """Raise ``BuildError`` if a loop inside of the allocation of ``buffer`` gives each iteration a copy."""
-    loop = next((n for n in inside if isinstance(n, For) and any(b.data is buffer.data for b in n.private)), None)
+    loop = next((n for n in inside if isinstance(n, For) and sharing(n.private, buffer)), None)
     if loop is not None:
         raise BuildError(
             f"each iteration of loop `{loop.loop_var.name}` has `{buffer.name}` for itself, which is global memory: a kernel "

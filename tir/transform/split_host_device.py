@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ..aliases import sharing
 from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..buffer import Buffer
@@ -108,8 +109,8 @@ def _without_unused_views(body: Stmt) -> Stmt:
 def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
     """Buffers used under ``root`` that view ``handles`` and are declared outside."""
     declared = {n.buffer for n in walk(root) if isinstance(n, DeclBuffer)}
-    found = (n for n in walk(root) if isinstance(n, Buffer) and n.data in handles and n not in declared)
-    return list(dict.fromkeys(found))
+    found = sharing((n for n in walk(root) if isinstance(n, Buffer)), handles)
+    return list(dict.fromkeys(b for b in found if b not in declared))
 
 
 @module_pass

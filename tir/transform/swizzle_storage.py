@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.annotations import SWIZZLE
 from ..analysis.structure import constant
 from ..arith.divide import take_multiples
@@ -75,7 +76,7 @@ class _Rewriter:
         self.swizzles = swizzles
 
     def change(self, item: Any) -> Any:
-        if isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in self.swizzles:
+        if isinstance(item, (BufferLoad, BufferStore)) and shares_memory(item, self.swizzles):
             return item.replace(indices=self.place(item.buffer, item.indices))
         if isinstance(item, Call) and item.op == "ptx_ldmatrix":
             return self.ldmatrix(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..aliases import overlapping, with_names
+from ..aliases import memory_of, overlapping, sharing, with_names
 from ..analysis.effects import effects
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
@@ -118,7 +118,7 @@ class _Placer:
     def varies(self, e: Any) -> bool:
         """Whether ``e`` may differ between threads of a block (is not uniform)."""
         loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
-        if loads and all(n.buffer.data in self.constant for n in loads):
+        if loads and memory_of(loads) <= self.constant:
             return uses_var(e, self.varying) or not is_pure(e)
         return depends_on_threads(e, self.varying)
 
@@ -263,7 +263,7 @@ class _Placer:
     def inward(self, s: IfThenElse, then: Effect, other: Effect | None) -> Effect:
         """Sink a divergent condition into the parts between which a barrier is needed."""
         written = with_names(effects(s).writes, self.aliased)
-        free = not any(isinstance(n, BufferLoad) and n.buffer.data in written for n in walk(s.condition))
+        free = not sharing((n for n in walk(s.condition) if isinstance(n, BufferLoad)), written)
         pure = free and is_pure(s.condition)
         if pure and other is not None and s.else_case is not None:
             first = IfThenElse(s.condition, s.then_case, span=s.span)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...aliases import sharing
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import Linear, linear, same
 from ...buffer import Range, ends_of
@@ -163,7 +164,7 @@ def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
     parts = access.index_parts()
-    if any(n.buffer.data in s.changing for e in parts for n in nodes_of(e) if type(n) is BufferLoad):
+    if sharing((n for e in parts for n in nodes_of(e) if type(n) is BufferLoad), s.changing):
         return frozenset()
 
     def find() -> frozenset[Var]:

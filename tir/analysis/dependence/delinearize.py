@@ -20,7 +20,8 @@ from ...function import PrimFunc
 from ...poly import Formula, Names, Relation
 from ...stmt import BlockRealize, BufferStore, For, LetStmt
 from ...visit import free_vars, nodes_of, rewrite, substitute, uses_var, walk
-from ..structure import has_load, uses_pointer
+from ..structure import has_load
+from ..users import uses_pointer
 
 Digit = tuple[Expr, Expr | None, list[Any]]  # by, radix and uses of ``value // by % radix``; no radix: unbounded
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from ...aliases import shares_memory, sharing
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...buffer import Buffer, Range
@@ -59,7 +60,7 @@ class _Initialization(Question):
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
     def _is_other_name(self, access: Access) -> bool:
-        return access.buffer.data is self.buffer.data and access.buffer is not self.buffer
+        return access.buffer is not self.buffer and shares_memory(access, self.buffer)
 
     def _users(self, units: Sequence[Statement]) -> list[Statement]:
         """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
@@ -228,9 +229,7 @@ class InitializedInIteration(_Initialization):
         times = {id(u): loop_times(u, u.time, names, length) for u in units}
         writes = [(u, access_map(u, a, names, dims[id(u)])) for u in units for a in _exact_writes(u, self.buffer)]
         for unit in units:
-            for access in unit.reads():
-                if access.buffer.data is not self.buffer.data:
-                    continue
+            for access in sharing(unit.reads(), self.buffer):
                 if access.buffer is not self.buffer:
                     return self._unknown("it is read through another view")
                 bare = access_map(unit, access, names, dims[id(unit)]).where(known)

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...aliases import sharing
 from ...buffer import Buffer
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, decide
@@ -48,7 +49,7 @@ class Timestamps:
         self.touches: list[TimedAccess] = []
         self.context = Context(func, func.body, self.names)
         for unit in units:
-            found = [a for a in unit.accesses if a.buffer.data in wanted]
+            found = sharing(unit.accesses, wanted)
             if not found:
                 continue
             runs = schedule_map(unit, self.names, self.length, [self.names.fresh(v.name) for v in unit.coords])

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...aliases import memory_of, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Names, Undecided, decide
 from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
-from ..aliasing import second_names
 from ..contents import contents
 from ..effects import effects
 from ..index import index_of
 from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from ..structure import is_nest_of_blocks, loops_below
+from ..users import second_names
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
@@ -128,11 +129,11 @@ class _Iterations:
         units = without_swizzles(bare_statements_in(runs, self.views))
         self.sides = [StatementRelations(u, self.names) for u in units]
         inner = (f for f in contents(runs.body) if type(f) is For and asked.kind != THREAD_BINDING)
-        own = frozenset(b.data for f in inner for b in f.private)
+        own = memory_of(b for f in inner for b in f.private)
         for side in self.sides:
             side.touch(access_map)
             side.ignored = side.unit.local | asked.ignored | own
-        changing = {a.buffer.data for side in self.sides for a in side.unit.writes()}
+        changing = frozenset[Var]().union(*(side.unit.written for side in self.sides))
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
         self.private: dict[Var, bool] = {}
@@ -153,7 +154,7 @@ class _Iterations:
             return False  # the loop may use the memory by another name
         if data not in self.private:
             # threads have memory of their own by its scope, not by a clause
-            declared = self.asked.kind != THREAD_BINDING and any(b.data is data for b in loop.private)
+            declared = self.asked.kind != THREAD_BINDING and bool(sharing(loop.private, buffer))
             self.private[data] = declared or could_be_private(self.asked.func, loop, data)
             if self.private[data] and not declared:
                 self.inferred.append(buffer)

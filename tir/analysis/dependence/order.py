@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...aliases import sharing
 from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import Expr, Var
@@ -223,8 +224,7 @@ def _violated_flow(depend: Relation, s: StatementRelations, t: StatementRelation
 
 
 def _is_target(unit: Statement, a: Access, b: Access) -> bool:
-    written = {w.buffer.data for w in unit.writes()}
-    return a.buffer.data in written and b.buffer.data in written
+    return len(sharing([a, b], unit.written)) == 2
 
 
 def _are_apart(unit: Statement, access: Access) -> bool:

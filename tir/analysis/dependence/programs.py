@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...aliases import memory_of, shares_memory, sharing
 from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
 from ...function import PrimFunc
@@ -15,10 +16,9 @@ from ...records import record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute
-from ..aliasing import is_named_twice
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
-from ..structure import used_memory
+from ..users import is_named_twice, used_memory
 from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
@@ -177,9 +177,8 @@ def _bare_coords(unit: Statement) -> int:
 
 
 def _is_pure(unit: Statement) -> bool:
-    written = {a.buffer.data for a in unit.writes()}
     opaque = not unit.writes() or not all(isinstance(a.node, (BufferLoad, BufferStore)) for a in unit.accesses)
-    return isinstance(unit.node, Block) and not opaque and not any(a.buffer.data in written for a in unit.reads())
+    return isinstance(unit.node, Block) and not opaque and not sharing(unit.reads(), unit.written)
 
 
 def _without_repeats(unit: Statement) -> Statement:
@@ -209,16 +208,16 @@ def _compare_instances(
     for unit in now:
         runs.setdefault(_origin(unit, mapping), []).append(unit)
     places = [runs.pop(unit.key, []) for unit in was]
-    written = {a.buffer.data for u in was for a in u.writes()}
+    written = memory_of(a for u in was for a in u.writes())
     for (name, _), extra in runs.items():
-        if not all(_only_asks(u) and u.pointers().isdisjoint(written) for u in extra):
+        if not all(_only_asks(u) and not sharing(u.accesses, written) for u in extra):
             return Refuted(f"{_title(name)} is new: it runs what the program before did not", nodes=(extra[0].node,))
     sides = []
 
-    def outside() -> set[Any]:
+    def outside() -> Set[Var]:
         around = path_to(before.body, old)[:-1]
         declared = [part for n in around if isinstance(n, Block) for part in (*n.reads, *n.writes, *n.match_buffers)]
-        return {b.data for b in before.buffer_map.values()}.union(used_memory(before.body, {old, *declared}))
+        return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}))
 
     for unit, there in _in_question(was, places, pure):
         side = StatementRelations.renamed(unit, names)
@@ -264,7 +263,7 @@ def _same_work(unit: Statement, there: Sequence[Statement]) -> Verdict:
     return PROVED
 
 
-def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: set[Var]) -> Verdict:
+def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: Set[Var]) -> Verdict:
     """Whether instances run under the same data-dependent conditions as before."""
     unit = side.unit
     instances = side.before.domain().intersect(side.after.domain())
@@ -300,7 +299,7 @@ def _in_question(
     ordered as before relative to all that conflict with them."""
     kept = [_is_kept(u, there) and u.key not in pure for u, there in zip(was, places)]
     moments = [_moments(u, there) for u, there in zip(was, places)]
-    touched = [({a.buffer.data for a in u.accesses}, {a.buffer.data for a in u.writes()}) for u in was]
+    touched = [(memory_of(u.accesses), u.written) for u in was]
 
     users: dict[Var, list[int]] = {}
     for n, (memory, _) in enumerate(touched):
@@ -313,8 +312,8 @@ def _in_question(
         return touched[m][0].isdisjoint(touched[n][1]) and touched[n][0].isdisjoint(touched[m][1])
 
     def is_kept(n: int) -> bool:
-        sharing = {m for pointer in touched[n][0] for m in users[pointer]}
-        return kept[n] and all(is_settled(m, n) for m in sharing)
+        meeting = {m for pointer in touched[n][0] for m in users[pointer]}
+        return kept[n] and all(is_settled(m, n) for m in meeting)
 
     return [(was[n], places[n]) for n in range(len(was)) if not is_kept(n)]
 
@@ -390,7 +389,7 @@ def _changed(old: Any, new: Any) -> tuple[Any, Any]:
     return old, new
 
 
-def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], set[Any]] | None) -> Verdict:
+def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]] | None) -> Verdict:
     """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
     only memory which no other statement (``outside``; None: any) uses; those that are repeated must be idempotent."""
     unit = side.unit
@@ -408,19 +407,20 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
         rule = f"{_title(unit.name)} would run where it did not before"
         return Refuted(rule, [f"{side.show(extra)} runs only afterwards"], (unit.node,))
     missing = context.restrict(ran.subtract(runs)).sample()
-    if missing is not None and (outside is None or not {a.buffer.data for a in unit.writes()}.isdisjoint(outside())):
+    if missing is not None and (outside is None or not unit.written.isdisjoint(outside())):
         rule = f"{_title(unit.name)} would no longer run for every iterator value"
         return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
     if side.after.is_single_valued():
         return PROVED
     for a in side.writes:
         for b in side.reads:
-            if a.access.buffer.data is b.access.buffer.data:
-                twice = context.restrict(same_element(a, b)).domain().sample()
-                if twice is not None:
-                    rule = f"{_title(unit.name)} would run more than once, and it reads what it writes"
-                    proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
-                    return Refuted(rule, [proof], (unit.node,))
+            if not shares_memory(a.access, b.access.buffer):
+                continue
+            twice = context.restrict(same_element(a, b)).domain().sample()
+            if twice is not None:
+                rule = f"{_title(unit.name)} would run more than once, and it reads what it writes"
+                proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
+                return Refuted(rule, [proof], (unit.node,))
     return PROVED
 
 
@@ -453,7 +453,7 @@ def moved_condition(before: Statement, after: Sequence[Statement], written: Coll
     for run in after:
         moved = (before.asked ^ run.asked).intersection(written)
         for condition in (*before.guards, *run.guards) if moved else ():
-            if any(isinstance(n, BufferLoad) and n.buffer.data in moved for n in nodes_of(condition)):
+            if sharing((n for n in nodes_of(condition) if isinstance(n, BufferLoad)), moved):
                 return condition
     return None
 

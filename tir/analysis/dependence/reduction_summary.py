@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...aliases import memory_of, sharing
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...expr import BufferLoad, Var, const, is_const
@@ -105,8 +106,8 @@ def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: li
     free = {i.var for i in block.iter_vars if i.iter_type != "reduce" and not (i.dom and is_const(i.dom.extent, 1))}
     if any(not free <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
         return False
-    places, written = _places(stores), {s.buffer.data for s in stores}
-    loads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer.data in written]
+    places, written = _places(stores), memory_of(stores)
+    loads = sharing((n for n in walk(block.body) if isinstance(n, BufferLoad)), written)
     return all(_place(n) in places for n in loads)
 
 

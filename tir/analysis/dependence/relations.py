@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from ...aliases import shares_memory
 from ...arith import Analyzer
 from ...arith.swizzle import without_all
 from ...buffer import Range
@@ -138,7 +139,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     rules: dict[Var, set[Any]] = {}
     for unit in units:
         for access in unit.accesses:
-            if access.buffer.data not in swizzled:
+            if not shares_memory(access, swizzled):
                 continue
             ctx = Analyzer({v: Range(low, extent) for v, low, extent in (*unit.loops, *access.loops)})
             for var, value in (*zip(unit.coords, unit.values), *unit.inner):
@@ -154,7 +155,7 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
             if found is not None:
                 plain[id(access)] = replace(access, indices=found[0])
     alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
-    return [replace(u, accesses=[plain[id(a)] if a.buffer.data in alike else a for a in u.accesses]) for u in units]
+    return [replace(u, accesses=[plain[id(a)] if shares_memory(a, alike) else a for a in u.accesses]) for u in units]
 
 
 def has_bits(access: Access) -> bool:
@@ -332,9 +333,9 @@ def conflicting_pairs(
         (a, b)
         for a in (*source.writes, *source.reads)
         for b in (*sink.writes, *sink.reads)
-        if a.access.buffer.data is b.access.buffer.data
-        and (a.access.write or b.access.write)
-        and a.access.buffer.data not in source.ignored
+        if (a.access.write or b.access.write)
+        and shares_memory(a.access, b.access.buffer)
+        and not shares_memory(a.access, source.ignored)
     ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from ...aliases import memory_of, shares_memory, sharing
 from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
 from ...poly import Formula, Names
@@ -78,25 +79,26 @@ class Statement:
         found = None if self.ordered else Reduction.of(self.node)
         if not isinstance(found, Reduction) or (found.selects and not _has_reduce_iterator(self.node)):
             return False
-        written = {a.buffer.data for a in self.accesses if a.write}
-        return all(getattr(a.node, "buffer", None) in found.targets for a in self.accesses if a.buffer.data in written)
+        updates = sharing(self.accesses, self.written)
+        return all(getattr(a.node, "buffer", None) in found.targets for a in updates)
 
     @property
     def is_on_loops(self) -> bool:
         """Whether its instances are identified by the loops around it."""
         return len(self.coords) == len(self.loops) and all(v is loop[0] for v, loop in zip(self.coords, self.loops))
 
-    def pointers(self) -> set[Var]:
-        """Pointers of the memory that it accesses."""
-        return {a.buffer.data for a in self.accesses}
+    @property
+    def written(self) -> frozenset[Var]:
+        """The memory that it writes."""
+        return memory_of(self.writes())
 
     def accesses_of(self, buffer: Buffer) -> list[Access]:
         """Its accesses of the memory of ``buffer``."""
-        return [a for a in self.accesses if a.buffer.data is buffer.data]
+        return sharing(self.accesses, buffer)
 
     def writes_to(self, buffer: Buffer) -> bool:
         """Whether it writes to the memory of ``buffer``."""
-        return any(a.write for a in self.accesses_of(buffer))
+        return shares_memory(buffer, self.written)
 
     def reads(self) -> list[Access]:
         return [a for a in self.accesses if not a.write]
@@ -331,14 +333,14 @@ class _Walker:
             *_as_stated(block, _accesses(found)),
             *(declared(block, self.around()) if found.opaque else ()),
         ]
-        written = {a.buffer.data for a in accesses if a.write}
+        written = memory_of(a for a in accesses if a.write)
         self.units.append(
             Statement(
                 block.name,
                 block,
                 time=(*time, 1),
                 accesses=accesses,
-                ordered=any(a.buffer.data in written for a in asked),
+                ordered=bool(sharing(asked, written)),
                 **common,
             )
         )
@@ -358,7 +360,7 @@ class _BareWalker(_Walker):
 
 
 def _accesses(found: Effects) -> list[Effect]:
-    return [e for e in found if e.kind != PREFETCH and e.buffer.data not in found.allocated]
+    return [e for e in found if e.kind != PREFETCH and not shares_memory(e, found.allocated)]
 
 
 def _as_stated(block: Block, accesses: Sequence[Effect]) -> list[Effect]:

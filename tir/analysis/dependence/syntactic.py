@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from ...aliases import memory_of, shares_memory, sharing
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import key
@@ -17,12 +18,12 @@ from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, nodes_of, uses_var, walk
-from ..aliasing import second_names
 from ..contents import MembersBy
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..simple_blocks import is_simple_block, same_index
-from ..structure import blocks_naming, has_load, loops_below, named, order, statements, top_statement
+from ..structure import has_load, loops_below, named, order, statements, top_statement
+from ..users import blocks_naming, second_names
 from .domains import runs_whole_domain
 
 
@@ -51,7 +52,7 @@ def producer_move_is_legal(
         return False
     if any(_touches(child, made) and child not in (block, *consumers) for child in blocks_naming(scope, made)):
         return False
-    if any(made.data in _stored(c) for c in consumers):
+    if any(shares_memory(made, _stored(c)) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
     here, there = order(host, block), order(host, consumers[0])
     return (
@@ -74,7 +75,7 @@ def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[
     inner = {ref.var: ref.range for ref in loops_below(block, host)}
     if box is None or any(i.iter_type != "spatial" for i in iterators):
         return False
-    if any(e.buffer.data is region.buffer.data for e in _reads(block)):
+    if sharing(_reads(block), region.buffer):
         return False
     if any(uses_var(e, inner) for r in inner.values() for e in (r.min, r.extent)):
         return False
@@ -116,7 +117,7 @@ def consumer_move_is_legal(
         return False
     written = _stored(block)
     between = [s for n, s in enumerate(statements(scope)[here : there + 1], here) if n != order(scope, block)]
-    if any(not written.isdisjoint(named(s)) and any(a.buffer.data in written for a in accesses(s)) for s in between):
+    if any(not written.isdisjoint(named(s)) and sharing(accesses(s), written) for s in between):
         return False
     covered, sizes = _whole_boxes(producer, loop, boxes[made]), _domain_read(block, made)
     if covered is None or (when and not _makes_all(producer, sizes)):
@@ -157,8 +158,8 @@ def _reads(block: BlockRef) -> list[Effect]:
 
 
 def _stored(block: BlockRef) -> Set[Var]:
-    """Pointers of what it stores to, or says that it writes."""
-    return effects(block.block).writes | {r.buffer.data for r in block.block.writes}
+    """The memory that it stores to, or says that it writes."""
+    return effects(block.block).writes | memory_of(block.block.writes)
 
 
 def _is_all(realize: BlockRealize) -> bool:
@@ -181,7 +182,7 @@ def _instances_apart(block: Block) -> bool:
         if any(isinstance(i, Ramp) for i in store.indices):
             return False
         place = (store.buffer, [key(i) for i in store.indices])
-        if store.buffer.data in places:
+        if shares_memory(store, places):
             if places[store.buffer.data] != place:
                 return False
             continue
@@ -189,7 +190,7 @@ def _instances_apart(block: Block) -> bool:
         domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
         if not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
             return False
-    loads = (a for a in accesses(block.body) if isinstance(a, BufferLoad) and a.buffer.data in places)
+    loads = (a for a in sharing(accesses(block.body), places) if isinstance(a, BufferLoad))
     return all((a.buffer, [key(i) for i in a.indices]) == places[a.buffer.data] for a in loads)
 
 
@@ -244,12 +245,12 @@ def _has_only_blocks(s: Any) -> bool:
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
-    return buffer.data in _stored(block) or any(a.buffer.data is buffer.data for a in _reads(block))
+    return shares_memory(buffer, _stored(block)) or bool(sharing(_reads(block), buffer))
 
 
 def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` of ``host`` writes what ``block`` reads, but ``made``."""
-    read = {a.buffer.data for a in _reads(block)} - {made.data}
+    read = memory_of(_reads(block)) - memory_of([made])
     between = (s for s in statements(host)[here : there + 1] if not read.isdisjoint(named(s)))
     children = (child for s in between for child in host.index.blocks_below(host.index.place(s)))
     return not any(child is not block and not read.isdisjoint(_stored(child)) for child in children)
@@ -257,7 +258,7 @@ def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: 
 
 def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
     """Whether the block's regions contain every element of ``buffer`` that it loads, under no other name."""
-    loads = [e for e in _reads(block) if e.buffer.data is buffer.data]
+    loads = sharing(_reads(block), buffer)
     return are_within(loads, [r for r in block.block.reads if r.buffer is buffer], block.block)
 
 

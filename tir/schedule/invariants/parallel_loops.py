@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ...aliases import memory_of, shares_memory
 from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.effects import WRITE, effects
 from ...analysis.index import Index, LoopRef, index_of
@@ -57,9 +58,9 @@ def _dependences(after: PrimFunc, ref: LoopRef) -> Iterator[Refuted | Unknown]:
             yield from _undecided(after, ref, verdict, seen)
             return
         yield verdict
-        if verdict.memory.data in seen:
+        if shares_memory(verdict.memory, seen):
             return
-        seen |= {verdict.memory.data}
+        seen |= memory_of([verdict.memory])
 
 
 def _undecided(
@@ -67,8 +68,8 @@ def _undecided(
 ) -> Iterator[Refuted | Unknown]:
     """The memory for which a race is not excluded, where exact sets cannot decide for all of it at once: what is undecided
     of one must not hide another."""
-    memory = {e.buffer.data: e.buffer for e in effects(ref.node) if e.kind == WRITE and e.buffer.data not in seen}
-    others = frozenset(b.data for b in nodes_of(ref.node) if type(b) is Buffer)
+    memory = {e.buffer.data: e.buffer for e in effects(ref.node) if e.kind == WRITE and not shares_memory(e, seen)}
+    others = memory_of(b for b in nodes_of(ref.node) if type(b) is Buffer)
     found = False
     for data, buffer in memory.items():
         alone = concurrent_iterations(after, ref.node, (others | seen) - {data})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...aliases import shares_memory
 from ...analysis.accessed_regions import region_in
 from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...analysis.index import BlockRef, LoopRef, index_of
@@ -44,7 +45,7 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
     known = _EXTENTS.get(delta.before) if delta is not None and delta.before is not None else None
     if delta is not None and known:
         all_same = Keeps.THREADS in delta.keeps
-        same = {b: found for b, found in known.items() if all_same or b.data in delta.unchanged_accesses}
+        same = {b: found for b, found in known.items() if all_same or shares_memory(b, delta.unchanged_accesses)}
         extents.update({b: found for b, found in same.items() if b not in extents})
     found: list[SharedBuffer] = []
     index = index_of(func)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ...aliases import memory_of, shares_memory, sharing
 from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement
@@ -41,14 +42,13 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
 
 def _problems(func: PrimFunc, same: BufferSet) -> Iterator[Problem]:
     """The violations in buffers other than ``same``."""
-    allocated = (b for _, b in index_of(func).allocations(is_shared))
-    shared = {b.data for b in allocated if b.data not in same}
+    shared = memory_of(b for _, b in index_of(func).allocations(is_shared) if not shares_memory(b, same))
     if not shared:
         return
     stores = stores_of(func)
     for unit in stores.units:
-        for access in unit.writes():
-            if access.buffer.data in shared and isinstance(unit.node, BufferStore):
+        for access in sharing(unit.writes(), shared):
+            if isinstance(unit.node, BufferStore):
                 found = _written_twice(stores, unit, access) or _read_meanwhile(stores, unit, access)
                 if found is not None:
                     yield found

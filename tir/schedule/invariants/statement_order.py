@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
 
+from ...aliases import shares_memory
 from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.order import shared_order
 from ...analysis.dependence.relations import (
@@ -47,7 +48,7 @@ def statement_order(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     index = index_of(after)
     stores = stores_of(after)
     for realize, buffer in index.allocations(is_shared):
-        if buffer.data not in delta.unchanged_buffers:
+        if not shares_memory(buffer, delta.unchanged_buffers):
             found = _changed_value(stores, buffer, index.place(realize).loops())
             if found is not None:
                 yield found

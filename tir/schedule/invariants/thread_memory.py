@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...aliases import memory_of, shares_memory, sharing
 from ...analysis.contents import marked
 from ...analysis.dependence.affine import AffineForms, tells_apart
 from ...analysis.dependence.relations import (
@@ -28,7 +29,8 @@ from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import is_privatizable
 from ...analysis.reductions import threads_can_share
-from ...analysis.structure import blocks_using, vars_in
+from ...analysis.structure import vars_in
+from ...analysis.users import blocks_using
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
 from ...function import PrimFunc
@@ -60,7 +62,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
         return
     bound = _bound_loops(index)
     same = delta.unchanged_buffers
-    own = [(scope, b) for scope, b in _own_buffers(index) if b.data not in same and not _same_threads(delta, b)]
+    own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
     if suspects or _blocks_may_meet(bound):
         yield from _Kernels(after, bound).problems([b for _, b in suspects], same)
@@ -108,7 +110,7 @@ def _own_buffers(index: Index) -> Iterator[tuple[BlockRef, Buffer]]:
 
 def _same_threads(delta: Delta, buffer: Buffer) -> bool:
     """Whether a step only bound loops inside of kernels, to axes whose threads have ``buffer`` in common."""
-    if buffer.data not in delta.unchanged_accesses:
+    if not shares_memory(buffer, delta.unchanged_accesses):
         return False
     bound = (ref for ref in delta.changed_loops((THREAD_BINDING,)) if delta.is_marked(ref))
     axes = own_axes(buffer.scope)
@@ -177,7 +179,7 @@ class _Kernels:
         self.units = without_swizzles(statements_of(func.body))
         self.reductions = reduction_iterators(index_of(func))
         self.combined = reduction_iterators(index_of(func), threads_can_share)
-        self.written = {a.buffer.data for u in self.units for a in u.writes()}
+        self.written = memory_of(a for u in self.units for a in u.writes())
 
     def kernel(self, unit: Statement) -> LoopRef | None:
         return next((self.loops[v] for v, _, _ in unit.loops if v in self.loops), None)
@@ -218,7 +220,7 @@ class _Kernels:
             written = {
                 a.buffer.data: a.buffer for u in self.units for a in u.writes() if not ends_with_launch(a.buffer.scope)
             }
-            for buffer in (b for b in written.values() if b.data not in same):
+            for buffer in (b for b in written.values() if not shares_memory(b, same)):
                 found = self._asked(self._blocks, buffer, self._users(buffer))
                 if found is not None:
                     yield found
@@ -476,9 +478,7 @@ class _Kernels:
         if access.write:
             return bool(own_axes(access.buffer.scope))
         asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
-        return any(own_axes(a.buffer.scope) for a in unit.writes()) or any(
-            n.buffer.data is access.buffer.data for n in asked
-        )
+        return any(own_axes(a.buffer.scope) for a in unit.writes()) or bool(sharing(asked, access.buffer))
 
 
 class _FinalKernels(_Kernels):

@@ -10,7 +10,8 @@ from typing import Any
 from ...aliases import may_change
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
-from ...analysis.structure import blocks_naming, may_fail
+from ...analysis.structure import may_fail
+from ...analysis.users import blocks_naming
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
 from ...arith.linear import linear

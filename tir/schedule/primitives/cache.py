@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 
-from ...analysis.bare_stores import bare_writers
+from ...aliases import shares_memory
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import reads_only_before
 from ...analysis.effects import outline
@@ -20,13 +20,12 @@ from ...analysis.structure import (
     loops_below,
     met_around,
     order,
-    readers,
     reads_own_writes,
     regions_of,
     statements,
     wrapped_in,
-    writers,
 )
+from ...analysis.users import bare_writers, readers, writers
 from ...arith import Analyzer
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import key
@@ -254,7 +253,7 @@ def plan_cache_write(
     buffer = pick_buffer(block, "writes", write_buffer_index)
     require_members(consumer_blocks or (), scope)
     require(
-        unsafe or buffer.data in outline(block.block).writes,
+        unsafe or shares_memory(buffer, outline(block.block).writes),
         "block {0} declares that it writes {1}, and writes nothing of it",
         block,
         buffer.name,

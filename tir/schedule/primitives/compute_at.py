@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...aliases import memory_of
 from ...analysis.accessed_regions import accessed_regions
 from ...analysis.dependence.programs import check_same_instances
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import blocks_using, entered, top_statement
+from ...analysis.structure import entered, top_statement
+from ...analysis.users import blocks_using
 from ...arith import Analyzer
 from ...arith.regions import relax
 from ...buffer import Buffer, IterVar, Range
@@ -281,11 +283,8 @@ def _move_producer(
 
 def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
     """The other blocks of the scope that read or write the memory of one of ``buffers``, as text."""
-    memory = {b.data for b in buffers}
-    others = blocks_using(block.scope, *buffers) if block.scope is not None else []
-    return ", ".join(
-        c.name for c in others if c is not block and any(r.buffer.data in memory for r in getattr(c.block, side))
-    )
+    others = blocks_using(block.scope, memory_of(buffers), side) if block.scope is not None else []
+    return ", ".join(c.name for c in others if c is not block)
 
 
 def _move_consumer(

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...aliases import memory_of, sharing
 from ...analysis.index import BlockRef
 from ...analysis.reductions import Reduction, combination
-from ...analysis.structure import (
-    bound_inside,
-    common_host,
-    order,
-    readers,
-    top_statement,
-    uses_pointer,
-    wrapped_in,
-    writers,
-)
+from ...analysis.structure import bound_inside, common_host, order, top_statement, wrapped_in
+from ...analysis.users import readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
@@ -237,12 +230,11 @@ def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, s
     for other in scope.children:
         if other is reduction or other is epilogue or not first <= order(scope, other) <= last:
             continue
-        writes = {r.buffer.data for r in other.block.writes}
-        touched = writes | {r.buffer.data for r in other.block.reads}
-        if store.buffer.data in touched or any(b.data in writes for b in read):
+        if sharing((*other.block.reads, *other.block.writes), store.buffer) or sharing(
+            read, memory_of(other.block.writes)
+        ):
             return True
-    mine = {a.buffer.data for a in accesses(reduction.block)}
-    return store.buffer.data in mine or any(b.data is store.buffer.data for b in read)
+    return bool(sharing((*accesses(reduction.block), *read), store.buffer))
 
 
 def _from_the_start(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ...analysis.aliasing import second_names
-from ...analysis.bare_stores import bare_writers
+from ...aliases import memory_of, sharing
 from ...analysis.index import BlockRef
-from ...analysis.structure import first_line, order, readers, steering_loads, uses_pointer, writers
+from ...analysis.structure import first_line, named, order, steering_loads
+from ...analysis.users import bare_writers, readers, second_names, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import attempt, require
@@ -21,7 +21,7 @@ from ...expr import (
 )
 from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
-from ...visit import accesses, nodes_of, rewrite, substitute, uses_var, walk
+from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive
@@ -187,7 +187,7 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
     assert isinstance(body, BufferStore)
     buffer = body.buffer
-    given = any(b.data is buffer.data for b in state.func.buffer_map.values())
+    given = sharing(state.func.buffers(), buffer)
     require(
         buffer in scope.block.alloc_buffers,
         "buffer {0} is {1}, so block {2} has to write it",
@@ -209,11 +209,13 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
 def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> None:
     """Nothing but ``block`` uses the memory it stores to, and its value has no effect."""
     require(is_pure(store.value), "the value that block {0} stores has an effect", block, nodes=[block.node])
-    data = store.buffer.data
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
-    used = any(n is data or isinstance(n, Buffer) and n.data is data for n in nodes_of(body))
     require(
-        not used, "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block, nodes=[block.node]
+        named(body).isdisjoint(memory_of([store])),
+        "the memory of buffer {0} is used outside of block {1}",
+        store.buffer.name,
+        block,
+        nodes=[block.node],
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...aliases import shares_memory
 from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
-from ...analysis.structure import entered, reads_own_writes, uses_pointer
+from ...analysis.structure import entered, reads_own_writes
+from ...analysis.users import uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require
@@ -293,7 +295,7 @@ def _groups(
     found: dict[tuple[Buffer, tuple[Any, ...]], list[tuple[Var | None, Range]]] = {}
     written = {s.buffer.data: s for s in stores}
     for access in accesses(block.block):
-        if access.buffer.data not in written and not any(uses_var(i, v) for i in access.indices for v in padded):
+        if not shares_memory(access, written) and not any(uses_var(i, v) for i in access.indices for v in padded):
             continue
         for index in access.indices:
             plain = isinstance(index, IntImm) or (isinstance(index, Var) and index in domains)

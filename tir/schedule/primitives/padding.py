@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...aliases import sharing
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import has_load, refresh, uses_pointer, writers
+from ...analysis.structure import has_load, refresh
+from ...analysis.users import uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
@@ -109,11 +111,7 @@ def _check_decompose_padding(
         nodes=[block.node],
     )
     require_above(state, loop, block)
-    users = [
-        p
-        for p in state.index.blocks_below(loop)
-        if p is not block and any(a.buffer.data is store.buffer.data for a in accesses(p.node))
-    ]
+    users = [p for p in state.index.blocks_below(loop) if p is not block and sharing(accesses(p.node), store.buffer)]
     require(
         unsafe or not users or _pads_for_good(block, loop, store, condition, padding),
         "block {0} under loop {1} uses {2}: the fill would come between",
@@ -123,8 +121,7 @@ def _check_decompose_padding(
         nodes=[p.node for p in users],
         legal=_inner_loops(block, users),
     )
-    again = [a for a in accesses(value) if a.buffer.data is store.buffer.data]
-    again += [a for a in accesses(condition) if a.buffer.data is store.buffer.data]
+    again = sharing([*accesses(value), *accesses(condition)], store.buffer)
     require(
         unsafe or not again,
         "block {0} reads {1}, which the fill would overwrite first",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...aliases import memory_of, sharing
 from ...analysis.index import LoopRef
 from ...analysis.private_clause import why_not_private, with_private
 from ...buffer import Buffer
@@ -98,7 +99,7 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     """Two iterations, of which one touches what the other writes of ``buffer``."""
     from ...analysis.dependence.loops import check_parallel
 
-    others = frozenset(b.data for b in buffers_in(loop.node)) - {buffer.data}
+    others = memory_of(buffers_in(loop.node)) - memory_of([buffer])
     verdict = check_parallel(state.func, loop.node, ignored=others)
     return [] if verdict.is_proved else list(getattr(verdict, "witness", ()))
 
@@ -106,6 +107,6 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
 @primitive(check=_check_privatize, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, prepared_by=("compute_at",))
 def privatize(state: State, plan: PrivatizePlan) -> State:
     node = plan.loop.node
-    if any(b.data is plan.buffer.data for b in node.private):
+    if sharing(node.private, plan.buffer):
         return state
     return state.replace(node, with_private(node, (*node.private, plan.buffer)))

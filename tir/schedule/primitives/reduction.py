@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...aliases import memory_of, sharing
 from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
@@ -91,12 +92,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         block,
         nodes=[o.node for o in others],
     )
-    read = {a.buffer.data for a in accesses(body.init) if isinstance(a, BufferLoad)}
-    makers = [
-        ref
-        for ref in state.index.blocks_below(loop)
-        if ref is not block and any(r.buffer.data in read for r in ref.block.writes)
-    ]
+    read = memory_of(a for a in accesses(body.init) if isinstance(a, BufferLoad))
+    makers = [ref for ref in state.index.blocks_below(loop) if ref is not block and sharing(ref.block.writes, read)]
     require(
         unsafe or not makers,
         "the init of block {0} reads what block {1} writes under loop {2}: before that loop it has another value, or none",
@@ -143,7 +140,7 @@ def _require_own_results(block: BlockRef, loop: LoopRef) -> None:
     under = [loop, *loops_below(block, loop)]
     several = any(not is_const(p.node.extent, 1) and any(uses_var(v, p.var) for v in moving) for p in under)
     for own in body.writes if several else ():
-        loads = [e for e in effects(body) if e.kind == READ and e.buffer.data is own.buffer.data]
+        loads = [e for e in effects(body).of(own.buffer) if e.kind == READ]
         require(
             are_within(loads, [w for w in body.writes if w.buffer is own.buffer], body),
             "block {0} may read another result of {1} than the one that it makes: the inits of all results under loop {2} "

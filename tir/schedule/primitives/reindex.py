@@ -6,21 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.bare_stores import bare_writers
+from ...aliases import memory_of
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
 from ...analysis.evaluation import is_certain
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import (
-    common_host,
-    entered,
-    has_load,
-    met_around,
-    top_statement,
-    unproved_condition,
-    uses_pointer,
-)
+from ...analysis.structure import common_host, entered, has_load, met_around, top_statement, unproved_condition
+from ...analysis.users import bare_writers, blocks_using, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.linear import key
@@ -368,17 +361,6 @@ def _on_copy(block: BlockRef, staged: _Staged) -> Stmt:
     return redirect(block, staged.buffer, staged.copy, index=lambda _: staged.places, region=lambda _: there)
 
 
-def _others(scope: BlockRef, block: BlockRef, buffers: set[Buffer], *, reads: bool) -> list[BlockRef]:
-    """The other blocks of ``scope`` that write (or also read) the memory of one of ``buffers``."""
-    memory = {b.data for b in buffers}
-    sides = ("writes", "reads") if reads else ("writes",)
-    return [
-        other
-        for other in scope.children
-        if other is not block and any(r.buffer.data in memory for side in sides for r in getattr(other.block, side))
-    ]
-
-
 def _apart_from(others: Sequence[Place], block: BlockRef, scope: BlockRef) -> BlockRef | LoopRef:
     """``scope``, or the innermost loop that ``block`` shares with one of ``others``: where they are in separate
     statements."""
@@ -406,7 +388,7 @@ def _stage_read(
         nodes=[block.node],
         legal="cache_inplace, or reindex its write",
     )
-    others = _others(scope, block, sources, reads=False)
+    others = [b for b in blocks_using(scope, memory_of(sources), "writes") if b is not block]
     host = _apart_from([*others, *(place for source in sources for place in bare_writers(scope, source))], block, scope)
     other = _beside(others, block, host)
     require(
@@ -455,7 +437,7 @@ def _stage_write(
 ) -> Stage:
     scope = scope_of(state, block)
     staged = _staged(block, buffer, storage_scope, index_map, name)
-    others = _others(scope, block, {buffer}, reads=True)
+    others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)
     box, whole = _box(block, staged, host)
     require(
@@ -576,7 +558,7 @@ def _check_cache_inplace(
         legal="cache_read",
     )
     require_known_uses([block], buffer, unsafe)
-    others = _others(scope, block, {buffer}, reads=True)
+    others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)
     other = _beside(others, block, host)
     require(

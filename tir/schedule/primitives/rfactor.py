@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.bare_stores import bare_stores
+from ...aliases import sharing
 from ...analysis.block_regions import block_access_region
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.structure import entered, first_line, refresh, steering_loads, wrapped_in
+from ...analysis.users import bare_stores
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
@@ -186,7 +187,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     """
     top = block.loops()[0]
     uses = [(s, n.buffer.data) for s, n in steering_loads(top.node)] + list(bare_stores(top.node))
-    user = next((s for s, memory in uses if any(b.data is memory for b in reduction.targets)), None)
+    user = next((s for s, memory in uses if sharing(reduction.targets, {memory})), None)
     require(
         user is None,
         "`{0}` uses the result of block {1} in the same loops, outside of a block",
@@ -195,10 +196,10 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         nodes=[user],
     )
     others = [b for b in state.index.blocks_below(top) if b is not block]
-    sharing = [b for b in others if any(a.buffer in reduction.targets for a in accesses(b.node))]
-    if not sharing:
+    users = [b for b in others if any(a.buffer in reduction.targets for a in accesses(b.node))]
+    if not users:
         return None
-    inside = [b for b in sharing if first in b.all_loops()]
+    inside = [b for b in users if first in b.all_loops()]
     require(
         not inside,
         "block {0}, in the reduction's loop {1}, uses the result of {2}",
@@ -216,10 +217,10 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         not making and not bare and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
         "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
         "{2} is in them, too",
-        sharing[0],
+        users[0],
         block,
         f"`{making[0].name}`, which makes what they are made of," if making else "other work",
-        nodes=[sharing[0].node],
+        nodes=[users[0].node],
         legal="rfactor before compute_at",
     )
     require_distinct_results(block, unsafe=False)  # all partial results are kept until the last of these loops ends

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import readers, writers
+from ...analysis.users import readers, writers
 from ...buffer import Buffer
 from ...errors import require
 from ..handles import BlockRV

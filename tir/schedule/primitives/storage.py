@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from ...analysis.aliasing import is_same_parameter
+from ...aliases import is_same_parameter, memory_of, sharing
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.contents import with_memory
 from ...analysis.effects import asker_of, by_address
@@ -68,12 +68,13 @@ def require_no_view(state: State, buffer: Buffer) -> None:
 def _owner(state: State, buffer: Buffer) -> Buffer | None:
     """The parameter or allocation whose pointer ``buffer`` has; None for a view of a region."""
     owned = (state.func.buffer_map.values(), *(n.block.alloc_buffers for n in with_memory(state.func.body)))
-    return next((b for b in chain.from_iterable(owned) if b.data is buffer.data), None)
+    return next(iter(sharing(chain.from_iterable(owned), buffer)), None)
 
 
 def _require_one_name(state: State, buffer: Buffer) -> None:
     """Refuse a buffer of whose memory another is declared, which another layout of rows would leave behind."""
-    names = [b for b in (_owner(state, buffer), *_with_views(state, buffer)) if b is not None and b.data is buffer.data]
+    owner = _owner(state, buffer)
+    names = sharing([*([owner] if owner else []), *_with_views(state, buffer)], buffer)
     other = next((b for b in names if b is not buffer), None)
     require(
         other is None,
@@ -97,7 +98,7 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
     for match in _matches(state):
         if match.source.buffer in found:
             found.append(match.buffer)
-    pointers = {b.data for b in found}
+    pointers = memory_of(found)
     nodes: list[Any] = [state.func.body]
     for node in nodes:  # which grows
         kind = type(node)
@@ -105,7 +106,7 @@ def _with_views(state: State, buffer: Buffer) -> list[Buffer]:
             nodes += NAMING.of_any(node, pointers)
         elif kind not in LEAVES and (kind is not For or not pointers.isdisjoint(named(node))):
             nodes += node.children()
-    others = (n.buffer for n in nodes if isinstance(n, _NAMING) and n.buffer.data in pointers)
+    others = sharing((n.buffer for n in nodes if isinstance(n, _NAMING)), pointers)
     return list(dict.fromkeys([*found, *others]))
 
 

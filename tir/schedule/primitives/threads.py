@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ...aliases import memory_of
 from ...analysis.contents import path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
@@ -511,9 +512,9 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
             legal=f"fuse or split so that {p.name} indexes only one of the two",
         )
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
-    results = {b.data for b in shared_results(ref.block)}
+    results = memory_of(shared_results(ref.block))
     for other in state.index.blocks_below(first):
-        uses = [e.buffer for e in effects(other.block) if e.buffer.data in results]
+        uses = [e.buffer for e in effects(other.block).of(results)]
         require(
             other is ref or not uses,
             "block {0} would reduce across the threads of loop {1}, but {2} uses {3} inside loop {4}, before all "

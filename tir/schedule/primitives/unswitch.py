@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, has_load, may_fail, vars_in
@@ -102,8 +103,8 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         node.thread,
         nodes=[node],
     )
-    written = {s.buffer.data for s in accesses(node) if isinstance(s, BufferStore)}
-    written |= {r.buffer.data for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes}
+    written = {*memory_of(s for s in accesses(node) if isinstance(s, BufferStore))}
+    written |= memory_of(r for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes)
     written |= {v for v in nodes_of(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
     reasons: list[str] = []
     places: list[Stmt] = []
@@ -179,9 +180,9 @@ def _varies(condition: Expr, inner: set[Var], written: set[Var]) -> str:
     used = [v.name for v in vars_in(condition) if v in inner]
     if used:
         return f"changes with {' and '.join(sorted(used))}"
-    stored = [b.name for b in buffers_in(condition) if b.data in written]
+    stored = sharing(buffers_in(condition), written)
     if stored:
-        return f"reads {stored[0]}, which the loop writes"
+        return f"reads {stored[0].name}, which the loop writes"
     return ""
 
 

@@ -1,0 +1,171 @@
+"""Who uses which memory: the statements and blocks that access it, and the other names that it has around them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in
+from ..buffer import Buffer, BufferRegion, MatchBufferRegion
+from ..expr import BufferLoad, Var
+from ..node import Memo
+from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt
+from ..visit import LEAVES, walk
+from .contents import MembersBy, sub_statements
+from .effects import effects
+from .index import BlockRef, Place
+from .structure import NAMING
+
+SIDES = ("reads", "writes")
+
+
+def blocks_using(scope: BlockRef, memory: Buffer | Collection[Var], *sides: str) -> list[BlockRef]:
+    """Blocks directly inside ``scope`` that have ``memory`` in the regions of their ``sides`` ("reads", "writes"; by default
+    either), by whatever name, in program order."""
+    pointers = memory_of([memory]) if isinstance(memory, Buffer) else memory
+    found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, pointers)]
+    blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
+    return [c for c in blocks if any(sharing(getattr(c.block, side), memory) for side in sides or SIDES)]
+
+
+def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope`` that read the memory of ``buffer``, by whatever name, in program order."""
+    return blocks_using(scope, buffer, "reads")
+
+
+def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope`` that write the memory of ``buffer``, by whatever name, in program order."""
+    return blocks_using(scope, buffer, "writes")
+
+
+def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    """Blocks directly inside ``scope``, in statements in which ``buffer`` or its pointer occurs, in program order."""
+    found = (s for part in sub_statements(scope.block) for s in NAMING.of_any(part, memory_of([buffer])))
+    return [child for s in found for child in scope.index.blocks_below(scope.index.place(s))]
+
+
+def _in_regions(stmt: Any) -> frozenset[Var]:
+    """The pointers of the memory in the regions of the outermost blocks in a statement."""
+    found = _IN_REGIONS.get(stmt)
+    if found is None:
+        inner: Any = stmt
+        while type(inner) is For:
+            inner = inner.body
+        if type(inner) is BlockRealize:
+            found = memory_of((*inner.block.reads, *inner.block.writes))
+        else:
+            found = frozenset().union(*map(_in_regions, sub_statements(inner)))
+        _IN_REGIONS[stmt] = found
+    return found
+
+
+_IN_REGIONS: Memo[frozenset[Var]] = Memo()
+_WITH_REGIONS = MembersBy(_in_regions)
+
+
+def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
+    """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
+    pointed, buffers = _memory(stmt)
+    return shares_memory(buffer, pointed) or buffers.get(buffer.data, buffer) is not buffer
+
+
+def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
+    """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
+    found = _MEMORY.get(stmt)
+    if found is None:
+        inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
+        known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
+        pointed, buffers = found = _MEMORY[stmt] = set(known[0]), dict(known[1])
+        items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
+        for item in items:  # which grows
+            kind = type(item)
+            if kind not in LEAVES:
+                items += item.children()
+            if kind is Var:
+                pointed.add(item)
+            elif kind is Buffer:
+                if buffers.setdefault(item.data, item) is not item:
+                    pointed.add(item.data)
+            elif kind is MatchBufferRegion:
+                pointed.add(item.source.buffer.data)
+    return found
+
+
+_MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
+
+
+def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
+    """The pointers of the memory that is used under ``root``, but for the parts ``without``, and other variables there;
+    alignments, allocations and clauses are no uses."""
+    found: set[Var] = set()
+    for item in walk(root, enter=lambda n: n not in without):
+        if isinstance(item, Var):
+            found.add(item)
+        elif isinstance(item, (BufferLoad, BufferStore, BufferRegion)) and item not in without:
+            found |= memory_of([item])
+    return found
+
+
+# ---------------------------------------------------------------- outside of blocks
+
+_FOUND: Memo[tuple[tuple[Stmt, Var], ...]] = Memo()
+
+
+def bare_stores(stmt: Stmt) -> Sequence[tuple[Stmt, Var]]:
+    """The statements in ``stmt``, outside of blocks, that store or pass a pointer on, with the memory that they may write."""
+    if isinstance(stmt, BlockRealize):
+        return ()
+    found = _FOUND.get(stmt)
+    if found is None:
+        if isinstance(stmt, (BufferStore, Evaluate)):
+            found = tuple((stmt, memory) for memory in effects(stmt).writes)
+        else:
+            parts = _STORING.of(stmt, True) if isinstance(stmt, SeqStmt) else sub_statements(stmt)
+            found = tuple(item for part in parts for item in bare_stores(part))
+        _FOUND[stmt] = found
+    return found
+
+
+_STORING = MembersBy(lambda s: (True,) if bare_stores(s) else ())
+
+
+def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
+    """The statements of ``scope``, outside of the blocks in it, that may write the memory of ``buffer``, in program order."""
+    found = (item for part in sub_statements(scope.block) for item in bare_stores(part))
+    return [scope.index.place(stmt) for stmt, memory in found if shares_memory(buffer, {memory})]
+
+
+# ---------------------------------------------------------------- other names
+
+
+def second_names(place: Place) -> Views:
+    """The views of the blocks around ``place`` and of itself, by pointer, if one of these blocks has two names for some
+    memory: then pointers do not tell memory apart."""
+    blocks = [p.block for p in (place, *place.ancestors()) if isinstance(p, BlockRef)]
+    return views_in(blocks) if any(map(is_named_twice, blocks)) else {}
+
+
+def is_named_twice(block: Block) -> bool:
+    """Whether the body of ``block`` uses some memory by two names, because of its views."""
+    if not block.match_buffers:
+        return False
+    views, used = views_in([block]), _used(block)
+    return len(memory_of(source_of(b, views) for b in used)) < len(memory_of(used))
+
+
+def other_name(scope: BlockRef, buffer: Buffer) -> Buffer | None:
+    """Another buffer by which the body of ``scope`` uses the memory of ``buffer``, because of views; None if none does."""
+    views = second_names(scope)
+    used = _used(scope.block) if views else []
+    return next(
+        (
+            b
+            for b in used
+            if not shares_memory(b, buffer) and shares_memory(source_of(b, views), source_of(buffer, views))
+        ),
+        None,
+    )
+
+
+def _used(block: Block) -> list[Buffer]:
+    return [e.buffer for part in (block.init, block.body) if part is not None for e in effects(part)]
