@@ -113,6 +113,8 @@ _SUBMODULES = (
     "interp",
     "intrin",
     "library",
+    "torch",
+    "jax",
     "testing",
     "tune",
     "op",

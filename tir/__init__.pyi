@@ -105,6 +105,8 @@ from tir import analysis as analysis
 from tir import interp as interp
 from tir import intrin as intrin
 from tir import library as library
+from tir import torch as torch
+from tir import jax as jax
 from tir import testing as testing
 from tir import op as op
 from tir import visit as visit
