@@ -156,6 +156,19 @@ def test_a_search_writes_its_schedule_and_goes_on_from_its_records(tir_):
     assert Path("records.db").exists() and json.loads(tir_(line)[1])["trials"] >= found["trials"]
 
 
+def test_steps_that_a_trace_printed_are_taken(tir_):
+    namespace = {}
+    exec(FILE, namespace)
+    Path("steps.py").write_text(str(namespace["fast"].trace))
+    expected = tir_("tir show kernels.py:fast")[1]
+    assert tir_("tir opt kernels.py:double --trace steps.py") == (0, expected, "")
+    lowered = tir_("tir lower kernels.py:fast")[1]
+    assert tir_("tir lower kernels.py:double --trace steps.py")[1] == lowered
+    Path("steps.py").write_text("open('made', 'w')")
+    status, _, err = tir_("tir opt kernels.py:double --trace steps.py")
+    assert status == 1 and err.startswith("steps.py:1: ") and not Path("made").exists()
+
+
 def test_no_line_of_a_text_is_run(tir_):
     for line in (
         "import os\n",
@@ -238,7 +251,7 @@ OPTIONS = {
 }
 OWN = {
     "show": ["kernels.py:double --trace"],
-    "lower": ["kernels.py:double --target cdua", "kernels.py:double --upto flaten", "kernels.py:double --target"],
+    "lower": ["kernels.py:double --trace nowhere.json", "- --trace -", "kernels.py:double --target cdua", "kernels.py:double --upto flaten", "kernels.py:double --target"],
     "opt": ["kernels.py:double", "kernels.py:double --passes simplfy", "kernels.py:double --passes ''", "kernels.py:double --upto x",
             "kernels.py:double --passes simplify --upto simplify", "kernels.py:double --trace nowhere.json",
             "kernels.py:double --trace kernels.py", "kernels.py:double --trace bytes.tir", "kernels.py:double --trace steps.json"],

@@ -14,6 +14,10 @@ from .verbs import MODEL, PROGRAM, SHAPE, TARGET, Answer, option, verb
 
 UPTO = option("--upto", metavar="PASS", help="the last pass of the target's pipeline to run")
 
+STEPS = option(
+    "--trace", metavar="STEPS", help="steps to take first: JSON of show --trace, or Python as a trace prints"
+)
+
 
 def _program(program: PrimFunc | IRModule) -> Answer:
     text = program.script()
@@ -65,10 +69,10 @@ def tree(options: argparse.Namespace) -> Answer:
     return Answer(str(schedule.loop_tree()))
 
 
-@verb("tir lower kernels.py:double --upto lower_init_block", PROGRAM, TARGET, UPTO)
+@verb("tir lower kernels.py:double --upto lower_init_block", PROGRAM, TARGET, UPTO, STEPS)
 def lower(options: argparse.Namespace) -> Answer:
-    """Print it lowered by the pipeline of a target."""
-    return _program(_lowered(program_of(options.program), options))
+    """Print it lowered by the pipeline of a target, after steps of a schedule if they are given."""
+    return _program(_lowered(_after_steps(options), options))
 
 
 @verb(
@@ -77,7 +81,7 @@ def lower(options: argparse.Namespace) -> Answer:
     option("--passes", metavar="P,Q,…", help="passes to run, in this order"),
     UPTO,
     TARGET,
-    option("--trace", metavar="STEPS.json", help="steps of a schedule to take first, as show --trace prints them"),
+    STEPS,
 )
 def opt(options: argparse.Namespace) -> Answer:
     """Print it changed by steps of a schedule and by passes."""
@@ -85,9 +89,7 @@ def opt(options: argparse.Namespace) -> Answer:
         raise ValueError("--passes are run instead of a pipeline: give them or --upto")
     if options.passes is options.upto is options.trace is None:
         raise ValueError("nothing to do: give --passes, --upto or --trace")
-    program = program_of(options.program)
-    if options.trace is not None:
-        program = _with_steps(program, read_text(options.trace))
+    program = _after_steps(options)
     if options.passes is not None:
         for step in _passes(options.passes):
             program = step(program)
@@ -106,11 +108,18 @@ def _lowered(program: PrimFunc | IRModule, options: argparse.Namespace) -> IRMod
     return lower(program, upto=options.upto, target=target)
 
 
-def _with_steps(program: PrimFunc | IRModule, text: str) -> IRModule:
-    from ..schedule import Schedule, Trace
+def _after_steps(options: argparse.Namespace) -> PrimFunc | IRModule:
+    """The program after the steps that the options give."""
+    from ..schedule import Schedule
+    from ..schedule.trace_text import apply_text
 
+    program = program_of(options.program)
+    if options.trace is None:
+        return program
+    if options.program == options.trace == "-":
+        raise ValueError("standard input is one text: give a file for the program or for the steps")
     schedule = Schedule(program)
-    Trace.from_json(text).apply_to_schedule(schedule)
+    apply_text(read_text(options.trace), schedule, "<stdin>" if options.trace == "-" else options.trace)
     return schedule.mod
 
 

@@ -11,6 +11,7 @@ from .primitive import primitive, query
 from .schedule import Schedule
 from .state import State
 from .trace import Trace
+from .trace_text import apply_text
 
 __all__ = [
     "Answer",
@@ -25,6 +26,7 @@ __all__ = [
     "Step",
     "StmtSRef",
     "Trace",
+    "apply_text",
     "primitive",
     "query",
 ]

@@ -239,7 +239,7 @@ def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
         symbol, *operands = value.source
         a, b = (_map(o, mapping) for o in operands)
         try:
-            return _OPERATORS[symbol](a, b)
+            return OPERATORS[symbol](a, b)
         except (ArithmeticError, TypeError) as error:  # another decision, or a damaged record
             raise TirError(f"the trace computes {shown(a)} {symbol} {shown(b)}: {error}") from None
     if isinstance(value, (LoopRV, BlockRV)):
@@ -371,7 +371,7 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$op" in value:
-        if _part(value, "$op", str) not in _OPERATORS:
+        if _part(value, "$op", str) not in OPERATORS:
             raise TirError(f"this is no record of a schedule: the operator {shown(value['$op'])} is none of its own")
         operands = [_from_json(value.get(side), known) for side in ("a", "b")]
         for operand in operands:
@@ -390,7 +390,7 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
     return {k: _from_json(v, known) for k, v in value.items()}
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
