@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
+from ..aliases import may_change, other_names
 from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
@@ -60,6 +61,11 @@ class Place:
             place = place.parent
         found.reverse()
         return found
+
+    def may_change(self, e: Expr, within: Any) -> bool:
+        """Whether ``e`` may get another value while ``within``, a statement here, runs, by whatever names memory has here."""
+        around = (getattr(p.node, "block", p.node) for p in (self, *self.ancestors()))
+        return may_change(e, within, {name for node in around for name in other_names(node)})
 
     def analyzer(self) -> Analyzer:
         """An analyzer that knows the ranges of all loops above, and of this one if it is a loop."""

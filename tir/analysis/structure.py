@@ -334,11 +334,9 @@ def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
 
 def met_around(block: BlockRef, host: BlockRef | LoopRef) -> list[Expr]:
     """The conjuncts of the predicate of ``block`` that nothing inside of ``host`` changes, neither a loop nor a store."""
-    from ..aliases import may_change
-
     inside = {p.var for p in loops_below(block, host)}
     parts = [c for c in conjuncts(block.node.predicate) if not is_const(c, 1) and not uses_var(c, inside)]
-    return [c for c in parts if not (has_load(c) and may_change(c, _owner(host)))]
+    return [c for c in parts if not (has_load(c) and block.may_change(c, _owner(host)))]
 
 
 def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:

@@ -22,10 +22,10 @@ SIDES = ("reads", "writes")
 def blocks_using(scope: BlockRef, memory: Buffer | Collection[Var], *sides: str) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that have ``memory`` in the regions of their ``sides`` ("reads", "writes"; by default
     either), by whatever name, in program order."""
-    pointers = memory_of([memory]) if isinstance(memory, Buffer) else memory
+    pointers = memory_at(scope, memory)
     found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, pointers)]
     blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
-    return [c for c in blocks if any(sharing(getattr(c.block, side), memory) for side in sides or SIDES)]
+    return [c for c in blocks if any(sharing(getattr(c.block, side), pointers) for side in sides or SIDES)]
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
@@ -136,6 +136,14 @@ def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
 
 
 # ---------------------------------------------------------------- other names
+
+
+def memory_at(place: Place, memory: Buffer | Collection[Var]) -> frozenset[Var]:
+    """``memory`` by all the names that views around ``place`` give it."""
+    found, views = memory_of([memory]) if isinstance(memory, Buffer) else frozenset(memory), second_names(place)
+    behind = {p: source_of(view.source.buffer, views).data for p, view in views.items()}
+    sources = {behind.get(p, p) for p in found}
+    return found.union(sources, (p for p, source in behind.items() if source in sources)) if views else found
 
 
 def second_names(place: Place) -> Views:

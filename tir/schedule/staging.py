@@ -186,15 +186,7 @@ def require_known_uses(
     A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape. The blocks
     ``around``, which go on using the memory itself, may do it by views whose regions tell what they use.
     """
-    scopes = [b.scope for b in (*blocks, *around) if b.scope is not None]
-    second = other_name(scopes[0], buffer) if scopes else None
-    require(
-        second is None,
-        "block {0} uses the memory of {1} as {2}, too: a copy of the one would not follow the other",
-        scopes[0] if scopes else "",
-        buffer.name,
-        second.name if second else "",
-    )
+    require_one_name((*blocks, *around), buffer)
     for block in around:
         regions = (*block.block.reads, *block.block.writes)
         other = next((r.buffer for r in sharing(regions, buffer) if r.buffer is not buffer), None)
@@ -217,6 +209,19 @@ def require_known_uses(
         buffer.name,
         nodes=[(alias or user).node],
         legal="" if alias else "unsafe=True, which believes the regions that the block declares",
+    )
+
+
+def require_one_name(blocks: Sequence[BlockRef], buffer: Buffer) -> None:
+    """Refuse if views around ``blocks`` give the memory of ``buffer`` another name, which is used there."""
+    scopes = [b.scope for b in blocks if b.scope is not None]
+    second = other_name(scopes[0], buffer) if scopes else None
+    require(
+        second is None,
+        "block {0} uses the memory of {1} as {2}, too: a copy of the one would not follow the other",
+        scopes[0] if scopes else "",
+        buffer.name,
+        second.name if second else "",
     )
 
 

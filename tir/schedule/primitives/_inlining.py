@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
-from ...aliases import may_change
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.index import BlockRef
 from ...analysis.structure import may_fail
@@ -74,7 +73,7 @@ def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef,
     loops = [s for s in shells if isinstance(s, For)]
     guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
     fails = any(map(may_fail, guarded))
-    if not shells or fails or any(may_change(c, block.block) for c in conditions):
+    if not shells or fails or any(block.may_change(c, block.block) for c in conditions):
         return state, block, block.node
     inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
     for f in loops:

@@ -9,7 +9,7 @@ from ...aliases import memory_of, sharing
 from ...analysis.index import BlockRef
 from ...analysis.reductions import Reduction, combination
 from ...analysis.structure import bound_inside, common_host, order, top_statement, wrapped_in
-from ...analysis.users import readers, uses_pointer, writers
+from ...analysis.users import memory_at, readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
@@ -226,15 +226,14 @@ def _start(reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[V
 def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, store: BufferStore) -> bool:
     """Whether another block, between the two, uses what the epilogue writes or changes what it reads."""
     first, last = order(scope, reduction), order(scope, epilogue)
-    read = {a.buffer for a in accesses(store.value)}
+    read = memory_at(scope, memory_of(accesses(store.value)))
+    memory = memory_at(scope, store.buffer)
     for other in scope.children:
         if other is reduction or other is epilogue or not first <= order(scope, other) <= last:
             continue
-        if sharing((*other.block.reads, *other.block.writes), store.buffer) or sharing(
-            read, memory_of(other.block.writes)
-        ):
+        if sharing((*other.block.reads, *other.block.writes), memory) or sharing(other.block.writes, read):
             return True
-    return bool(sharing((*accesses(reduction.block), *read), store.buffer))
+    return bool(read & memory or sharing(accesses(reduction.block), memory))
 
 
 def _from_the_start(

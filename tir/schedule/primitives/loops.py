@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...aliases import may_change, other_names
 from ...analysis.annotations import PRIVATE
 from ...analysis.contents import contents
 from ...analysis.index import BlockRef, LoopRef
@@ -62,9 +61,8 @@ def require_fixed_bounds(loop: LoopRef, what: str, *within: For) -> None:
     bounds = [e for e in (loop.node.min, loop.node.extent) if has_load(e)]
     if not bounds:
         return
-    aliased = {v for place in loop.ancestors() for v in other_names(getattr(place.node, "block", place.node))}
     writers = within or (loop.node,)
-    changing = next(((e, f) for e in bounds for f in writers if may_change(e, f.body, aliased)), None)
+    changing = next(((e, f) for e in bounds for f in writers if loop.may_change(e, f.body)), None)
     if changing is not None:
         raise ScheduleError(
             "the iterations of loop {0} may change `{1}`, which {2} are read from: {3} would read it at another time",

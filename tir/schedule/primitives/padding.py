@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
+from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import has_load, refresh
-from ...analysis.users import uses_pointer, writers
+from ...analysis.users import memory_at, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
@@ -111,7 +112,8 @@ def _check_decompose_padding(
         nodes=[block.node],
     )
     require_above(state, loop, block)
-    users = [p for p in state.index.blocks_below(loop) if p is not block and sharing(accesses(p.node), store.buffer)]
+    memory = memory_at(block, store.buffer)
+    users = [p for p in state.index.blocks_below(loop) if p is not block and effects(p.node).of(memory)]
     require(
         unsafe or not users or _pads_for_good(block, loop, store, condition, padding),
         "block {0} under loop {1} uses {2}: the fill would come between",
@@ -121,7 +123,7 @@ def _check_decompose_padding(
         nodes=[p.node for p in users],
         legal=_inner_loops(block, users),
     )
-    again = sharing([*accesses(value), *accesses(condition)], store.buffer)
+    again = sharing([*accesses(value), *accesses(condition)], memory)
     require(
         unsafe or not again,
         "block {0} reads {1}, which the fill would overwrite first",

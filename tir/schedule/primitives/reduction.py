@@ -11,7 +11,8 @@ from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...analysis.structure import first_line, loops_below, refresh, wrapped_in
+from ...analysis.structure import asked_before_body, first_line, loops_below, refresh, wrapped_in
+from ...analysis.users import memory_at
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require
@@ -78,12 +79,9 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     )
     require_above(state, loop, block)
     require_same_init(block)
-    written = {r.buffer for r in body.writes}
-    others = [
-        ref
-        for ref in state.index.blocks_below(loop)
-        if ref is not block and any(a.buffer in written for a in accesses(ref.node))
-    ]
+    written = memory_at(block, memory_of(body.writes))
+    beside = [ref for ref in state.index.blocks_below(loop) if ref is not block]
+    others = [ref for ref in beside if effects(ref.node).of(written)]
     require(
         unsafe or not others,
         "block {0} under loop {1} uses the result of {2} while it is being made",
@@ -92,8 +90,18 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         block,
         nodes=[o.node for o in others],
     )
-    read = memory_of(a for a in accesses(body.init) if isinstance(a, BufferLoad))
-    makers = [ref for ref in state.index.blocks_below(loop) if ref is not block and sharing(ref.block.writes, read)]
+    bounds = [e for p in (loop, *loops_below(block, loop)) for e in (p.node.min, p.node.extent)]
+    asked = sharing((a for e in (*asked_before_body(block.node), *bounds) for a in accesses(e)), written)
+    require(
+        unsafe or not asked,
+        "how often block {0} runs depends on `{1}`, which it writes: its init, before loop {2}, would change that",
+        block,
+        asked[0] if asked else "",
+        loop.node,
+        nodes=[block.node],
+    )
+    read = memory_at(block, memory_of(a for a in accesses(body.init) if isinstance(a, BufferLoad)))
+    makers = [ref for ref in beside if sharing(ref.block.writes, read)]
     require(
         unsafe or not makers,
         "the init of block {0} reads what block {1} writes under loop {2}: before that loop it has another value, or none",

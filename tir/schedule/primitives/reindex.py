@@ -37,6 +37,7 @@ from ..staging import (
     position,
     redirect,
     require_known_uses,
+    require_one_name,
 )
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of
@@ -228,6 +229,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         "block {0} has blocks inside; only a block that loads and stores itself has one place",
         block,
     )
+    require_one_name([block], buffer)
     require(
         not uses_pointer(block.node, buffer),
         "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",

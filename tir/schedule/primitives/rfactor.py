@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...aliases import sharing
+from ...aliases import memory_of, sharing
 from ...analysis.block_regions import block_access_region
+from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.structure import entered, first_line, refresh, steering_loads, wrapped_in
-from ...analysis.users import bare_stores
+from ...analysis.users import bare_stores, memory_at
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
@@ -196,7 +197,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
         nodes=[user],
     )
     others = [b for b in state.index.blocks_below(top) if b is not block]
-    users = [b for b in others if any(a.buffer in reduction.targets for a in accesses(b.node))]
+    users = [b for b in others if effects(b.node).of(memory_at(block, memory_of(reduction.targets)))]
     if not users:
         return None
     inside = [b for b in users if first in b.all_loops()]

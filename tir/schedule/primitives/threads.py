@@ -18,6 +18,7 @@ from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.structure import constant, is_nest_of_blocks, vars_in
+from ...analysis.users import memory_at
 from ...buffer import Buffer
 from ...errors import ScheduleError, on_refusal, require
 from ...expr import Expr, IntImm, Var
@@ -514,7 +515,7 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
     results = memory_of(shared_results(ref.block))
     for other in state.index.blocks_below(first):
-        uses = [e.buffer for e in effects(other.block).of(results)]
+        uses = [e.buffer for e in effects(other.block).of(memory_at(other, results))]
         require(
             other is ref or not uses,
             "block {0} would reduce across the threads of loop {1}, but {2} uses {3} inside loop {4}, before all "

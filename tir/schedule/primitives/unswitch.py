@@ -11,6 +11,7 @@ from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import constant, has_load, may_fail, vars_in
+from ...analysis.users import memory_at
 from ...arith.pointwise import compile_expr
 from ...errors import first_legal, require
 from ...expr import Expr, Var, all_of, conjuncts
@@ -106,6 +107,7 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     written = {*memory_of(s for s in accesses(node) if isinstance(s, BufferStore))}
     written |= memory_of(r for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes)
     written |= {v for v in nodes_of(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
+    written |= memory_at(loop, written)
     reasons: list[str] = []
     places: list[Stmt] = []
     for stmt, inner, surely in _conditional(node):
