@@ -1,5 +1,5 @@
-"""Stencils in stages, such as a blur along both axes or a window over what is padded: strips of rows, each stage computed
-for a strip while that is in the cache."""
+"""Stencils in stages, such as a blur along both axes: strips of rows, each stage computed for a strip while that is in the
+cache."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from ...schedule import LoopRV, Schedule
 from ..nest import Axis, Nest, reach, volume
 from ..space import Env, choose, rule
-from .contraction import Contraction
-from .reductions import along_result, walks
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, stream, vectorize
 
@@ -21,50 +19,37 @@ LEAST = 8  # rows of a strip: of fewer, too many are computed twice
 def strips(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Compute the stages before a block of rows in strips of its rows, if it reads neighbours of theirs."""
     nest = Nest.of(sch, block)
-    if nest is None or len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
+    stages = [] if nest is None or nest.reduce else stages_before(sch, nest)
+    if nest is None or not stages or any(volume(s.axes) >= 2 * volume(nest.spatial) for s in stages):
         return []
-    stages = stages_of(sch, nest)
-    if not stages or not all(_is_like(stage, nest) and _is_near(stage, [*stages, nest]) for stage in stages):
-        return []
-    return (_window if nest.reduce else _elementwise)(sch, nest, stages, env)
-
-
-def _elementwise(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> list[Schedule]:
     row = nest.axes[-2]
     if row.extent is None:
         return []
     made = sch.copy()
-    strip, _ = _split(made, row)
+    strip, _ = split_rows(made, row)
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
-    _finish(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
+    in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
     stream(made, nest)
     return [made]
 
 
-def _window(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> list[Schedule]:
-    """A sum over a window, such as a depthwise convolution: strips of the outermost rows that are used more than once."""
-    *outer, along = nest.spatial
-    row = next((a for a, b in zip(outer, stages[-1].axes) if a.extent is not None and a.size < b.size), None)
-    is_sum = nest.reduction is not None and nest.block.init is not None and Contraction.of(nest) is None
-    if row is None or not is_sum or along.size < env.lanes(nest.width) or not walks(nest, along):
+def stages_before(sch: Schedule, nest: Nest) -> list[Nest]:
+    """The blocks before a nest that can be computed for strips of its rows; none if not all can."""
+    if len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
         return []
-    made = sch.copy()
-    strip, inner = _split(made, row)
-    at = outer.index(row)
-    around = [*(a.loop for a in outer[:at]), strip]
-    along_result(made, nest, along, [*around, inner, *(a.loop for a in outer[at + 1 :])], env)
-    _finish(made, nest, stages, around, env)
-    return [made]
+    stages = stages_of(sch, nest)
+    near = all(_is_like(stage, nest) and _is_near(stage, [*stages, nest]) for stage in stages)
+    return stages if near else []
 
 
-def _split(sch: Schedule, row: Axis) -> list[LoopRV]:
+def split_rows(sch: Schedule, row: Axis) -> list[LoopRV]:
     """The loop of strips of ``row``, and that of the rows of each."""
     heights = list(dict.fromkeys(_even(row.size, most) for most in HEIGHTS))
     height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
     return sch.split(row.loop, [None, height])
 
 
-def _finish(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[LoopRV], env: Env) -> None:
+def in_strips(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[LoopRV], env: Env) -> None:
     """Compute the stages, as vectors, for each strip (the last loop of ``around``), and share strips out."""
     for stage in reversed(stages):
         sch.compute_at(stage.name, around[-1], preserve_unit_loops=True)
@@ -84,7 +69,7 @@ def _is_like(stage: Nest, nest: Nest) -> bool:
     results = nest.spatial
     if stage.reduce or len(stage.axes) != len(results) or stage.contiguous() is not stage.axes[-1]:
         return False
-    return all(_near(a, b) for a, b in zip(stage.axes, results)) and volume(stage.axes) < 2 * volume(results)
+    return all(_near(a, b) for a, b in zip(stage.axes, results))
 
 
 def _is_near(stage: Nest, readers: Sequence[Nest]) -> bool:
