@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tir.buffer import Buffer
 from tir.function import PrimFunc
 from tir.interp.arguments import written_positions
+from tir.interp.dlpack import as_given
 from tir.interp.named_arguments import in_order, output_shapes, parameter_names, split_outputs, zeros
 from tir.stmt import NOP
 
@@ -47,14 +50,16 @@ class Function(ABC):
         """Call it with new arrays of zeros for what it writes, and return them: one, or a tuple in parameter order.
 
         ``args`` are the other arguments in order; what is given by name is used as it is, and an array so given is not
-        returned. Raises ``RunError`` as a call does, and where the arguments do not determine the shape of a result.
+        returned. If one of them is a tensor of torch, tensors are returned. Raises ``RunError`` as a call does, and where the arguments do not determine the shape of a result.
         """
         given, made = split_outputs(self.func, self.outputs(), args, named)
         shapes = output_shapes(self.func, self._seen(given), made)
         names = parameter_names(self.func)
         results = [self._zeros(shape, self.func.buffer_map[self.func.params[k]]) for k, shape in zip(made, shapes)]
         self(*in_order(self.func, (), {**given, **{names[k]: result for k, result in zip(made, results)}}))
-        return results[0] if len(results) == 1 else tuple(results)
+        types = [self.func.buffer_map[self.func.params[k]].dtype for k in made]
+        found = [as_given(r, t, given.values()) if isinstance(r, np.ndarray) else r for r, t in zip(results, types)]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def _seen(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments as arrays whose shapes can be read."""

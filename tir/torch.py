@@ -13,11 +13,10 @@ from typing import Any
 from codegen.calls import Function
 from codegen.module import Module
 
-from .dtype import DType
 from .errors import BuildError, RunError
 from .functional import Functional, Gradient
+from .interp.dlpack import torch_type
 from .interp.named_arguments import in_order
-from .interp.numbers import storage_dtype
 
 
 def op(
@@ -95,18 +94,12 @@ def _schema(made: Functional) -> str:
     return f"({', '.join(parts)}) -> {result}"
 
 
-def _dtype(torch: Any, dtype: DType) -> Any:
-    """The type of torch that holds elements of type ``dtype``."""
-    found = getattr(torch, str(dtype.element), None) if dtype.bits >= 8 or dtype.is_bool else None
-    return found if isinstance(found, torch.dtype) else getattr(torch, storage_dtype(dtype).name)
-
-
 def _new(torch: Any, made: Functional, given: Sequence[Any], fill: Any) -> list[Any]:
     """The tensors that a call makes."""
     tensors = [g for name, g in zip(made.takes, given) if made.buffer(name) is not None]
     device = tensors[0].device if tensors else _device(made.function)
     known = {n: g if made.buffer(n) is None else g.shape for n, g in zip(made.takes, given)}
-    types = [_dtype(torch, made.made(name).dtype) for name in made.makes]
+    types = [torch_type(torch, made.made(name).dtype) for name in made.makes]
     return [fill(shape, dtype=t, device=device) for shape, t in zip(made.shapes(known), types)]
 
 
@@ -136,7 +129,7 @@ def _require_tensors(torch: Any, made: Functional, given: Sequence[Any]) -> None
         buffer = made.buffer(name)
         if buffer is None:
             continue
-        want, rank = _dtype(torch, buffer.dtype), buffer.ndim + (buffer.dtype.lanes > 1)
+        want, rank = torch_type(torch, buffer.dtype), buffer.ndim + (buffer.dtype.lanes > 1)
         if value.dtype != want or value.dim() != rank:
             raise RunError(
                 f"{made.function.func.name}: `{name}` is of {want} with {rank} dimensions, "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..dtype import DType
 from ..errors import RunError
+from .numbers import storage_dtype
 
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13  # device types of DLPack
 _NUMBERS = {0: "int", 1: "uint", 2: "float"}
@@ -111,6 +113,21 @@ def is_array(arg: Any) -> bool:
 def way_out(arg: Any) -> str:
     """What to pass instead of an object that is no array, where it says so itself: the columns of pandas and polars do."""
     return "; pass x.to_numpy() if it is only read" if hasattr(arg, "to_numpy") else ""
+
+
+def torch_type(torch: Any, dtype: DType) -> Any:
+    """The type of torch that holds elements of type ``dtype``: its own, else that of their bits."""
+    found = getattr(torch, str(dtype.element), None) if dtype.bits >= 8 or dtype.is_bool else None
+    return found if isinstance(found, torch.dtype) else getattr(torch, storage_dtype(dtype).name)
+
+
+def as_given(result: np.ndarray, dtype: DType, given: Iterable[Any]) -> Any:
+    """A result of elements of type ``dtype`` as a tensor of torch in the same memory, if one of the arguments is a tensor."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not any(isinstance(arg, torch.Tensor) for arg in given):
+        return result
+    bits = result if result.dtype == np.bool_ else result.view(storage_dtype(dtype))
+    return torch.from_numpy(bits).view(torch_type(torch, dtype))
 
 
 def read(arg: Any, **options: Any) -> Tensor:
