@@ -16,7 +16,7 @@ from .function import PrimFunc
 from .node import Memo, frozendict
 from .op import effect_of
 from .stmt import Block, BufferStore, LetStmt
-from .visit import LEAVES, nodes_of, substitute, walk
+from .visit import LEAVES, nodes_of, rewrite, substitute, walk
 
 Item = TypeVar("Item")
 Memory = Buffer | Container[Var]  # that of a buffer, or of several, by their pointers
@@ -237,3 +237,45 @@ def same_nodes(func: PrimFunc, other: PrimFunc, nodes: Sequence[Any]) -> list[An
     """What ``nodes`` of ``func`` are in ``other``, which is it :func:`with_own_memory` or :func:`with_one_memory`."""
     same = {} if other is func else dict(zip(walk(func.body), walk(other.body)))
     return [same.get(n, n) for n in nodes]
+
+
+def with_plain_pointers(func: PrimFunc) -> PrimFunc:
+    """``func`` without lets that only give a pointer another name: their buffers have the pointer itself, so that steps see
+    one memory. Itself for a function without such lets.
+
+    Raises ``ScheduleError`` for a buffer over another pointer into known memory, such as the address of an element.
+
+    >>> import tir
+    >>> f = tir.script.parse('''
+    ... @T.prim_func
+    ... def f(A: T.Buffer((8,), "float32")):
+    ...     p: T.handle("float32") = A.data
+    ...     B = T.decl_buffer((8,), "float32", data=p)
+    ...     B[0] = A[1]
+    ... ''')
+    >>> f.body.body.buffer.data, with_plain_pointers(f).body.buffer.data
+    (p, A)
+    """
+    lets = [n for n in walk(func.body, lambda n: not isinstance(n, Expr)) if isinstance(n, LetStmt)]
+    lets = [let for let in lets if let.var.dtype.is_handle]
+    names: dict[Var, Var] = {}
+    for let in lets:
+        if isinstance(let.value, Var):
+            names[let.var] = names.get(let.value, let.value)
+    buffers = dict.fromkeys(n for n in walk(func.body) if isinstance(n, Buffer)) if lets else {}
+    for let in lets:
+        over = [b for b in buffers if names.get(b.data, b.data) is let.var]
+        require(
+            not over or len([*other_names(let)]) == 1,
+            "{0} is declared over pointer `{1}` = `{2}`: steps do not know which elements of that memory it has",
+            over[0].name if over else "",
+            let.var.name,
+            let.value,
+            nodes=[let],
+            legal="T.match_buffer, or the buffer itself with elem_offset",
+        )
+    if not names:
+        return func
+    changed = {b: b.replace(data=names[b.data]) for b in buffers if b.data in names}
+    body = rewrite(func.body, lambda n: n.body if isinstance(n, LetStmt) and n.var in names else None)
+    return func.with_body(substitute(body, names, changed))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import extension
-from ..aliases import same_nodes, with_one_memory, with_own_memory
+from ..aliases import same_nodes, with_one_memory, with_own_memory, with_plain_pointers
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
@@ -95,7 +95,8 @@ class Schedule(Snapshots):
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
-        module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_one_memory)
+        module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_plain_pointers)
+        module = module.map_functions(with_one_memory)
         module = with_inferred_clauses(with_all_accesses_declared(module))
         if not len(module):
             raise ValueError("the module has no functions to schedule")
