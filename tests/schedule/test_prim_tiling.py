@@ -139,7 +139,7 @@ def main(A: T.Buffer((5, 18), "float32")):
         with T.block("A"):
             vt = T.axis.spatial(4, t)
             vi = T.axis.spatial(16, i_s - t)
-            T.where(i_s - t >= 0 and i_s - t < 16)
+            T.where(t <= i_s and i_s < t + 16)
             A[vt + 1, vi + 1] = A[vt, vi] + A[vt, vi + 2]
 """,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from ..dtype import DType
 from ..expr import EQ, FALSE, GE, GT, LE, LT, NE, TRUE, Expr
-from .bounds import bound_of_linear
+from .bounds import Interval, bound_of_linear, is_exact
 from .linear import Linear
 from .modular import modular_of_linear
 
@@ -79,37 +81,50 @@ def decide(ctx: Analyzer, kind: Any, diff: Linear) -> Expr | None:
     return None
 
 
-def tidy(ctx: Analyzer, e: Any, left: Linear, right: Linear, diff: Linear) -> Expr:
-    """Cancels like terms, divides out common factors, drops terms that cannot matter."""
-    kind: Any = type(e)
-    dtype = e.a.dtype
-    reduced = _reduce(ctx, kind, diff)
-    if reduced is None:
-        cancels = len(diff.terms) < len(left.terms) + len(right.terms)
-        if not cancels and (left.const == 0 or (right.const == 0 and not right.is_const)):
-            return e
-        if not cancels and left.const == 0:
-            return e
-        reduced = diff
-    low, high = Linear(), Linear(-reduced.const)
-    for term_key, (factors, c) in reduced.terms.items():
-        if c > 0:
-            low.add_term(factors, c, term_key)
-        else:
-            high.add_term(factors, -c, term_key)
-    if low.is_const:
-        # 0 < k - x: x < k
-        kind = MIRRORED[kind]
-        low, high = high, Linear()
-        high.const, low.const = -low.const, 0
-    if not (low.fits(dtype) and high.fits(dtype)):
+def normal_form(ctx: Analyzer, e: Any, diff: Linear) -> Expr:
+    """``e``, which compares ``diff`` with zero, as all comparisons of the same terms are written; ``e`` if that would not fit.
+
+    Like terms cancel and common factors are divided out. What is left stands on the side where it is positive, the constant
+    alone on the right: ``x + 3 < y``, ``x == y + 3``, ``x < 10``, ``x >= 10``. An inequality of terms with terms is ``<``, or
+    ``<=`` if that needs no constant; one of terms with a constant is ``<`` or ``>=``, or ``> 0``.
+    """
+    kind, dtype = type(e), e.a.dtype
+    smaller: Linear | None = diff
+    while smaller is not None:
+        diff, smaller = smaller, _reduce(ctx, kind, smaller)
+    diff, strict = diff.copy(), {LE: LT, GT: GE}.get(kind, kind)
+    diff.const -= strict is not kind  # x <= k is x < k + 1
+    positive = any(c > 0 for _, c in diff.items())
+    negative = any(c < 0 for _, c in diff.items())
+    if strict in (EQ, NE):
+        turned = diff.const > 0 or (diff.const == 0 and next(diff.items())[1] < 0) if positive == negative else negative
+        diff = diff.scaled(-1) if turned else diff
+    elif not positive or (negative and strict is GE):
+        # d < 0 is -d - 1 >= 0, and the other way round
+        diff, strict = diff.scaled(-1), OPPOSITE[strict]
+        diff.const -= 1
+    low, high = Linear(), Linear()
+    for term_key, (factors, c) in diff.terms.items():
+        (low if c > 0 else high).add_term(factors, abs(c), term_key)
+    low.const, high.const = (diff.const, 0) if diff.const > 0 and high.terms else (0, -diff.const)
+    if high.const == 1 and ((strict is LT and high.terms) or strict is GE):
+        strict, high.const = {LT: LE, GE: GT}[strict], 0
+    sides = low, high
+    if not all(side.fits(dtype) and _is_in(bound_of_linear(ctx, side), dtype) for side in sides):
         return e
-    return kind(low.build(dtype), high.build(dtype))
+    made = strict(*(side.build(dtype) for side in sides))
+    return made if is_exact(ctx, made.a) and is_exact(ctx, made.b) else e
+
+
+def _is_in(bound: Interval, dtype: DType) -> bool:
+    """Whether no end that is known is outside of the type."""
+    return all(end is None or dtype.min_value <= end <= dtype.max_value for end in bound)
 
 
 def _reduce(ctx: Analyzer, kind: Any, diff: Linear) -> Linear | None:
     """diff op 0 as a smaller form op 0, dividing by a g > 1; None when there is none."""
-    for g in sorted({abs(c) for _, c in diff.items()} - {1}, reverse=True):
+    sizes = [abs(c) for _, c in diff.items()]
+    for g in sorted({*sizes, gcd(*sizes)} - {1}, reverse=True):
         t, u = Linear(), Linear()
         for term_key, (factors, c) in diff.terms.items():
             (t if c % g == 0 else u).add_term(factors, c // g if c % g == 0 else c, term_key)

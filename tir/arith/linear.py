@@ -14,6 +14,8 @@ from typing import Any
 from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import (
+    EQ,
+    NE,
     Add,
     Broadcast,
     BufferLoad,
@@ -78,7 +80,7 @@ def _is_data(e: Expr) -> bool:
 
 
 def key(e: Any) -> Hashable:
-    """A hashable key, equal for expressions that are structurally equal up to the order of sums.
+    """A hashable key, equal for expressions that are structurally equal up to the order of sums, of min, max, == and !=.
 
     Variables and buffers count by identity; a call with effects equals only itself.
     """
@@ -100,7 +102,7 @@ def _key(e: Any) -> Hashable:
     kind = type(e)
     if kind in _SUMS or kind is Mul:
         return linear(e).key() if is_index(e.dtype) else (kind, key(e.a), key(e.b))
-    if kind is Min or kind is Max:
+    if kind in (Min, Max, EQ, NE):
         return (kind, frozenset((key(e.a), key(e.b))))
     if kind is FloatImm:
         return (repr(e.value), e.dtype)

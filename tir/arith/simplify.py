@@ -55,7 +55,7 @@ from ..expr import (
 from ..op import OPS, is_pure
 from ..visit import nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear, is_exact, value_form
-from .comparisons import MIRRORED, OPPOSITE, by_bounds, decide, leaves_one_value, tidy
+from .comparisons import MIRRORED, OPPOSITE, by_bounds, decide, leaves_one_value, normal_form
 from .digits import recombine, size_of
 from .divide import fits, quotient_form, remainder_form, xor_parts
 from .extremes import extreme_form, gathered, operands
@@ -257,7 +257,7 @@ class Simplifier:
             value.const += {LT: -1, GT: 1}.get(type(e), 0)
             if value.fits(a.dtype):
                 return self.visit(EQ(a, value.build(a.dtype)))
-        return self._without_functions(tidy(self.ctx, changed, left, right, diff))
+        return self._without_functions(normal_form(self.ctx, changed, diff))
 
     def _without_functions(self, e: Any) -> Expr:
         """A comparison in the argument of a quotient, or in that of two of which the other cannot matter."""

@@ -1619,7 +1619,7 @@ class Schedule(Snapshots):
                 with T.block("A"):
                     vt = T.axis.spatial(4, t)
                     vi = T.axis.spatial(16, i_s - t)
-                    T.where(i_s - t >= 0 and i_s - t < 16)
+                    T.where(t <= i_s and i_s < t + 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
     def split(

@@ -139,7 +139,7 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
             with T.block("A"):
                 vt = T.axis.spatial(4, t)
                 vi = T.axis.spatial(16, i_s - t)
-                T.where(i_s - t >= 0 and i_s - t < 16)
+                T.where(t <= i_s and i_s < t + 16)
                 A[vt + 1, vi] = A[vt, vi] * 2.0
     """
     require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
