@@ -57,6 +57,7 @@ _LAZY = {
     "simplify": ("tir.arith", "simplify"),
     "register_func": ("codegen.runtime.packed", "register_func"),
     "PrimExpr": ("tir.expr", "Expr"),
+    "SizeVar": ("tir.expr", "Var"),
     "DataType": ("tir.dtype", "DType"),
     "TVMError": ("tir.errors", "TirError"),
     **{
@@ -71,6 +72,7 @@ _LAZY = {
             "nd",
             "runtime",
             "CallEffectKind",
+            "ForKind",
             "comm_reducer",
             "convert",
         )

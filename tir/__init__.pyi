@@ -62,6 +62,7 @@ from tir.transform.pipeline import lower as lower
 from tir.analysis.constants import fold_constants as fold_constants
 from codegen.runtime.packed import register_func as register_func
 from tir.expr import Expr as PrimExpr
+from tir.expr import Var as SizeVar
 from tir.dtype import DType as DataType
 from tir.errors import TirError as TVMError
 from tir.compat import array as array
@@ -73,6 +74,7 @@ from tir.compat import ir as ir
 from tir.compat import nd as nd
 from tir.compat import runtime as runtime
 from tir.compat import CallEffectKind as CallEffectKind
+from tir.compat import ForKind as ForKind
 from tir.compat import comm_reducer as comm_reducer
 from tir.compat import convert as convert
 from tir.compat import stmt_functor as stmt_functor

@@ -54,6 +54,16 @@ class Range(Node):
         first, last = as_expr(begin), as_expr(end)
         return Range(first, last - first)
 
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any) -> Range:
+        """The range of ``extent`` integers from ``min_value`` on; numbers are taken, as this says what they mean.
+
+        >>> from tir import Range
+        >>> Range.from_min_extent(2, 3)
+        T.Range(2, 5)
+        """
+        return Range(as_expr(min_value), as_expr(extent))
+
     def ends(self) -> tuple[int, int] | None:
         """The first and the last of the integers; None if there is none, or one that is not known.
 

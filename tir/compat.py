@@ -18,6 +18,7 @@ from .buffer import Range
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .expr import StringImm, as_expr
 from .function import IRModule
+from .interp.named_arguments import aligned_zeros
 from .intrin_rules import register_intrin_lowering, register_op_attr
 from .visit import rewrite, substitute, walk
 
@@ -110,7 +111,8 @@ def device(kind: str, index: int = 0) -> Device:
 
 
 def array(value: Any, device: Device | None = None) -> Any:
-    """A copy of ``value`` on ``device`` (default: the CPU), which a module built for it takes as an argument.
+    """A copy of ``value`` on ``device`` (default: the CPU), which a module built for it takes as an argument. It begins at a
+    multiple of 64 bytes, as ``align=64`` of a parameter requires.
 
     Raises ``RunError`` where there is no such device.
 
@@ -124,7 +126,9 @@ def array(value: Any, device: Device | None = None) -> Any:
         from codegen.cuda.driver import driver
 
         return DeviceArray.of(host, driver(device.index))
-    return host.view(NDArray)
+    made = aligned_zeros(host.shape, host.dtype)
+    made[...] = host
+    return made.view(NDArray)
 
 
 def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> Any:
@@ -200,6 +204,9 @@ ir = SimpleNamespace(
 CallEffectKind = SimpleNamespace(
     ExprAnnotation="pure", Pure="pure", ReadState="read", UpdateState="opaque", Opaque="opaque"
 )  # words of tir.op
+ForKind = SimpleNamespace(
+    SERIAL="serial", PARALLEL="parallel", VECTORIZED="vectorized", UNROLLED="unrolled", THREAD_BINDING="thread_binding"
+)  # words of tir.For
 nd = SimpleNamespace(array=array, empty=empty, NDArray=NDArray, cpu=cpu, cuda=cuda, device=device)
 
 

@@ -41,6 +41,18 @@ def _read_only() -> np.ndarray:
     return array
 
 
+@pytest.mark.parametrize("target", ENGINES)
+def test_an_argument_begins_at_the_alignment_that_its_buffer_declares(target):
+    aligned = ADD.replace('A: T.Buffer((8,), "float32")', 'A: T.Buffer((8,), "float32", align=64)')
+    run = tir.build(tir.Schedule(parse(aligned)).mod, target=target)
+    memory = np.zeros(32, "float32")
+    start = -memory.ctypes.data % 64 // 4
+    run(memory[start : start + 8], np.zeros(8, "float32"))
+    with pytest.raises(tir.RunError, match="argument 1 `A`.* 64 bytes"):
+        run(memory[start + 1 : start + 9], np.zeros(8, "float32"))
+    assert all(tir.nd.array(np.ones(k)).ctypes.data % 64 == 0 for k in range(1, 9))
+
+
 def _misaligned() -> np.ndarray:
     return np.frombuffer(bytearray(33), dtype="uint8")[1:].view("float32")
 

@@ -48,6 +48,30 @@ def test_schedule_build_run_and_time() -> None:
     assert ".text" in rt_mod.get_source("s")
 
 
+def test_kinds_of_loops_ranges_and_sizes() -> None:
+    kinds = tvm.tir.ForKind
+    axes = [
+        (kinds.SERIAL, T.serial),
+        (kinds.PARALLEL, T.parallel),
+        (kinds.VECTORIZED, T.vectorized),
+        (kinds.UNROLLED, T.unroll),
+    ]
+    for kind, maker in axes:
+
+        @T.prim_func
+        def f(A: T.Buffer((8,), "float32")):
+            for i in maker(8):
+                A[i] = 1.0
+
+        assert f.body.kind == kind, kind
+        n = tvm.tir.SizeVar("n", "int64")
+        made = tvm.tir.For(f.body.loop_var, tvm.tir.const(0), tvm.tir.const(8), kind, f.body.body)
+        tvm.ir.assert_structural_equal(made, f.body)
+        between = tvm.ir.Range.from_min_extent(2, n)
+        assert between.min.value == 2 and between.extent is n and between.min.dtype == "int64"
+    assert kinds.THREAD_BINDING == "thread_binding"
+
+
 def test_ir() -> None:
     mod = tvm.IRModule.from_expr(Matmul["main"])
     tvm.ir.assert_structural_equal(mod, Matmul)

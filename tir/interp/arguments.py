@@ -250,8 +250,8 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
             raise RunError(f"{where}: expected {kind} {tuple(want)}, got {tuple(actual)} elements{hint}")
         if a < 0 and array.shape[axis] > 1:
             raise RunError(f"{where}: stride {axis} is negative ({a} elements); pass a copy")
-    alignment = buffer.data_alignment if buffer.data_alignment > 64 else array.dtype.itemsize
-    if array.ctypes.data % alignment:
+    alignment = max(buffer.data_alignment, array.dtype.itemsize)
+    if array.size and array.ctypes.data % alignment:
         raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")
 
 

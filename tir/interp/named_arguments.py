@@ -82,9 +82,12 @@ def _shape(func: PrimFunc, buffer: Buffer, values: dict[Var, Any]) -> tuple[int,
 
 def zeros(shape: Sequence[int], buffer: Buffer) -> np.ndarray:
     """A compact array of zeros for ``buffer``; of ml_dtypes where NumPy has no such type."""
-    dtype = array_dtype(buffer.dtype)
+    return aligned_zeros(shape, array_dtype(buffer.dtype), max(ALIGNMENT, buffer.data_alignment))
+
+
+def aligned_zeros(shape: Sequence[int], dtype: np.dtype[Any], align: int = ALIGNMENT) -> np.ndarray:
+    """A compact array of zeros that begins at a multiple of ``align`` bytes."""
     size = math.prod(shape) * dtype.itemsize
-    align = max(ALIGNMENT, buffer.data_alignment)
     memory = np.zeros(size + align, np.uint8)
     start = -memory.ctypes.data % align
     return memory[start : start + size].view(dtype).reshape(tuple(shape))
