@@ -9,6 +9,7 @@ from typing import Any
 from ..aliases import shares_memory
 from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
+from ..analysis.kernels import is_launch
 from ..analysis.structure import has_load
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -23,7 +24,6 @@ from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
 from ..visit import rewrite, walk
 from .layout import minus
 from .passes import func_pass
-from .threads import is_launch
 
 Loops = Mapping[Var, Range]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..aliases import shares_memory
+from ..analysis.kernels import is_launch
 from ..analysis.structure import has_load
 from ..arith.linear import same
 from ..buffer import Buffer
@@ -33,7 +34,7 @@ from ..stmt import (
 from ..visit import contains, rewrite, substitute, walk
 from .layout import strides_of
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, flat, is_launch
+from .threads import REDUCE_SCOPE, flat
 
 
 def _is_virtual(item: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..analysis.kernels import is_launch
 from ..analysis.reductions import combine
 from ..analysis.structure import constant
 from ..buffer import Buffer, decl_buffer
@@ -18,7 +19,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, WARP, Deciders, flat, is_launch, warp_mask
+from .threads import REDUCE_SCOPE, WARP, Deciders, flat, warp_mask
 
 _UINT32 = DType("uint32")
 

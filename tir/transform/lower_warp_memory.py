@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..aliases import shares_memory, sharing
+from ..analysis.kernels import is_launch
 from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..arith.linear import linear
@@ -18,7 +19,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import WARP, Deciders, is_launch, warp_mask
+from .threads import WARP, Deciders, warp_mask
 
 
 class _Lowering:

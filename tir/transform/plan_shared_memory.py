@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.structure import constant
+from ..analysis.kernels import bytes_of, is_launch, kernels_of
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import BuildError
@@ -21,27 +21,12 @@ from ..visit import rewrite, walk
 from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
 from .shared_memory_table import PlannedBuffer, SharedMemoryPlan
-from .threads import is_launch
 
 SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 
 def _lives(kernel: Stmt) -> Lifetimes:
     return Lifetimes(kernel, lambda a: is_shared(a.buffer_var.scope))
-
-
-def bytes_of(a: Allocate) -> int:
-    """Bytes of an allocation. Raises ``BuildError`` where its size is not constant."""
-    total = a.dtype.bytes
-    for extent in a.extents:
-        size = constant(extent)
-        if size is None:
-            raise BuildError(
-                f"`{a.buffer_var.name}` in {a.buffer_var.scope} memory has `{extent!r}` elements; the size of memory "
-                "in a kernel has to be a constant"
-            )
-        total *= size
-    return total
 
 
 def _alignment(size: int, views: list[Buffer]) -> int:
@@ -180,18 +165,6 @@ def _inside_launches(s: Any, top: list[Any]) -> Stmt:
     for pointer, dtype, extents in reversed(top):
         s = Allocate(pointer, dtype, extents, TRUE, s)
     return s
-
-
-def kernels_of(root: Any) -> list[Any]:
-    found: list[Any] = []
-    stack = [root]
-    while stack:
-        item = stack.pop()
-        if is_launch(item):
-            found.append(item)
-        else:
-            stack.extend(reversed([c for c in item.children() if isinstance(c, Stmt)]))
-    return found
 
 
 @func_pass

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ..aliases import sharing
+from ..analysis.kernels import bytes_of, is_launch
 from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..buffer import Buffer
@@ -19,8 +20,7 @@ from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, I
 from ..target import CPUS, Target
 from ..visit import free_vars, rewrite, substitute, walk
 from .passes import module_pass
-from .plan_shared_memory import bytes_of
-from .threads import axis_order, flat, is_launch
+from .threads import axis_order, flat
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 

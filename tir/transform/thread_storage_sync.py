@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..aliases import memory_of, overlapping, sharing, with_names
 from ..analysis.effects import effects
+from ..analysis.kernels import is_launch
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
@@ -28,7 +29,7 @@ from ..stmt import (
 from ..visit import uses_var, walk
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
-from .threads import flat, is_launch
+from .threads import flat
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
 _TRIES = 6

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from ..analysis.kernels import is_launch
 from ..expr import LT, BufferLoad, Call, Expr, Var, const
 from ..levels import LAUNCH_AXES, is_launch_axis, is_private
 from ..op import call, is_pure
-from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
+from ..stmt import NOP, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
 from ..visit import rewrite, walk
 
 REDUCE_SCOPE = "reduce_scope"  # the attribute of a ``tvm_thread_allreduce``: its combiner
-
-
-def is_launch(item: Any, counts: Callable[[str], bool] = is_launch_axis) -> bool:
-    """Whether ``item`` launches an axis that ``counts``; by default any but virtual threads."""
-    return isinstance(item, AttrStmt) and item.attr_key == "thread_extent" and counts(item.node.thread_tag)
 
 
 def is_thread_loop(item: Any) -> bool:

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.kernels import kernels_of, launches, vector_accesses
 from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..errors import BuildError
-from ..expr import Ramp
 from ..function import PrimFunc
 from ..levels import is_thread_axis
-from ..stmt import AttrStmt, BufferStore
+from ..stmt import BufferStore
 from ..target import Target
-from ..visit import accesses
 from .passes import func_pass
-from .plan_shared_memory import kernels_of
-from .threads import is_launch
 
 _MOST = {"threadIdx.z": 64, "blockIdx.y": 65535, "blockIdx.z": 65535, "blockIdx.x": 2**31 - 1}
 VECTOR_BYTES = 16
-
-
-def _launches(kernel: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    s = kernel
-    while isinstance(s, AttrStmt) and is_launch(s):
-        found[s.node.thread_tag] = s.value
-        s = s.body
-    return found
 
 
 def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
@@ -49,19 +37,12 @@ def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
 
 
 def _check_vectors(name: str, kernel: Any) -> None:
-    for a in accesses(kernel):
-        index = a.indices[-1] if a.indices else None
-        if (
-            isinstance(index, Ramp)
-            and a.buffer.dtype.bytes * index.lanes > VECTOR_BYTES
-            and constant(index.stride) == 1
-        ):
-            if a.buffer.scope == "local":
-                continue
+    for a, size in vector_accesses(kernel):
+        if size > VECTOR_BYTES:
             what = "store" if isinstance(a, BufferStore) else "load"
             raise BuildError(
-                f"{name}: a {what} of {index.lanes} x {a.buffer.dtype} at `{a.buffer.name}` is wider than the "
-                f"{VECTOR_BYTES} bytes that a thread moves at once; vectorize a loop of at most "
+                f"{name}: a {what} of {size // a.buffer.dtype.bytes} x {a.buffer.dtype} at `{a.buffer.name}` is wider than "
+                f"the {VECTOR_BYTES} bytes that a thread moves at once; vectorize a loop of at most "
                 f"{VECTOR_BYTES // a.buffer.dtype.bytes}"
             )
 
@@ -87,6 +68,6 @@ def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     """
     where = Target.of(target)
     for kernel in kernels_of(func.body):
-        _check_threads(func.name, _launches(kernel), where)
+        _check_threads(func.name, launches(kernel), where)
         _check_vectors(func.name, kernel)
     return func

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.footprint import operations
+from ..analysis.kernels import is_launch
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
@@ -26,7 +27,7 @@ from ..schedule import Schedule
 from ..stmt import UNROLLED, Allocate, BufferStore, Evaluate, For
 from ..target import Target
 from ..transform.gpu_memory_effects import Access, Accesses
-from ..transform.threads import WARP, is_launch
+from ..transform.threads import WARP
 from ..visit import walk
 from .model import SHARPNESS, Prediction, Roofline
 from .nest import usual
