@@ -15,7 +15,7 @@ from tir.function import IRModule
 from tir.script import parse
 
 GUARD = 64
-TRIPS = (61,)
+TRIPS = {"plain": (56, 61, 64, 200), "vectors": (61,), "unrolled": (61,)}
 CONDITIONS = ("i % 11 == 0", "i % 9 == 8", "(i == 5) | (i == 20)", "i >= 52")
 TYPES = (
     ("int64", "int32"),
@@ -25,11 +25,11 @@ TYPES = (
     ("int16", "int8"),
     ("float64", "int8"),
 )
-LOOPS = ("plain", "vectors", "unrolled")
 
 
 def programs():
-    for n, condition, (source, target), loop in itertools.product(TRIPS, CONDITIONS, TYPES, LOOPS):
+    loops = [(loop, n) for loop, trips in TRIPS.items() for n in trips]
+    for (loop, n), condition, (source, target) in itertools.product(loops, CONDITIONS, TYPES):
         wide = "A[i]" if "float" in source or target == "int16" else f"A[i] >> T.{source}(1)"
         func = parse(
             f"""
