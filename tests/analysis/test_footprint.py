@@ -144,6 +144,14 @@ def test_sizes_of_the_target():
     assert isinstance(footprint(matmul, target="llvm -l2-bytes=4096"), Footprint)
 
 
+@pytest.mark.parametrize("bits", [128, 256, 512])
+def test_rates_of_a_core_at_three_ghz_with_two_vector_units(bits):
+    using = Machine.of({"kind": "llvm", "vector_width": bits})
+    a_cycle = {level: rate / 3e9 for level, rate in using.bandwidth.items()}
+    assert a_cycle == {"L1": 2 * bits / 8, "L2": 48, "L3": 10, "memory": 4}
+    assert using.peak / 3e9 == 2 * 2 * bits / 32  # a product and a sum of float32 in each lane of both
+
+
 BODY = """
 @T.prim_func
 def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer((1,), "int32")):

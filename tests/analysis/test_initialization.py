@@ -230,6 +230,44 @@ def test_boxes_agree_with_sets(low, guard, row, shown):
     assert row != "v" or question.answer_by(Tier.ITERATOR_MAP).is_proved == shown
 
 
+INSIDE = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    P = T.alloc_buffer((4, 8), "float32")
+    for i in range(4):
+        with T.block("P"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v, 0:8])
+            T.writes(P[v, 0:8])
+            for q in range(LOW, HIGH):
+                if GUARD:
+                    P[v, INDEX] = A[v, q]
+        for j in range(8):
+            with T.block("C"):
+                v, w = T.axis.remap("SS", [i, j])
+                C[v, w] = P[v, w]
+"""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "guard", "index", "shown"),
+    [
+        ("0", "8", "q < 8", "q", True),
+        ("1", "8", "q < 8", "q", False),
+        ("0", "7", "q < 8", "q", False),
+        ("0", "v + 5", "q < 8", "q", False),
+        ("0", "8", "q < 7", "q", False),
+        ("0", "8", "q < 8", "7 - q", True),
+        ("0", "4", "q < 8", "q * 2", False),
+    ],
+)
+def test_loops_inside_a_block_fill_what_they_run_over(low, high, guard, index, shown):
+    text = INSIDE.replace("LOW", low).replace("HIGH", high).replace("GUARD", guard).replace("INDEX", index)
+    func = schedule(text).mod["main"]
+    question = Initialized(func, func.body.block.alloc_buffers[0])
+    assert question.answer_by(Tier.SETS).is_proved == question.answer_by(Tier.ITERATOR_MAP).is_proved == shown
+
+
 SHARED_TILE = """
 @T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 4, 4), "float32")):

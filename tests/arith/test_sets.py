@@ -146,6 +146,28 @@ def test_the_opposite_of_what_is_no_comparison(condition, points):
 
 
 @pytest.mark.parametrize(
+    ("condition", "points"),
+    [
+        (const(True), range(8)),
+        (const(False), ()),
+        (call("likely", LT(I, const(3))), range(3)),
+        (call("likely", Or(LT(I, const(2)), GT(I, const(5)))), (0, 1, 6, 7)),
+        (call("bitwise_and", GT(I, const(1)), LT(I, const(4))), (2, 3)),
+        (call("bitwise_or", LT(I, const(2)), GT(I, const(5))), (0, 1, 6, 7)),
+    ],
+)
+def test_conditions_that_are_no_comparisons(condition, points):
+    assert satisfying(condition) == set(points)
+
+
+@pytest.mark.parametrize("condition", [call("isnan", Var("x", "float32")), LT(Var("x", "float32"), const(1.0))])
+def test_conditions_on_floats_are_not_affine(condition):
+    for each in (condition, Not(condition), call("likely", condition)):
+        with pytest.raises(NotAffine):
+            satisfying(each)
+
+
+@pytest.mark.parametrize(
     "e",
     [
         call("shift_left", I, J),

@@ -96,6 +96,29 @@ def test_the_version(capsys):
     assert left.value.code == 0 and capsys.readouterr().out == f"tir {tir.__version__}\n"
 
 
+def test_the_list_of_verbs_has_the_first_sentence_of_each(tir_, capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = " ".join(capsys.readouterr().out.split())
+    for name, verb in VERBS.items():
+        assert (
+            f" {name} {verb.about[0].lower()}{' '.join(verb.about.splitlines()[0].split()).rstrip('.')[1:]}" in listed
+        )
+
+
+def test_clear_alone_deletes_what_is_kept(tir_, folder):
+    assert tir_("tir run kernels.py:fast")[0] == 0
+    kept = [path for path in (folder / "cache").rglob("*") if path.is_file()]
+    sizes = {"files": len(kept), "bytes": sum(path.stat().st_size for path in kept)}
+    assert kept
+    for _ in range(2):
+        found = json.loads(tir_("tir cache --json")[1])
+        assert found["cleared"] is False and sizes.items() <= found.items()
+    assert "deleted" not in tir_("tir cache")[1]
+    assert tir_("tir cache --clear")[1].startswith(f"{folder / 'cache'}: deleted {len(kept)} files, ")
+    assert json.loads(tir_("tir cache --json")[1])["files"] == 0 and not any(path.exists() for path in kept)
+
+
 def test_a_file_of_several_programs_and_of_a_module(tir_):
     text = HEAD + "    A[0] = n\n" + HEAD.replace("f(", "g(") + "    A[1] = n\n"
     Path("two.tir").write_text(text)
@@ -104,6 +127,19 @@ def test_a_file_of_several_programs_and_of_a_module(tir_):
     assert "* 2.0" in tir_("tir show module.tir:main")[1]
     status, _, err = tir_("tir show two.tir")
     assert status == 1 and "say one of two.tir:f, two.tir:g" in err
+
+
+def test_the_function_of_a_module_that_runs(tir_):
+    head = "@I.ir_module\nclass Module:\n"
+    one, other = (
+        f'    @T.prim_func\n    def {name}(A: T.Buffer((3,), "int32")):\n        for i in range(3):\n            A[i] = {value}\n\n'
+        for name, value in (("scale", 7), ("main", 8))
+    )
+    for text, runs in ((one, 7), (one + other, 8), (one + one.replace("scale", "fill"), None)):
+        Path("module.tir").write_text(f"from tir.script import ir as I, tir as T\n\n{head}{text}")
+        status, _, err = tir_("tir run module.tir --output A=a.npy")
+        assert (status, err.partition(":")[0]) == ((0, "") if runs else (1, "the module has the functions scale, fill"))
+        assert runs is None or np.load("a.npy").tolist() == [runs] * 3
 
 
 def test_arguments_determine_sizes_and_results_are_written(tir_):
@@ -242,7 +278,21 @@ TEXTS = {
     "step.py": FILE + "fast.split('nothing', [2, 4])\n", "parse.py": HEAD + "    A[0] = m\n",
     "broken.onnx": "no model", "empty.onnx": "", "broken.o": "no object", "broken.so": "no library", "broken.zip": "PK", "empty.so": "",
 }  # fmt: skip
-NO_FILES = ["", ".", "/", "nowhere", "nowhere.tir", "nowhere.py:f", ":", "::", "x" * 5000, "/dev/null/x"]
+NO_FILES = [
+    "",
+    ".",
+    "/",
+    "nowhere",
+    "nowhere.tir",
+    "nowhere.so",
+    "x" * 5000 + ".zip",
+    "\0.o",
+    "nowhere.py:f",
+    ":",
+    "::",
+    "x" * 5000,
+    "/dev/null/x",
+]
 BAD_OPTIONS = [["--nope"], ["kernels.py:double", "--nope"], ["kernels.py:double", "one", "more"], ["kernels.py:triple"]]
 OPTIONS = {
     "opt": ["--passes simplify"],

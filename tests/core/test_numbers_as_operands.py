@@ -98,3 +98,21 @@ def test_a_program_of_such_nodes_runs():
     data = np.ones(8, "float32")
     tir.interp.run(func, data)
     assert data.tolist() == [2] * 4 + [1] * 4
+
+
+@pytest.mark.parametrize("kind", ARITHMETIC)
+def test_constants_are_folded_to_what_the_executor_computes(kind):
+    func = tir.script.parse(f"""
+@T.prim_func
+def f(x: T.int32, y: T.int32, A: T.Buffer((1,), "int32")):
+    A[0] = T.{kind.__name__}(x, y)
+""")
+    made = {tir.FloorDiv: tir.floordiv, tir.FloorMod: tir.floormod, tir.Div: tir.truncdiv, tir.Mod: tir.truncmod}
+    folded = (
+        made.get(kind) or getattr(tir.expr, kind.__name__.lower(), None) or getattr(tir, f"{kind.__name__.lower()}_")
+    )
+    out = np.zeros(1, "int32")
+    for x in (-7, -4, 0, 3, 9):
+        for y in (-3, 1, 2, 5):
+            tir.interp.run(func, x, y, out)
+            assert folded(tir.IntImm(x), tir.IntImm(y)).value == out[0], (x, y)

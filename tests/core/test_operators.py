@@ -11,6 +11,7 @@ from codegen.cuda.generator import RULES as CUDA
 from codegen.cuda.ops import NO_MEANING
 from codegen.llvm.generator import RULES as LLVM
 from tir import op
+from tir.expr import Var
 from tir.interp import expressions
 from tir.interp.gpu import intrinsics, values
 
@@ -100,3 +101,15 @@ def test_powers_of_minus_infinity_are_those_of_c():
     import numpy as np
 
     assert op.OPS["pow"].numpy(np.float32(-np.inf), np.float32(0.5)) == np.inf
+
+
+def test_an_operator_on_vectors_has_its_result_for_every_lane():
+    found = {}
+    for name, entry in op.OPS.items():
+        if entry.result not in ("same", "given"):
+            kind = "int32" if entry.takes == "integers" else "float32"
+            found[name] = op._result_dtype(entry, (Var("x", f"{kind}x4"),) * (entry.arity or 1), None).lanes
+    assert {name: lanes for name, lanes in found.items() if lanes != 1} == {
+        name: 4 for name in found if op.OPS[name].effect == "pure"
+    }
+    assert found["isnan"] == 4 and 1 in found.values()

@@ -351,3 +351,19 @@ def main(ä: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
             B[vé] = ä[vé] + 1
 """)
     assert_same_result(func, func)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float32x4"])
+@pytest.mark.parametrize("offset", ["0", "3", "n"])
+def test_an_access_pointer_is_that_of_its_element(dtype, offset):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}"), n: T.int32):
+    T.evaluate(T.call_extern("handle", "memcpy", B.access_ptr("w", offset={offset}), A.access_ptr("r", offset={offset}), T.int64(1)))
+""")
+    shape = (8, 4) if "x" in dtype else (8,)
+    a, b = np.full(shape, 77, dtype.partition("x")[0]), np.zeros(shape, dtype.partition("x")[0])
+    a.view("uint8")[...] = 255
+    tir.build(func)(a, b, 5)
+    (at,) = np.flatnonzero(b.view("uint8").ravel())
+    assert at == {"0": 0, "3": 3, "n": 5}[offset] * b.nbytes // 8

@@ -429,3 +429,14 @@ def test_random_graphs_compute_what_numpy_says(seed):
         known.update(zip(node.outputs, tir.graph.passes.evaluate(node, known)))
     for got, value in zip(compile_graph(graph, "interpreter")(a), graph.outputs.values()):
         np.testing.assert_allclose(got, known[value], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("used", [0, 1, 2])
+@pytest.mark.parametrize("as_result", [True, False])
+def test_a_normalization_whose_moments_are_used_stays(used, as_result):
+    b = Builder()
+    w, *moments = (b.constant(np.ones(n, "float32"), f"c{k}") for k, n in enumerate([(4, 3, 1, 1), *[(4,)] * 4]))
+    made = b.call("nn.batch_norm", b.call("nn.conv2d", b.input("x", (1, 3, 8, 8)), w), *moments)
+    result = made[used] if as_result else b.call("exp", made[used])
+    graph = optimized(b.graph({"y": made[0], "z": result}))
+    assert any(node.operator == "nn.batch_norm" for node in graph.nodes) is (used > 0)

@@ -395,3 +395,82 @@ def test_a_recurrent_network_that_is_not_known_is_refused_with_the_reason(attrib
     nodes = [("RNN", names, "y", {"hidden_size": 4, **attributes})]
     with pytest.raises(ModelError, match=why):
         from_onnx(model_of(nodes, [tensor("x", [5, 2, 3])], [tensor("y", [5, 1, 2, 4])], constants))
+
+
+def pooled(size, kernel, stride, pads):
+    """The shape with ``ceil_mode``: of a window that begins in the padding behind, there is nothing."""
+    counts = []
+    for n, k, s, before, after in zip(size, kernel, stride, pads[:2], pads[2:]):
+        count = -(-(n + before + after - k) // s) + 1
+        counts.append(count - ((count - 1) * s >= n + before))
+    return counts
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    ("size", "stride", "pads", "supported"),
+    [
+        ((6, 6), (2, 2), (0, 0, 0, 0), True),  # a last window that is partly outside, along both axes
+        ((6, 7), (2, 2), (0, 0, 0, 0), True),  # or along one
+        ((5, 5), (3, 3), (0, 0, 2, 2), True),
+        ((4, 4), (3, 3), (1, 1, 1, 1), True),
+        ((5, 5), (4, 4), (1, 1, 2, 2), True),
+        ((4, 4), (4, 4), (0, 0, 1, 1), True),  # one that begins in the padding along both
+        ((4, 5), (4, 4), (0, 0, 1, 1), False),  # or along one alone
+        ((5, 4), (4, 4), (0, 0, 1, 1), False),
+    ],
+)
+def test_windows_that_are_partly_outside(operator, size, stride, pads, supported):
+    attributes = {"kernel_shape": [3, 3], "strides": list(stride), "pads": list(pads), "ceil_mode": 1}
+    model = model_of([(operator, "x", "y", attributes)], [tensor("x", [1, 2, *size])], [tensor("y", None)])
+    if not supported:
+        with pytest.raises(ModelError, match="begins in the padding along one axis, and not along another"):
+            from_onnx(model)
+        return
+    x = weights(1, 2, *size)
+    made = compile_graph(from_onnx(model), "llvm")(x)
+    assert list(made.shape[2:]) == pooled(size, (3, 3), stride, pads)
+    for at in np.ndindex(*made.shape[2:]):
+        begins = [a * s - p for a, s, p in zip(at, stride, pads)]
+        rows, columns = (slice(max(b, 0), b + 3) for b in begins)
+        window = x[:, :, rows, columns]
+        want = window.max(axis=(2, 3)) if operator == "MaxPool" else window.mean(axis=(2, 3))
+        np.testing.assert_allclose(made[:, :, at[0], at[1]], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shape", "constants"),
+    [
+        ([("Squeeze", "x", "y")], (1, 3, 1, 2), {}),  # without axes: all of size 1
+        ([("Squeeze", "x a", "y")], (1, 3, 1, 2), {"a": [-2]}),
+        ([("Unsqueeze", "x a", "y")], (3, 2), {"a": [0, -1]}),
+        ([("Flatten", "x", "y", {"axis": -1})], (2, 3, 4), {}),
+        ([("Flatten", "x", "y", {"axis": 0})], (2, 3, 4), {}),
+        ([("Reshape", "x a", "y")], (2, 3, 4), {"a": [0, -1]}),
+        ([("Gather", "x a", "y", {"axis": 1})], (2, 3, 4), {"a": -1}),
+        ([("Gather", "x a", "y", {"axis": -1})], (2, 3, 1), {"a": 0}),
+        ([("Gather", "x a", "y", {"axis": 1})], (2, 3, 4), {"a": [2]}),
+        ([("Gather", "x a", "y", {"axis": 1})], (2, 3, 4), {"a": [2, -3]}),
+    ],
+)
+def test_shapes_and_places_known_at_import(nodes, shape, constants):
+    given = {name: np.array(values, "int64") for name, values in constants.items()}
+    model = model_of(nodes, [tensor("x", shape)], [tensor("y", None)], given)
+    x = weights(*shape)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(compile_graph(from_onnx(model), "llvm")(x), want)
+
+
+@pytest.mark.parametrize(
+    ("node", "shape", "axes", "why"),
+    [
+        ("Squeeze", (1, 3), [1], r"axes \[1\] of \[1, 3\] are not all of size 1"),
+        ("Reshape", (2, 3), [-1, -1], r"\[2, 3\] does not become \[-1, -1\]"),
+        ("Reshape", (2, 3), [4, -1], r"\[2, 3\] does not become \[4, -1\]"),
+        ("Reshape", (2, 3), [4, 2], "has 6 elements, and .* has 8"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(node, shape, axes, why):
+    given = {"a": np.array(axes, "int64")}
+    with pytest.raises(ModelError, match=why):
+        from_onnx(model_of([(node, "x a", "y")], [tensor("x", shape)], [tensor("y", None)], given))

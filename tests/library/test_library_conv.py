@@ -48,6 +48,22 @@ def test_conv2d_nchw(layer: Layer, cores: int):
     np.testing.assert_allclose(c.transpose(0, 2, 3, 1), convolved(a, w, layer), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("layer", [*LAYERS, Layer(1, 56, 64, 64, 3), Layer(1, 14, 256, 250, 3), Layer(1, 1, 8, 1, 1)])
+@pytest.mark.parametrize("registers", REGISTERS)
+def test_a_tile_of_pixels_by_channels_is_in_registers_and_reads_little(layer: Layer, registers: VectorRegisters):
+    tile = conv_nchw.pick_tile_nchw(layer, registers)
+    vectors, rest = divmod(tile.wide, registers.lanes())
+
+    def reads(
+        channels: int,
+    ) -> int:  # of an input channel at one place: a weight for each channel, the pixels for each tile
+        return -(-layer.outputs // channels) * (channels + 1)
+
+    sizes = [c for c in range(1, layer.outputs + 1) if c * vectors + vectors + 1 <= registers.count]
+    assert rest == 0 and tile.high == layer.out and tile.channels in sizes
+    assert reads(tile.channels) == min(map(reads, sizes))
+
+
 @pytest.mark.parametrize("layer", [Layer(2, 7, 20, 20, 3), Layer(1, 10, 33, 33, 3, 2), Layer(1, 8, 16, 16, 5)])
 @pytest.mark.parametrize("parallel", [False, True])
 def test_depthwise(layer: Layer, parallel: bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -181,6 +182,16 @@ def test_a_run_that_computes_something_else_says_where():
     assert "wrong: B[" in found and "elements differ" in found
 
 
+@pytest.mark.parametrize(("body", "has_rate"), [(lambda a: a * 2.0 + 1.0, True), (lambda a: a, False)])
+def test_a_run_has_a_rate_if_there_is_arithmetic(body, has_rate):
+    A = te.placeholder((64,), name="A")
+    program = tir.IRModule.of(te.create_prim_func([A, te.compute((64,), lambda i: body(A[i]), "B")]))
+    text = timed(program, program, None, "main").text
+    assert bool(re.search(r", [\d.]+ .?FLOP/s \(\d+ % of the bound by \w+ of one core\), right", text)) is has_rate, (
+        text
+    )
+
+
 def test_a_gpu_schedule_is_not_timed():
     gpu = Explorer(tir.Schedule(chain, target="cuda -arch=sm_80"))
     gpu.handle({"do": "run"})
@@ -263,6 +274,23 @@ def test_a_figure_has_every_row():
     words = [t.text for t in figure.iter("{http://www.w3.org/2000/svg}text")]
     assert {"i", "j", "k", "B", "D", "D[vi] = B[vi, vk]"} <= set(words) and KIND_COLOURS["parallel"] in found.svg()
     assert "parallel" in str(found).splitlines()[1]
+
+
+@pytest.mark.parametrize("draw", ["svg", "drawing"])
+@pytest.mark.parametrize("depth", [1, 4, 8])
+@pytest.mark.parametrize("name", ["B", "a_block_with_a_long_name"])
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_what_a_figure_shows_is_inside_of_it(draw, depth, name, kind):
+    from xml.etree import ElementTree
+
+    sch = tir.Schedule(te.create_prim_func([te.compute((2,) * depth, lambda *at: sum(at), name)]))
+    if kind == "parallel":
+        sch.parallel(sch.get_loops(name)[-1])
+    figure = ElementTree.fromstring(getattr(sch.loop_tree(), draw)())
+    words = list(figure.iter("{http://www.w3.org/2000/svg}text"))
+    ends = [float(word.get("x")) + 6.5 * len(word.text or "") for word in words]  # of a letter of the usual size
+    assert len(words) > 2 * depth and max(ends) <= float(figure.get("width"))
+    assert max(float(word.get("y")) for word in words) < float(figure.get("height"))
 
 
 def test_symbolic_programs_have_a_tree_without_bytes():

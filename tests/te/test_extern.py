@@ -79,6 +79,15 @@ def test_several_outputs_of_several_types():
     check([A, V, P], lambda x: (x.max(axis=1), x.argmax(axis=1)), X)
 
 
+@pytest.mark.parametrize("wrap", [list, tuple])
+@pytest.mark.parametrize("each", [list, tuple])
+def test_shapes_of_outputs_are_lists_or_tuples(wrap, each):
+    call = lambda ins, outs: tir.call_packed("test.sizes", *ins, *outs)  # noqa: E731
+    made = te.extern(wrap([each((4,)), each((2, 3))]), [A], call, name="M", dtype=["float32", "int64"])
+    assert [t.shape for t in made] == [(4,), (2, 3)]
+    assert te.extern((4, 2), [A], call, name="M").shape == (4, 2)
+
+
 def test_body_of_an_ir_builder():
     def add_ten(ins, outs):
         ib = tir.ir_builder.create()

@@ -66,6 +66,8 @@ def test_as_many_mutants_of_each_room():
 PROGRAM = """
 from functools import lru_cache
 
+from tir.script import tir as T
+
 LIMITS = {"least": 3, "most": 5}
 
 
@@ -89,11 +91,20 @@ def spin(n):
 double = lambda x: x * 2
 
 
+def program():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        A[0] = 7
+        T.evaluate(9)
+
+    return f
+
+
 def unused():
     return 4 + 4
 """
 TESTS = """
-from mutated_program import double, sign, spin, within
+from mutated_program import double, program, sign, spin, within
 
 
 def test_sign():
@@ -110,6 +121,10 @@ def test_double():
 
 def test_spin():
     assert spin(3) == 0
+
+
+def test_program():
+    assert "[0] = 7" in program().script()
 
 
 def test_that_fails():
@@ -155,13 +170,15 @@ def test_outcomes(outcomes):
     assert outcomes["n = n - 1 => n = n + 1"] == ("killed", "test_spin (no end)")
     assert outcomes["double = lambda x: x * 2 => double = lambda x: x + 2"] == ("survived", "1 tests")
     assert outcomes["double = lambda x: x * 2 => double = lambda x: x * 3"] == ("killed", "test_double")
+    assert outcomes["A[0] = 7 => A[0] = 8"] == outcomes["A[0] = 7 => A[1] = 7"] == ("killed", "test_program")
+    assert outcomes["T.evaluate(9) => T.evaluate(10)"] == ("survived", "1 tests")
     table = 'LIMITS = {"least": 3, "most": 5}'
     assert outcomes[table + ' => LIMITS = {"least": 3, "most": 6}'] == ("survived", "1 tests")
     assert outcomes[table + ' => LIMITS = {"least": 4, "most": 5}'] == ("killed", "test_within")
     assert outcomes[table + ' => LIMITS = {"least": 3}'] == ("killed", "test_within")
     again = ["if x < 0: => if x <= 0:", "double = lambda x: x * 2 => double = lambda x: x * 3"]
     with_a_partial_map(again)  # what a mutant survives there says nothing: the other tests of its files are tried
-    assert [outcomes[name] for name in again] == [("survived", "4 tests"), ("killed", "test_double")]
+    assert [outcomes[name] for name in again] == [("survived", "5 tests"), ("killed", "test_double")]
 
 
 def test_the_score_leaves_out_equivalent_mutants(tmp_path):

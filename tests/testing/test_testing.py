@@ -15,7 +15,8 @@ from tir.testing import (
     random_schedule,
 )
 from tir.testing.decisions import SeededChoice
-from tir.testing.programs import STAGES, random_text
+from tir.testing.programs import STAGES, _Array, _Builder, random_text
+from tir.testing.schedules import ALL_PRIMITIVES
 
 ADD = parse("""
 @T.prim_func
@@ -45,11 +46,47 @@ def test_programs_are_the_same_for_a_seed_and_of_every_kind():
         assert sign in everything
 
 
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("inputs", [[(1, 1)], [(4, 3), (3,)], [(5, 7), (7,)]])
+def test_a_stage_says_whether_it_wrote_a_block(stage, inputs):
+    for seed in range(6):
+        arrays = [_Array(f"A{n}", shape) for n, shape in enumerate(inputs)]
+        builder = _Builder(SeededChoice(seed), "int32", False, [*arrays])
+        if stage(builder):
+            assert sum("T.block" in line for line in builder.body) >= 1 and builder.count >= 1
+            params = [f'{a.name}: T.Buffer({a.shape}, "int32")' for a in (*arrays, *builder.made)]
+            lines = ["@T.prim_func", f"def main({', '.join(params)}):", *(f"    {line}" for line in builder.body)]
+            tir.build(parse("\n".join(lines)), "interpreter")
+        else:
+            assert not builder.body and not builder.made
+
+
 def test_inputs_follow_the_parameters():
     a, b = random_inputs(ADD, seed=1, sizes={"n": 5})
     assert a.shape == b.shape == (5, 8) and a.dtype == np.float32
     assert (a == random_inputs(ADD, seed=1, sizes={"n": 5})[0]).all()
     assert np.abs(a).max() <= 3
+
+
+def test_unknown_strides_leave_a_gap_of_one_element():
+    func = parse("""
+@T.prim_func
+def f(a: T.handle, b: T.handle, c: T.handle):
+    s, t, u, v = T.int32(), T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (3, 5), "float32", strides=[s, 1])
+    B = T.match_buffer(b, (2, 3, 5), "int8", strides=[t, u, v])
+    C = T.match_buffer(c, (3, 5), "float32", strides=[8, 1])
+    T.evaluate(0)
+""")
+    steps = [tuple(s // a.itemsize for s in a.strides) for a in random_inputs(func)]
+    assert steps == [(6, 1), (19, 6, 1), (8, 1)]
+
+
+def test_every_primitive_is_drawn():
+    from tir.schedule.primitive import PRIMITIVES
+
+    drawn = {name.partition(".")[0] for name in ALL_PRIMITIVES}
+    assert {*PRIMITIVES} - drawn == {"storage_swizzle", "unsafe_hide_buffer_access"}  # of GPU memory alone; unsafe
 
 
 def test_inputs_that_are_indices_are_within_bounds():

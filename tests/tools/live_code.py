@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import gc
+import linecache
 import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
@@ -33,12 +34,14 @@ class LiveCode:
         return self.modules.get(str(self.root / file))
 
     def change(self, file: str, source: str | ast.Module) -> None:
-        """Functions of ``file`` run ``source`` from now on.
+        """Functions of ``file`` run ``source`` from now on; programs of the dialect in a text are read from it.
 
         Raises ``ValueError`` where a function would use other variables of those around it.
         """
         path = str(self.root / file)
         old = compile((self.root / file).read_text(encoding="utf-8"), path, "exec", dont_inherit=True)
+        if isinstance(source, str):
+            linecache.cache[path] = len(source), None, source.splitlines(keepends=True), path
         for before, after in _paired(old, compile(source, path, "exec", dont_inherit=True)):
             for function in self.functions.get(_key(before), ()):
                 function.__code__ = after

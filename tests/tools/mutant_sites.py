@@ -97,6 +97,7 @@ class _Sites(ast.NodeVisitor):
         self.found: list[Mutant] = []
         self.names: list[str] = []  # of the functions and classes around
         self.statement: str | None = None  # None: nothing here runs again
+        self.parsed: str | None = None  # the statement that reads the text of the program around
         self.table: tuple[int, int] | None = None
         self._starts = [0]
         for line in source.splitlines(keepends=True):
@@ -140,7 +141,7 @@ class _Sites(ast.NodeVisitor):
     def running(self, line: int) -> Iterator[None]:
         """A statement or lambda of this line runs when a function does."""
         before = self.statement
-        self.statement = statement_key(self.file, self.names, self._lines[line - 1])
+        self.statement = self.parsed or statement_key(self.file, self.names, self._lines[line - 1])
         yield
         self.statement = before
 
@@ -158,9 +159,18 @@ class _Sites(ast.NodeVisitor):
                         self.visit(statement)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if node.name not in _TEXTS:
+        if any(isinstance(name, ast.Name) and name.id == "T" for d in node.decorator_list for name in ast.walk(d)):
+            self.program(node)
+        elif node.name not in _TEXTS:
             with self.inside(node.name):
                 self.block(node.body)
+
+    def program(self, node: ast.FunctionDef) -> None:
+        """A function of the dialect: its text is read when the definition runs, which one at module level does not again."""
+        if self.statement is not None:
+            before, self.parsed = self.parsed, self.statement
+            self.block(node.body)
+            self.parsed = before
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         table, names, self.table = self.table, self.names, None

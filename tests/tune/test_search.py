@@ -156,6 +156,23 @@ def test_budgets_are_kept():
     assert 0 < len(result.trials) < 40
 
 
+@pytest.mark.parametrize(("each_round", "ends"), [(1.0, True), (0.995, True), (0.98, False)])
+def test_rounds_without_an_improvement_of_one_percent_end_it(each_round, ends):
+    class Rounds(Computed):
+        seconds = 100.0
+
+        def time(self, mod):
+            return self.seconds
+
+        def measure(self, problem, jobs, best=math.inf):
+            self.seconds *= each_round
+            return super().measure(problem, jobs, best)
+
+    result = tuned(patience=3, runner=Rounds(), trials=48)
+    assert ("3 rounds brought no improvement of 1 %" in result.reasons) is ends
+    assert (len(result.trials) < 48) is ends
+
+
 def test_failed_trials_count_and_do_not_end_it():
     result = tuned(trials=16, runner=Computed(bad=(1, 3)))
     assert [t.status for t in result.trials].count("crashed") >= 2 and result.best_seconds < 100

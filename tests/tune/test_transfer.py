@@ -25,6 +25,7 @@ from tir.tune.naming import Naming
 from tir.tune.ranking import samplings
 from tir.tune.runner import Measurement
 from tir.tune.space import space_of
+from tir.tune.transfer import _fitting
 from tir.visit import walk
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +91,17 @@ def test_the_steps_are_those_of_the_new_size():
     assert [s.name for s in made.trace.steps] == [s.name for s in own.trace.steps]
     values = [s.args["candidates"][s.args["decision"]] for s in samplings(made.trace)]
     assert len(values) == len(samplings(old.trace)) > 0
+
+
+@pytest.mark.parametrize(
+    ("extent", "decision", "fitting"),
+    [(12, [5, 3], [4, 3]), (12, [9, 2, 3], [2, 2, 3]), (10, [4, 3], None), (7, [4, 3], None), (12, [None, "x"], None)],
+)
+def test_a_tiling_of_another_size_keeps_its_inner_factors_if_they_divide(extent, decision, fitting):
+    sch = tir.Schedule(product((extent, 4), (4, 4), "ik,kj->ij"))
+    provide = _fitting(sch)
+    assert provide(None, {"loop": sch.get_loops("C")[0]}, decision) == fitting
+    assert provide(None, {"loop": sch.get_loops("C")[0]}, 3) == 3 and provide(None, {}, decision) == decision
 
 
 def test_what_is_not_alike_is_not_transferred():
