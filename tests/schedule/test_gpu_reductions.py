@@ -393,7 +393,7 @@ def test_threads_that_would_store_to_places_of_their_own_are_refused():
     text = PLACED.format(place="at[vi] % 4")
     text = text.replace("for i, k in T.grid(2, 2):", 'for i in T.thread_binding(2, thread="threadIdx.x"):')
     func = tir.script.parse(text.replace("            T.where(k < 1)\n", ""))
-    with pytest.raises(tir.BuildError, match="to places that its reduction iterators choose"):
+    with pytest.raises(tir.BuildError, match="to places or from values that its reduction iterators choose"):
         tir.build(func, "cuda-sim")
     with pytest.raises(tir.RunError, match="race"):
         tir.interp.run(func, np.zeros(2, "int32"), np.zeros(4, "int32"))
@@ -484,3 +484,33 @@ def test_an_init_stores_results_that_no_iteration_updates():
     sch.bind("i", "blockIdx.x")
     sch.bind("k", "threadIdx.x")
     on_simulator(sch)
+
+
+INIT_BY_STEP = """
+@T.prim_func
+def f(A: T.Buffer((5, 8), "int32"), W: T.Buffer((5, 8), "int32"), S: T.Buffer((5,), "int32")):
+    for i in T.thread_binding(5, thread="blockIdx.x"):
+        for k in {loop}:
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = W[vi, {place}]
+                S[vi] = S[vi] - A[vi, vk]
+"""
+
+
+def test_threads_share_no_reduction_whose_start_its_steps_choose():
+    """Each thread would start its part elsewhere, and the start is added after the loop over the steps."""
+    sch = schedule(INIT_BY_STEP.format(loop="range(8)", place="vk"))
+    refused(lambda: sch.bind("k", "threadIdx.x"), "loop `k` cannot be bound to threads")
+    bound = INIT_BY_STEP.format(loop='T.thread_binding(8, thread="threadIdx.x")', place="vk")
+    with pytest.raises(tir.BuildError, match="from values that its reduction iterators choose"):
+        tir.build(schedule(bound).mod, "cuda-sim")
+
+
+def test_a_copy_that_the_steps_choose_from_for_the_start_is_refused():
+    """Each step of the reduction has a copy of its own of what the init reads, in the threads that share the steps."""
+    sch = schedule(INIT_BY_STEP.format(loop="range(8)", place="0"))
+    sch.bind("k", "threadIdx.x")
+    on_simulator(sch)
+    refused(lambda: sch.reindex_cache_read("S", 0, "global", lambda vi, vk: (vk, vi)), "S[")

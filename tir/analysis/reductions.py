@@ -319,11 +319,13 @@ class Reduction:
 
 def threads_can_share(block: Block) -> bool:
     """Whether threads can each make a partial result of the iterations over which ``block`` reduces: it is a reduction, and
-    these choose no place of a result."""
+    these choose no place of a result, nor the value at which it starts."""
     found = Reduction.of(block)
     if isinstance(found, NotAReduction) or found.loops or block.match_buffers:
         return False
     steps = [i.var for i in block.iter_vars if i.iter_type == "reduce"]
+    if block.init is not None and uses_var(block.init, steps):
+        return False
     return not any(uses_var(index, steps) for store in found.stores for index in store.indices)
 
 

@@ -48,8 +48,8 @@ class _Reduction:
             raise BuildError(f"{found.reason}: threads cannot share its reduction; bind another loop")
         if not threads_can_share(block):
             raise BuildError(
-                f"{name}: block `{block.name}` reduces in loops of its own, through views of buffers, or to places that its "
-                "reduction iterators choose: threads cannot share its reduction; bind another loop"
+                f"{name}: block `{block.name}` reduces in loops of its own, through views of buffers, or to places or from "
+                "values that its reduction iterators choose: threads cannot share its reduction; bind another loop"
             )
         self.reducer = found
         guards = attempt(lambda: result_guards(realize, loops))
