@@ -54,6 +54,13 @@ ROWS = [
     ("broadcast_to", "r", "ops.broadcast_to(a, (N, N))", "np.broadcast_to(a, (N, N)).copy()", "a.expand(N, N).contiguous()"),
     ("moveaxis", "v", "ops.moveaxis(a, 1, -1)", "np.ascontiguousarray(np.moveaxis(a, 1, -1))", "a.movedim(1, -1).contiguous()"),
     ("transpose, NCHW to NHWC", "v", "ops.transpose(a, (0, 2, 3, 1))", "np.ascontiguousarray(a.transpose(0, 2, 3, 1))", "a.permute(0, 2, 3, 1).contiguous()"),
+    ("copy, images of 28 by 28", ("images28",), "ops.positive(a)", "a.copy()", "a.clone()"),
+    ("concatenate, images of 28 by 28", ("images28", "images28"), "ops.concatenate([a, b], 1)", "np.concatenate([a, b], 1)", "torch.cat([a, b], 1)"),
+    ("split, images of 28 by 28", ("images28",), "ops.split(a, 2, 1)", "[p.copy() for p in np.split(a, 2, 1)]", "[p.clone() for p in a.chunk(2, 1)]"),
+    ("pad, images of 28 by 28", ("images28",), "ops.pad(a, [(0, 0), (0, 0), (1, 1), (1, 1)])", "np.pad(a, [(0, 0), (0, 0), (1, 1), (1, 1)])", "F.pad(a, (1, 1, 1, 1))"),
+    ("slice, images of 28 by 28", ("images28",), "ops.strided_slice(a, [0, 0, 1, 1], [1, 1280, 27, 27])", "a[:, :, 1:27, 1:27].copy()", "a[:, :, 1:27, 1:27].contiguous()"),
+    ("transpose, images of 28 by 28", ("images28",), "ops.transpose(a, (0, 2, 3, 1))", "np.ascontiguousarray(a.transpose(0, 2, 3, 1))", "a.permute(0, 2, 3, 1).contiguous()"),
+    ("transpose int8", "n", "ops.transpose(a)", "np.ascontiguousarray(a.T)", "a.T.contiguous()"),
     ("split", "x", "ops.split(a, 4, 1)", "[p.copy() for p in np.split(a, 4, 1)]", "[p.contiguous() for p in a.chunk(4, 1)]"),
     ("unstack", "w", "ops.unstack(a, 0)", "[p.copy() for p in a]", "[p.clone() for p in a]"),
     ("meshgrid", "rr", "ops.meshgrid(a, b)", "[m.copy() for m in np.meshgrid(a, b)]", "[m.contiguous() for m in torch.meshgrid(a, b, indexing='xy')]"),
@@ -225,7 +232,7 @@ def arrays() -> dict[str, np.ndarray]:
 def _of_layouts(some: Any) -> dict[str, np.ndarray]:
     """Images, weights and sequences."""
     shapes = {
-        "half": (N, 512), "nhwc": (1, 256, 256, 16), "nhwc4": (4, 128, 128, 16), "ncw": (1, 128, 8192),
+        "images28": (1, 1280, 28, 28), "half": (N, 512), "nhwc": (1, 256, 256, 16), "nhwc4": (4, 128, 128, 16), "ncw": (1, 128, 8192),
         "tokens": (1, 256, 256), "square": (256, 256), "heads": (1, 16, 1024, 64), "angles": (1024, 32),
         "nwc": (8, 1024, 16), "wio": (3, 16, 32), "wio4": (3, 4, 32), "oiw4": (32, 4, 3), "iow": (16, 32, 3),
         "image56": (1, 56, 56, 64), "hwcn": (56, 56, 64, 1), "hwio": (3, 3, 64, 64), "hwio4": (3, 3, 16, 64),

@@ -45,10 +45,26 @@ def test_tiles_of_each_type_are_turned_in_registers(dtype: str):
     assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A)]), 1).mod.script()
 
 
-def test_tiles_that_no_instruction_sequence_turns_are_loops():
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((33, 20, 40), (2, 1, 0)),  # an axis between those of a tile
+        ((2, 24, 7, 5), (0, 2, 3, 1)),  # short axes that continue each other
+        ((2, 7, 5, 24), (0, 3, 1, 2)),
+        ((1, 5, 4, 3, 6), (0, 3, 4, 1, 2)),
+    ],
+)
+def test_axes_that_are_walked_through_as_one_are_one_side_of_a_tile(shape: tuple[int, ...], axes: tuple[int, ...]):
+    A = te.placeholder(shape, name="A")
+    sch = same(te.create_prim_func([A, ops.transpose(A, axes)]), 1)
+    assert "Shuffle" in sch.mod.script()
+    assert "//" not in tir.lower(sch.mod).script(), "each element has its address computed from digits"
+
+
+def test_tiles_that_are_computed_are_loops():
     A = te.placeholder((33, 20, 40), name="A")
-    sch = same(te.create_prim_func([A, ops.transpose(A, (2, 1, 0))]), 1)
-    assert [sch.get(loop).extent.value for loop in sch.get_loops("transpose")[-2:]] == [16, 16]
+    sch = same(te.create_prim_func([A, te.compute((40, 20, 33), lambda k, j, i: A[i, j, k] * 2.0, name="B")]), 1)
+    assert [sch.get(loop).extent.value for loop in sch.get_loops("B")[-2:]] == [16, 16]
 
 
 @pytest.mark.parametrize("cores", [1, 2])

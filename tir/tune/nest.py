@@ -213,6 +213,24 @@ class Nest:
         return sorted(axes, key=lambda a: -abs(self.stores[0].stride(a.var) or 0))
 
 
+def continued(last: Axis, axes: Sequence[Axis], accesses: Sequence[Access]) -> list[Axis]:
+    """Those of ``axes`` that ``accesses`` walk through as through one with ``last``, which is the last of them."""
+    steps, together, size = [a.stride(last.var) for a in accesses], [last], last.size
+    while last.extent is not None:
+        around = [
+            a
+            for a in axes
+            if a.extent is not None
+            and a not in together
+            and all(step is not None and c.stride(a.var) == step * size for c, step in zip(accesses, steps))
+        ]
+        if not around:
+            break
+        together.insert(0, min(around, key=lambda a: a.size))  # those of one element first
+        size *= together[0].size
+    return together
+
+
 def reach(stage: Nest, reader: Nest, one: Axis, other: Axis) -> tuple[int, int] | None:
     """How ``reader`` walks along the axis ``one`` of the results of ``stage`` with its own axis ``other``.
 

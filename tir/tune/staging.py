@@ -65,9 +65,9 @@ class Staged:
         numbers = [regions.index(o.buffer) for o in (found.panel, found.other)]
         if any(a.size % factors.get(a.var, 1) for a in found.nest.axes):
             sch.pad_einsum(name, [factors.get(i.var, 1) for i in found.nest.block.iter_vars])
-        blocks = [_copied(sch, name, number, scope, before) for number in numbers]
+        blocks = [copied(sch, name, number, scope, before) for number in numbers]
         copies = tuple(Copy(*parts) for parts in zip(blocks, widths, terms_last))
-        store = _stored(sch, name, sums, before)
+        store = written(sch, name, sums, before)
         nest = Nest.of(sch, name)
         assert nest is not None
         by_name = {a.var.name: a for a in nest.axes}
@@ -93,7 +93,7 @@ def _innermost(contraction: Contraction, operand: Access) -> list[Axis]:
     return next((g for g in groups if operand.stride(g[-1].var) == 1), groups[0])
 
 
-def _copied(sch: Schedule, name: str, number: int, scope: str, before: Sequence[str]) -> BlockRV:
+def copied(sch: Schedule, name: str, number: int, scope: str, before: Sequence[str]) -> BlockRV:
     """The block that copies the operand read by region ``number`` to ``scope``: the one that pads or gathers it, or one of its
     own."""
     buffer = sch.get(name).reads[number].buffer
@@ -107,7 +107,7 @@ def _copied(sch: Schedule, name: str, number: int, scope: str, before: Sequence[
     return made[0]
 
 
-def _stored(sch: Schedule, name: str, scope: str, before: Sequence[str]) -> BlockRV:
+def written(sch: Schedule, name: str, scope: str, before: Sequence[str]) -> BlockRV:
     """The block that stores the result from ``scope``, with the elementwise blocks that follow it."""
     after = [b for b in sch.get_consumers(name) if b.name not in before]
     if after:

@@ -9,7 +9,7 @@ from ...arith.index_map import IndexMap
 from ...expr import BufferLoad, Expr, Var
 from ...schedule import Schedule
 from ...visit import walk
-from ..nest import Access, Axis, Nest
+from ..nest import Access, Axis, Nest, continued
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 
@@ -24,27 +24,14 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if not found or not found.rows:
         return []
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
-    together = _continued(found)
+    stores = found.nest.stores[:1]
+    columns = [a for a in found.columns if a.size > 1]  # no copy is indexed by an axis of one element
+    together = continued(found.lane, columns, stores)
     if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH:
         return []
     made = sch.copy()
     _flatten(made, found, together)
     return [made]
-
-
-def _continued(found: Contraction) -> list[Axis]:
-    """The axes of columns that the result passes through as one, outermost first, the lane axis last; none of one element,
-    which no copy is indexed by."""
-    store = found.nest.stores[0]
-    together, size = [found.lane], found.lane.size
-    while True:
-        around = next(
-            (a for a in found.columns if a.size > 1 and store.stride(a.var) == size and a not in together), None
-        )
-        if around is None:
-            return together
-        together.insert(0, around)
-        size *= around.size
 
 
 def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> None:
@@ -58,10 +45,16 @@ def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> Non
     last = after and epilogue(sch, after)
     if last:
         sch.compute_inline(copy)
+    join(sch, name, gather.name, last or copy.name, together)
+
+
+def join(sch: Schedule, name: str, gather: str, copy: str, together: Sequence[Axis]) -> None:
+    """Index a block by one axis in place of ``together``, and so what ``gather`` writes for it and ``copy`` reads of it."""
     variables, sizes = [a.var for a in together], [a.size for a in together]
-    _join(sch, name, gather.name, "write", variables, sizes)
-    _join(sch, name, last or copy.name, "read", variables, sizes)
-    iterators = {i.var: n for n, i in enumerate(found.nest.block.iter_vars)}
+    block = sch.get(name)
+    _join(sch, name, gather, "write", variables, sizes)
+    _join(sch, name, copy, "read", variables, sizes)
+    iterators = {i.var: n for n, i in enumerate(block.iter_vars)}
     sch.transform_block_layout(name, joined([iterators[v] for v in variables], sizes, len(iterators)))
 
 

@@ -7,7 +7,7 @@ from math import prod
 from ...expr import BufferLoad, Call
 from ...schedule import LoopRV, Schedule
 from ...target import streams
-from ..nest import Axis, Nest, extent_of, usual
+from ..nest import Axis, Nest, continued, extent_of, usual, volume
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
@@ -36,17 +36,12 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 
 def _fused(sch: Schedule, nest: Nest, axes: list[Axis]) -> tuple[list[LoopRV], LoopRV, int]:
     """The loops of ``axes`` with the last ones fused that all accesses walk through as through one; its size."""
-    *outer, last = axes
-    loop, size = last.loop, last.size
-    while outer and all(isinstance(a.extent, int) for a in (outer[-1], last)):
-        around = outer[-1]
-        strides = [(a.stride(around.var), a.stride(last.var)) for a in nest.accesses]
-        if not all(o is not None and i is not None and o == i * size for o, i in strides):
-            break
-        outer.pop()
-        loop = sch.fuse(around.loop, loop)
-        size *= around.size
-    return [a.loop for a in outer], loop, size
+    together = continued(axes[-1], axes, nest.accesses)
+    while together != axes[-len(together) :]:
+        together.pop(0)
+    outer = [a.loop for a in axes[: -len(together)]]
+    loop = sch.fuse(*(a.loop for a in together)) if len(together) > 1 else together[0].loop
+    return outer, loop, volume(together)
 
 
 def _is_copy(nest: Nest, last: Axis) -> bool:

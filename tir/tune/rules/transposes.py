@@ -9,9 +9,11 @@ from ...intrin import x86
 from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
-from ..nest import Access, Axis, Nest, extent_of, volume
+from ..nest import Access, Axis, Nest, continued, volume
 from ..space import Env, Fork, block_names, rule
-from .spatial import share_out, vectorize
+from ..staging import copied, written
+from .flatten import join
+from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
@@ -25,17 +27,26 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if nest is None or nest.reduce or len(nest.spatial) < len(nest.axes) or len(nest.stores) != 1:
         return []
     contiguous = nest.contiguous()
-    stored = contiguous and _stored(nest, contiguous)
-    along = stored and _along(nest, stored)
-    if stored is None or along is None or any(a.extent is None or a.size < SIDE for a in (stored, along)):
+    if contiguous is None:
         return []
-    if stored is not contiguous:
-        return [partial(_interleaved, sch.copy(), nest, stored, along, env)]
-    ways = (_turned, _tiled) if _is_copy(nest) and env.vectors.bits >= 256 else (_tiled,)
-    return [partial(way, sch.copy(), nest, stored, along, env) for way in ways]
+    ways: list[Fork] = []
+    across = _along(nest, contiguous)
+    if across and _is_copy(nest) and env.vectors.bits >= 256 and all(_fills(nest, a) for a in (contiguous, across)):
+        ways.append(partial(_turned, sch.copy(), nest, contiguous, across, env))
+    stored = _stored(nest, contiguous)
+    along = _along(nest, stored)
+    if along and all(a.extent is not None and a.size >= SIDE for a in (stored, along)):
+        way = _tiled if stored is contiguous else _interleaved
+        ways.append(partial(way, sch.copy(), nest, stored, along, env))
+    return ways
 
 
-def _stored(nest: Nest, contiguous: Axis) -> Axis | None:
+def _fills(nest: Nest, axis: Axis) -> bool:
+    """Whether a tile is no longer than an axis with those that continue it."""
+    return axis.extent is not None and volume(continued(axis, nest.spatial, nest.accesses)) >= SIDE
+
+
+def _stored(nest: Nest, contiguous: Axis) -> Axis:
     """The axis along which a block stores: the contiguous one, or the next where that is short, such as the parts of complex
     numbers."""
     if contiguous.extent is None or contiguous.size >= SIDE:
@@ -63,39 +74,58 @@ def _is_copy(nest: Nest) -> bool:
 
 
 def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
-    """Whole tiles by an instruction sequence; what is left over by vectors along the result."""
-    side, intrinsic = x86.TRANSPOSE[nest.stores[0].buffer.dtype]
-    around = [a.loop for a in nest.axes if a not in (stored, along)]
-    sch.reorder(*around, stored.loop, along.loop)
-    place = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
-    last = [place[a.var] for a in (stored, along)]
-    order = [*(n for n in place.values() if n not in last), *last]  # as in the instruction sequence
-    if order != sorted(order):
-        sch.reorder_block_iter_var(nest.name, order)
-    whole = [a.size // side * side for a in (stored, along)]
-    before, left = block_names(sch), stored.loop
-    if whole[0] < stored.size:
-        left, _ = sch.loop_partition(stored.loop, [whole[0], None])
-    if whole[1] < along.size:
-        sch.loop_partition(sch.get_loops(nest.name)[-1], [whole[1], None])
-        sch.fission(left)
-    for name in (n for n in block_names(sch) if n not in before):
-        *_, i, j = sch.get_loops(name)
-        sch.reorder(j, i)
-        sch.reorder(vectorize(sch, i, max(side, extent_of(sch, i)), side), j)  # lines are loaded once for all of j
-    *around, i, j = sch.get_loops(nest.name)
-    large = streams(volume(nest.axes), nest.width // 8)
-    io, im, ii = sch.split(i, [None, _few(whole[0] // side, large), side])
-    jo, jm, ji = sch.split(j, [None, _few(whole[1] // side, large), side])
-    outer = (
-        [io, jo] if large else [jo, io]
-    )  # rows are read in order where lines of the result are stored past the caches
+    """Whole tiles in registers, turned by an instruction sequence; what is beyond the last element is neither loaded nor
+    stored."""
+    target = nest.stores[0].buffer
+    side, intrinsic = x86.TRANSPOSE[target.dtype]
+    before = block_names(sch)
+    *_, row, column = _as_matrices(sch, nest, stored, along)
+    if row.size % side or column.size % side:
+        sch.pad_einsum(nest.name, [*(1 for _ in sch.get(nest.name).iter_vars[2:]), side, side])
+    load, store = copied(sch, nest.name, 0, "local", before), written(sch, nest.name, "local", before)
+    sch.transform_layout(nest.name, ("write", 0), lambda *at: (*at[:-2], at[-1], at[-2]))
+    *around, row, column = _in_order(sch, nest.name)
+    large = streams(volume(nest.axes), target.dtype.bytes)
+    io, im, ii = sch.split(row.loop, [None, _few(row.size // side, large), side])
+    jo, jm, ji = sch.split(column.loop, [None, _few(column.size // side, large), side])
+    outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
     sch.reorder(*outer, jm, im, ii, ji)
+    sch.compute_at(load, im, preserve_unit_loops=True)
+    sch.reverse_compute_at(store, im, preserve_unit_loops=True)
+    i, j = sch.get_loops(store)[-2:]
+    sch.reorder(j, i)
+    for rows, lanes in (sch.get_loops(load)[-2:], (j, i)):
+        sch.vectorize(lanes)
+        sch.unroll(rows)
     if large:
-        sch.annotate(outer[0], "pragma_nontemporal_lines", nest.stores[0].buffer.name)
-    share_out(sch, [*around, *outer], nest.runs * nest.work, env)
+        sch.annotate(outer[0], "pragma_nontemporal_lines", target.name)
+    share_out(sch, outer, nest.runs * nest.work, env)
     sch.tensorize(ii, intrinsic)
     return sch
+
+
+def _as_matrices(sch: Schedule, nest: Nest, stored: Axis, along: Axis) -> list[Axis]:
+    """The axes of a block that turns matrices: ``stored`` and ``along``, each with the axes that continue it, are its last two."""
+    groups = [continued(axis, nest.spatial, nest.accesses) for axis in (stored, along)]
+    place = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
+    last = [place[a.var] for group in groups for a in group]
+    order = [*(n for n in place.values() if n not in last), *last]
+    if order != sorted(order):
+        sch.reorder_block_iter_var(nest.name, order)
+    gather, copy = (sch.reindex(nest.name, (kind, 0)) for kind in ("read", "write"))
+    for count, after in ((len(groups[1]), 0), (len(groups[0]), 1)):
+        axes = _in_order(sch, nest.name)
+        if count > 1:
+            join(sch, nest.name, gather.name, copy.name, axes[len(axes) - after - count : len(axes) - after])
+    return _in_order(sch, nest.name)
+
+
+def _in_order(sch: Schedule, name: str) -> list[Axis]:
+    """The axes of a block in the order of its iterators."""
+    nest = Nest.of(sch, name)
+    assert nest is not None
+    place = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
+    return sorted(nest.axes, key=lambda a: place[a.var])
 
 
 def _few(tiles: int, large: bool) -> int:
