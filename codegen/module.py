@@ -374,8 +374,11 @@ class LoadedModule(Module):
         self._code = code
 
     def held(self, name: str, size: int) -> np.ndarray:
-        """The bytes that the file holds for the parameter ``name``; read only, and there as long as the module."""
+        """The bytes that the file holds for the parameter ``name``; read only, and there as long as the module.
+        Raises ``BuildError`` if it holds none."""
         address = self._code.variable(name)
+        if not address:
+            raise BuildError(f"{self.path.name} holds nothing for `{name}`")
         memory: Any = (ctypes.c_ubyte * size).from_address(address)
         memory.code = self._code
         made = np.frombuffer(memory, np.uint8)

@@ -474,3 +474,21 @@ def test_shapes_that_do_not_fit_are_refused(node, shape, axes, why):
     given = {"a": np.array(axes, "int64")}
     with pytest.raises(ModelError, match=why):
         from_onnx(model_of([(node, "x a", "y")], [tensor("x", shape)], [tensor("y", None)], given))
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "why"),
+    [
+        ("Einsum", "x", {}, "its attribute equation is missing"),
+        ("Einsum", "x", {"equation": [1]}, "its attribute equation is of INTS, not of STRING"),
+        ("Cast", "x", {}, "its attribute to is missing"),
+        ("LpPool", "x", {}, "its attribute kernel_shape is missing"),
+        ("Softmax", "x", {"axis": [1]}, "its attribute axis is of INTS, not of INT"),
+        ("Unsqueeze", "x axes", {}, r"axes \[0, -5\] of 5 dimensions name one of them twice"),
+    ],
+)
+def test_attributes_that_are_missing_or_of_another_type_are_faults_of_the_node(operator, inputs, attributes, why):
+    nodes = [(operator, inputs, "y", attributes)]
+    model = model_of(nodes, [tensor("x", [1, 2, 3])], [tensor("y", None)], {"axes": np.array([0, -5])})
+    with pytest.raises(ModelError, match=f"{operator}.* {why}"):
+        from_onnx(model)

@@ -104,6 +104,19 @@ def test_a_description_that_is_none_is_refused(model, change, monkeypatch, folde
         tir.load("m.o")
 
 
+def test_weights_that_a_file_does_not_hold_are_refused(model, folder):
+    from codegen import container
+
+    model.save("m.o")
+    file = container.read(folder / "m.o")
+    weights = {**file.about["model"]["weights"], "parameter": "no_such"}
+    container.write(
+        folder / "m.o", file.kind, file.code, {**file.about, "model": {**file.about["model"], "weights": weights}}
+    )
+    with pytest.raises(tir.BuildError, match="holds nothing for `no_such`"):
+        tir.load("m.o")
+
+
 def test_weights_are_never_text(model, monkeypatch):
     seen = []
     monkeypatch.setattr("codegen.aot.files.object_code", lambda text, on: seen.append(text) or b"")

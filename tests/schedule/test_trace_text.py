@@ -97,6 +97,16 @@ def test_what_is_no_trace_is_refused_and_nothing_is_run(text, message, tmp_path,
     assert not list(Path().iterdir())
 
 
+def test_python_warns_of_no_text():
+    import warnings
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with pytest.raises(tir.ParseError):
+            apply_text("x = 1if n else (\n", tir.Schedule(rows.row_sum(4, 8)))
+    assert seen == []
+
+
 def test_an_error_has_the_line():
     with pytest.raises(tir.TirError, match=r"steps.py:2: `sch.parallel\(k\)`: k is the result"):
         apply_text("i, j = sch.get_loops('total')\nsch.parallel(k)", tir.Schedule(rows.row_sum(4, 8)), "steps.py")

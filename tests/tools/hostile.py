@@ -1,36 +1,49 @@
-"""What comes from outside, damaged: ``python -m tests.tools.hostile --count 10000 --seed 1``.
+"""What comes from outside, damaged: ``python -m tests.tools.hostile --count 70000 --seed 1``, that is 10,000 of each kind.
 
-Printed programs, traces, records and saved files are cut, flipped and spliced, and read by the doors that users have. A
-case is a fault if it raises anything but an error of the project, takes more than two seconds of CPU time, starts a process
-or runs the Python in it. Each fault is printed with its kind and its number, from which it can be made again.
+Printed programs, traces in both forms, records, saved files, archives and models are cut, flipped and spliced, and read by
+the doors that users have; descriptions of saved files are changed and sealed again. A case is a fault if it raises anything but an error of the project, takes
+more than two seconds of CPU time or 512 MB, starts a process, runs the Python in it, or ends this process: cases run in a
+child. Each fault is printed with its kind and its number, from which it can be made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
 import random
 import re
+import resource
 import signal
+import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from small_models import small_model
+
 import tir
+from codegen import container
 from tir.canonical import canonical
-from tir.schedule import Trace
+from tir.cli import tvmc
+from tir.importers import onnx_table
+from tir.importers.onnx import from_onnx
+from tir.schedule import Trace, apply_text
 from tir.script import parse_data
 from tir.tune.record import Record
 from tir.tune.records import Records
 from tir.tune.runner import Measurement
 
 SECONDS = 2.0  # of CPU time for a case
+MEMORY = 512 << 20  # bytes that are in memory at once
 TRAP = "ran"  # a file that hostile pieces make, if they run
 PIECES = [
     f'__import__("os").mkdir("{TRAP}")', f'open("{TRAP}", "w")', "sum(range(10**10))", "10**10**10", "9" * 5000, "1e999", "NaN", "null",
@@ -79,11 +92,40 @@ def records() -> list[str]:
 
 
 @cache
+def steps() -> list[str]:
+    return [str(schedule().trace)]
+
+
+@cache
+def model() -> Any:
+    b = tir.graph.Builder()
+    x, w = b.input("x", (4, 8)), b.constant(np.ones((8, 4), "float32"), "w")
+    return tir.compile(b.graph(b.call("nn.relu", b.call("matmul", x, w))))
+
+
+@cache
 def files() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "k.o"
-        tir.build(tir.library.rows.row_sum(4, 8)).save(path)
+        made = [Path(folder) / name for name in ("k.o", "k.so", "m.o", "m.so")]
+        for path in made:
+            (tir.build(tir.library.rows.row_sum(4, 8)) if path.stem == "k" else model()).save(path)
+        return [path.read_bytes() for path in made]
+
+
+@cache
+def archives() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.tar"
+        model().save(Path(folder) / tvmc.CODE, weights=Path(folder) / tvmc.PARAMS)
+        with tarfile.open(path, "w") as made:
+            for name in (tvmc.CODE, tvmc.PARAMS):
+                made.add(Path(folder) / name, name)
         return [path.read_bytes()]
+
+
+@cache
+def onnx_models() -> list[bytes]:
+    return [small_model(last=last).SerializeToString() for last in ("Softmax", "Frobnicate")]
 
 
 # ---------------------------------------------------------------- how
@@ -127,8 +169,64 @@ def reworded(text: str, draw: random.Random) -> str:
     """A text with one to three of its words in place of others, or pieces; it stays one that Python can read more often."""
     words = re.split(r"(\w+)", text)
     for _ in range(draw.randrange(1, 4)):
-        words[draw.randrange(len(words) // 2) * 2 + 1] = draw.choice([*PIECES, *words[1::2]])
+        words[draw.randrange(len(words) // 2) * 2 + 1] = draw.choice(PIECES if draw.random() < 0.4 else words[1::2])
     return "".join(words)
+
+
+def rewired(data: bytes, draw: random.Random) -> bytes:
+    """A model with one to three of its operators, names, attributes and sizes in place of others."""
+    import onnx
+
+    model = onnx.load_from_string(data)
+    graph = model.graph
+    numbers = [0, 1, -1, 2, 3, 7, 2**31, 2**40, -(2**63)]
+    names = ["", "data", "out", *(v.name for v in graph.initializer), *(o for n in graph.node for o in n.output)]
+    for _ in range(draw.randrange(1, 4)):
+        node, constant = draw.choice(graph.node), draw.choice(graph.initializer)
+        what = draw.randrange(7)
+        if what == 0:
+            node.op_type = draw.choice([*onnx_table.names(), "If", "Loop", "Attention"])
+        elif what == 1:
+            node.input[draw.randrange(len(node.input))] = draw.choice(names)
+        elif what == 2:
+            node.output[0] = draw.choice(names)
+        elif what == 3:
+            node.input.extend(draw.choices(names, k=draw.randrange(1, 4)))
+        elif what == 4:
+            node.attribute.append(
+                onnx.helper.make_attribute(draw.choice(_ATTRIBUTES), draw.choices(numbers, k=draw.randrange(1, 5)))
+            )
+        elif what == 5:
+            constant.dims[draw.randrange(len(constant.dims))] = draw.choice(numbers)
+        else:
+            sizes = draw.choice([*graph.input, *graph.output]).type.tensor_type.shape.dim
+            draw.choice(sizes).dim_value = draw.choice(numbers)
+    return model.SerializeToString()
+
+
+_ATTRIBUTES = [
+    "axes",
+    "axis",
+    "pads",
+    "strides",
+    "dilations",
+    "kernel_shape",
+    "group",
+    "perm",
+    "shape",
+    "to",
+    "value_ints",
+    "k",
+    "keepdims",
+]
+
+
+def resealed(data: bytes, draw: random.Random) -> bytes:
+    """A saved file with another description and the digest of that."""
+    Path("k.o").write_bytes(data)
+    whole = container.read(Path("k.o"))
+    container.write(Path("k.o"), whole.kind, whole.code, changed(whole.about, draw, draw.choice([0.01, 0.03, 0.1])))
+    return Path("k.o").read_bytes()
 
 
 def read_text(text: str) -> None:
@@ -153,18 +251,36 @@ def read_record(text: str) -> None:
         assert [r.trace for r in made.all()] or made.damaged
 
 
+def read_steps(text: str) -> None:
+    apply_text(text, tir.Schedule(tir.library.rows.row_sum(64, 64)))
+
+
 def read_file(data: bytes) -> None:
     Path("k.o").write_bytes(data)
     if data not in files():
         tir.load("k.o")
 
 
+def read_archive(data: bytes) -> None:
+    Path("m.tar").write_bytes(data)
+    tvmc.loaded("m.tar")
+
+
+def read_model(data: bytes) -> None:
+    from_onnx(data)
+
+
 KINDS: dict[str, tuple[Callable[[], list[Any]], Callable[[Any], None]]] = {
     "text": (texts, read_text),
     "trace": (traces, read_trace),
+    "steps": (steps, read_steps),
     "record": (records, read_record),
     "file": (files, read_file),
+    "archive": (archives, read_archive),
+    "model": (onnx_models, read_model),
 }
+if importlib.util.find_spec("onnx") is None:
+    del KINDS["model"]
 
 
 # ---------------------------------------------------------------- judging
@@ -203,15 +319,34 @@ def limited() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, old)
 
 
+_AGAIN: dict[str, Callable[[bytes, random.Random], bytes]] = {"file": resealed, "model": rewired}
+
+
+def forget_peak() -> None:
+    """Begin to measure the peak anew, where the system can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak() -> int:
+    """The most bytes of this process that were in memory at once, since that was forgotten."""
+    try:
+        return int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) << 10
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
 def case(kind: str, number: int) -> Any:
     """The damaged data of a number."""
     draw = random.Random(f"{kind} {number}")
     whole = KINDS[kind][0]()
     first = draw.choice(whole)
     if not isinstance(first, bytes) and draw.random() < 0.7:
-        if kind == "text":
+        if kind in ("text", "steps"):
             return reworded(first, draw)
         return json.dumps(changed(json.loads(first), draw, draw.choice([0.01, 0.03, 0.1])))
+    if kind in _AGAIN and draw.random() < 0.5:
+        return _AGAIN[kind](first, draw)
     if isinstance(first, bytes):
         return damaged(first, draw, [b"\0", b"\xff" * 8, draw.randbytes(16), b"tir.save"], whole)
     return damaged(first, draw, PIECES, whole)
@@ -220,6 +355,7 @@ def case(kind: str, number: int) -> Any:
 def fault(kind: str, number: int) -> str:
     """What is wrong with how a case is answered; empty if nothing is."""
     data = case(kind, number)
+    forget_peak()
     try:
         with limited():
             KINDS[kind][1](data)
@@ -234,14 +370,17 @@ def fault(kind: str, number: int) -> str:
         return f"it takes more than {SECONDS} s"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
+    if peak() > MEMORY:
+        return f"it takes {peak() >> 20} MB"
     if os.path.exists(TRAP):
         os.rmdir(TRAP) if os.path.isdir(TRAP) else os.remove(TRAP)
         return "it ran code"
     return WATCH.seen
 
 
-def run(count: int, seed: int) -> list[str]:
-    """The faults of ``count`` cases, in turn of each kind; run in a folder of its own."""
+def run(count: int, seed: int, first: int = 0, now: Callable[[str], None] = lambda case: None) -> list[str]:
+    """The faults of ``count`` cases after the ``first``, in turn of each kind; run in a folder of its own. ``now`` is given
+    each case before it runs, and each fault."""
     for make, _ in KINDS.values():
         make()
     found = []
@@ -249,22 +388,47 @@ def run(count: int, seed: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            for number in range(count):
+            for number in range(first, count):
                 kind = list(KINDS)[number % len(KINDS)]
+                now(f"{kind} {seed * 1_000_000 + number}")
                 why = fault(kind, seed * 1_000_000 + number)
                 if why:
                     found.append(f"{kind} {seed * 1_000_000 + number}: {why}")
+                    now(f"fault {found[-1]}")
         finally:
             os.chdir(before)
     return found
 
 
+def in_children(count: int, seed: int) -> list[str]:
+    """As :func:`run`, in a child process, and in another one after a case that ends it."""
+    found, first = [], 0
+    while first < count:
+        command = [sys.executable, "-m", "tests.tools.hostile", "--child", "--first", str(first)]
+        done = subprocess.run([*command, "--count", str(count), "--seed", str(seed)], stdout=subprocess.PIPE, text=True)
+        lines = done.stdout.splitlines()
+        found += [line.removeprefix("fault ") for line in lines if line.startswith("fault ")]
+        if done.returncode == 0:
+            break
+        last = next((line for line in reversed(lines) if not line.startswith("fault ")), "")
+        found.append(f"{last}: it ended the process with status {done.returncode}")
+        if not last:
+            break
+        first = int(last.split()[1]) - seed * 1_000_000 + 1
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=int, default=70_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    found = run(given.count, given.seed)
+    if given.child:
+        run(given.count, given.seed, given.first, lambda case: print(case, flush=True))
+        return 0
+    found = in_children(given.count, given.seed)
     print("\n".join([*found, f"{given.count} cases, {len(found)} faults"]))
     return bool(found)
 

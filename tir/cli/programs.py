@@ -6,7 +6,6 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +116,7 @@ def _read(path: str) -> dict[str, Any]:
         return _run(path)
     from ..script import programs_in
 
-    text = read_text(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # of Python, which the text is not
-        return programs_in(text, "<stdin>" if path == "-" else path)
+    return programs_in(read_text(path), "<stdin>" if path == "-" else path)
 
 
 def _is_file(path: str) -> bool:

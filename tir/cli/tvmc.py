@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..command import answered
+from ..errors import BuildError
 from . import models, subjects
 from .command_line import Parser, Usage, in_one_line
 from .machine import require_writable
@@ -160,7 +161,7 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError(f"--repeat and --number must be at least 1, got {options.repeat} and {options.number}")
     if options.outputs is not None:
         require_writable(Path(options.outputs))
-    model = _loaded(options.FILE)
+    model = loaded(options.FILE)
     names = [p.name for p in model.inputs]
     given = {} if options.inputs is None else subjects.archive(options.inputs, names)
     args = [given.get(n, array) for n, array in zip(names, models.random_inputs(model.inputs, seed=0))]
@@ -193,7 +194,7 @@ def _timed(model: Any, args: list[Any], options: argparse.Namespace) -> str:
     return f"Execution time summary:\n{table}"
 
 
-def _loaded(path: str) -> Any:
+def loaded(path: str) -> Any:
     """The model in an archive. Of the archive only the code and the weights are read, whatever it says where they belong."""
     from ..graph import Model
     from ..saved import load
@@ -208,10 +209,10 @@ def _loaded(path: str) -> Any:
                     with content, open(Path(folder, name), "wb") as file:
                         shutil.copyfileobj(content, file)
         except (tarfile.TarError, KeyError, EOFError, ValueError) as error:
-            raise ValueError(f"{path} is no archive of a model as tvmc compile writes it") from error
+            raise BuildError(f"{path} is no archive of a model as tvmc compile writes it") from error
         model = load(Path(folder, CODE))
     if not isinstance(model, Model):
-        raise ValueError(f"{path}: {CODE} is no model")
+        raise BuildError(f"{path}: {CODE} is no model")
     return model
 
 

@@ -286,6 +286,7 @@ class _Import:
                 versions = {_domain(o): o.version for o in body.opset_import}
                 nodes = onnx_functions.resolved_nodes(body, node)
                 return self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
+        self._require_attributes(node, opset)
         attributes = {a.name: self._attribute(a) for a in node.attribute}
         call = Call(self.builder, node.op_type, self._version(node, opset), inputs, attributes, outputs)
         return onnx_table.imported(call, domain)
@@ -310,6 +311,17 @@ class _Import:
                 raise Unsupported(f"in its definition, {node.op_type}: {_reason(error)}") from error
             values.update(zip(node.output, made))
         return [values.get(name) for name in results]
+
+    def _require_attributes(self, node: Any, opset: int) -> None:
+        """Refuse a node that lacks an attribute of its operator, or has one of another type."""
+        with suppress(self.onnx.defs.SchemaError):
+            known = self.onnx.defs.get_schema(node.op_type, opset, _domain(node)).attributes
+            given = {a.name: self.onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute}
+            for name, about in known.items():
+                if about.required and name not in given:
+                    raise Unsupported(f"its attribute {name} is missing")
+                if given.get(name, "UNDEFINED") not in ("UNDEFINED", about.type.name):
+                    raise Unsupported(f"its attribute {name} is of {given[name]}, not of {about.type.name}")
 
     def _attribute(self, attribute: Any) -> Any:
         kinds = self.onnx.AttributeProto

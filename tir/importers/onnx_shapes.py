@@ -70,6 +70,8 @@ def _unsqueeze(c: Call) -> Any:
     x, axes = c[0], _axes(c, 1, 13) or []
     rank = len(x.shape) + len(axes)
     new = {axis_of(a, rank) for a in axes}
+    if len(new) < len(axes):
+        raise Unsupported(f"axes {list(axes)} of {rank} dimensions name one of them twice")
     rest = iter(x.shape)
     return c.op("reshape", x, tuple(1 if n in new else next(rest) for n in range(rank)))
 

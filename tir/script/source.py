@@ -7,6 +7,7 @@ import inspect
 import linecache
 import re
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
@@ -46,7 +47,9 @@ def block_of(code: CodeType, module_globals: Mapping[str, Any], what: str) -> tu
 def parse_text(text: str, source: Source) -> ast.Module:
     """Python's syntax tree of a text; its syntax errors are ours."""
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of Python, which the text is not
+            return ast.parse(text)
     except SyntaxError as exc:
         line = (exc.lineno or 1) + source.first_line - 1
         col = source.dedent + max(0, (exc.offset or 1) - 1)
