@@ -84,6 +84,13 @@ def test_panels_of_constants_are_made_once(name: str, cores: int):
     np.testing.assert_allclose(arrays["C"], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("terms, most", [(1024, 8), (2048, 8), (512, 16), (1000, 64), (1008, 64)])
+def test_rows_of_a_tile_share_no_more_sets_of_the_cache_than_there_are_ways(terms: int, most: int):
+    nest = Nest.of(tir.Schedule(product((64, terms), (terms, 64), "ik,kj->ij")), "C")
+    found = nest and Contraction.of(nest)
+    assert found and [n for n in range(1, 65) if not found.has_conflicts(n, 1)] == list(range(1, most + 1))
+
+
 def test_the_model_leaves_out_what_is_folded():
     func = product((64, 64), (64, 64), "ik,kj->ij").with_attr("tir.constant", ["B"])
     env = tir.tune.Env.of(SMALL.format(cores=1))

@@ -6,6 +6,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from ..space import Env, Fork, block_names, choose, rule
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
+WAY, WAYS = 4096, 8  # bytes between lines of one set of the L1 cache, and how many lines a set has at least
+CONFLICT = 1.3  # times as long as a tile takes whose rows do not fit their sets
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
@@ -96,6 +99,14 @@ class Contraction:
     def is_constant(self) -> bool:
         """Whether panels are packed once, and not at each call."""
         return self.is_packable and not self.nest.in_time and self.panel.buffer in self.nest.constants
+
+    def has_conflicts(self, wide: int, high: int) -> bool:
+        """Whether the lines of ``wide`` rows along the last axis of rows, and ``high`` along the one before, fall into fewer
+        sets of the L1 cache than can hold them: each would push out others that are still read."""
+        steps = [0, 0, *(self.other.stride(a.var) or 0 for a in self.rows)]
+        above, row = (step * self.other.buffer.dtype.bytes for step in steps[-2:])
+        lines = {(i * row + j * above) // LINE for i in range(wide) for j in range(high)}
+        return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
 
     @property
     def operations(self) -> int:
@@ -179,7 +190,11 @@ class Tiling:
             for wide in range(1, 15)
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        costs = [tile_cost([(row, t % 64), (above, t // 64)], found.lane.size, vectors, lanes) for t in tiles]
+        costs = [
+            tile_cost([(row, t % 64), (above, t // 64)], found.lane.size, vectors, lanes)
+            * (CONFLICT if found.has_conflicts(t % 64, t // 64) else 1.0)
+            for t in tiles
+        ]
         return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
 
     @property
