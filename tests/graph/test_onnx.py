@@ -492,3 +492,17 @@ def test_attributes_that_are_missing_or_of_another_type_are_faults_of_the_node(o
     model = model_of(nodes, [tensor("x", [1, 2, 3])], [tensor("y", None)], {"axes": np.array([0, -5])})
     with pytest.raises(ModelError, match=f"{operator}.* {why}"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"min": -0.25}, {"max": 0.5}, {"min": -0.25, "max": 0.5}])
+@pytest.mark.parametrize("opset", [6, 11, 13])
+def test_values_are_clipped_by_the_bounds_there_are(bounds, opset):
+    names = (
+        "x" if opset == 6 or not bounds else f"x {'min' if 'min' in bounds else ''} {'max' if 'max' in bounds else ''}"
+    )
+    node = helper.make_node("Clip", names.split(" "), ["y"], **(bounds if opset == 6 else {}))
+    constants = [] if opset == 6 else [numpy_helper.from_array(np.float32(v), k) for k, v in bounds.items()]
+    graph = helper.make_graph([node], "g", [tensor("x", (4, 5))], [tensor("y", None)], constants)
+    x = weights(4, 5)
+    made = compile_graph(from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])), "llvm")(x)
+    np.testing.assert_array_equal(made, np.clip(x, bounds.get("min", -1), bounds.get("max", 1)))

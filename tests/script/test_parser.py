@@ -586,3 +586,13 @@ def test_buffer_attributes():
     assert isinstance(body_of("assert A.dtype == 'float32' and A.scope() == 'global'"), S.AssertStmt)
     assert isinstance(body_of("A.vstore([0, 0], T.Broadcast(T.float32(1), 4))").indices[1], E.Ramp)
     assert isinstance(body_of("B = T.Buffer((4,), data=A.data)\nB[0] = 1.0").buffer, Buffer)
+
+
+@pytest.mark.parametrize("declared", [(), ("reads",), ("writes",), ("reads", "writes")])
+@pytest.mark.parametrize("inner", ["", "T.where(i < 15)\n"])
+def test_declared_regions_are_kept_and_the_others_inferred(declared, inner):
+    lines = "".join(f"T.{side}(A[0:16, vi])\n" for side in declared)
+    text = f"for i in range(16):\n    with T.block('b'):\n        vi = T.axis.spatial(16, i)\n{textwrap.indent(lines + inner, ' ' * 8)}"
+    (block,) = [b for b in found(body_of(f"{text}        A[vi, 0] = A[vi, 1] + 1.0\n"), S.Block) if b.name == "b"]
+    for side, inferred in (("reads", "A[vi, 1]"), ("writes", "A[vi, 0]")):
+        assert [str(region) for region in getattr(block, side)] == ["A[0:16, vi]" if side in declared else inferred]
