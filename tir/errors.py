@@ -279,6 +279,27 @@ def require(
 R = TypeVar("R")
 
 
+def require_none(
+    found: Sequence[R],
+    rule: str,
+    *parts: object | Callable[[R], object],
+    nodes: Sequence[Any] | None = None,
+    legal: Legal = "",
+) -> None:
+    """Raise ``ScheduleError`` about the first of ``found``, if there is one: ``{0}`` in ``rule``. ``{1}`` … name ``parts``,
+    which may be functions of it. The place are ``nodes``; by default those of all loops and blocks in ``found``.
+
+    >>> require_none([], "{0} is odd")
+    >>> refusal(lambda: require_none([3, 5], "{0} is odd, but {1} is not", lambda n: n + 1))
+    ScheduleError('3 is odd, but 4 is not')
+    """
+    if found:
+        offenders: Sequence[Any] = found
+        places = [n.node for n in offenders if hasattr(n, "node")] if nodes is None else nodes
+        named = [part(found[0]) if isinstance(part, FunctionType) else part for part in parts]
+        raise ScheduleError(rule, found[0], *named, nodes=places, legal=legal)
+
+
 def attempt(plan: Callable[[], R]) -> R | ScheduleError:
     """What ``plan`` returns, or its refusal. Refusals are raised; here, and nowhere else, they become values.
 

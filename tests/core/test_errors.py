@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from tir.errors import BuildError, ScheduleError, attempt, first_legal, on_refusal, refusal, require
+import tir
+from tir.errors import BuildError, ScheduleError, attempt, first_legal, on_refusal, refusal, require, require_none
 
 
 def only(number: int, limit: int) -> int:
@@ -64,3 +65,17 @@ def test_a_refusal_becomes_another_error():
 
     with pytest.raises(BuildError, match="2 is not below 2"), on_refusal(as_build_error):
         only(2, 2)
+
+
+def test_of_several_offenders_the_first_is_named():
+    found = refusal(lambda: require_none([3, 5], "{0} is odd, {1} comes after it, of {2}", lambda n: n + 1, "two"))
+    assert str(found) == "3 is odd, 4 comes after it, of two"
+    assert refusal(lambda: require_none([], "{0} is odd")) is None
+
+
+def test_the_places_of_an_error_are_those_of_all_offenders():
+    sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+    loops = [sch.state.find_loop(loop) for loop in sch.get_loops("out")]
+    found = refusal(lambda: require_none(loops, "loop {0} is in the way"))
+    assert found is not None and found.nodes == [loop.node for loop in loops]
+    assert found.rule == f"loop `{loops[0].name}` is in the way"

@@ -110,10 +110,8 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     used: dict[str, set[Var]] = {"spatial": set(), "reduce": set()}
     for iterator, value in zip(inner.iter_vars, block.iter_values):
         used[iterator.iter_type] |= vars_in(value)
-        if iterator.iter_type == "reduce":
-            steps = linear(value).coefficients()
-            if steps is None or any(c < 0 for c in steps.values()):
-                return False
+        if iterator.iter_type == "reduce" and not _never_falls(value):
+            return False
     if not used["spatial"].isdisjoint(used["reduce"]) or not used["reduce"].isdisjoint(vars_in(block.predicate)):
         return False
     # The first instance of each element must be the one that runs init, in any order, and no later one: all reduction
@@ -124,6 +122,12 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     if repeating <= _determined(spatial, rest) or repeating <= _determined(_without_digits(spatial), rest):
         return True
     return bool(detect_iter_map(spatial, {f.loop_var: f.domain for f in rest}, check="bijective"))
+
+
+def _never_falls(value: Expr) -> bool:
+    """Whether ``value`` is a sum that no step of a variable makes smaller."""
+    steps = linear(value).coefficients()
+    return steps is not None and all(c >= 0 for c in steps.values())
 
 
 def _without_digits(values: Sequence[Expr]) -> list[Expr]:

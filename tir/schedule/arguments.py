@@ -329,8 +329,13 @@ def _resolve(state: State, value: Any, places: str, near: Place | None) -> Any:
             raise ScheduleError("expected a loop, but block `{0}` was given", value.name, legal=loops)
         return state.find_block(value)
     state.require_one_function(value)
-    if not (wants_loop and wants_block):
-        return state.find_loop(value, near) if wants_loop else state.find_block(value)
+    if wants_loop and wants_block:
+        return _loop_or_block(state, value, near)
+    return state.find_loop(value, near) if wants_loop else state.find_block(value)
+
+
+def _loop_or_block(state: State, value: str, near: Place | None) -> Place:
+    """What is called ``value``, if that is one of the two."""
     is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
     if is_block and is_loop:
         raise ScheduleError(

@@ -209,10 +209,11 @@ def _compare_instances(
         runs.setdefault(_origin(unit, mapping), []).append(unit)
     places = [runs.pop(unit.key, []) for unit in was]
     written = memory_of(a for u in was for a in u.writes())
-    for (name, _), extra in runs.items():
-        if not all(_only_asks(u) and not sharing(u.accesses, written) for u in extra):
-            return Refuted(f"{_title(name)} is new: it runs what the program before did not", nodes=(extra[0].node,))
-    sides = []
+    for added in runs.values():
+        if not all(_only_asks(u) and not sharing(u.accesses, written) for u in added):
+            rule = f"{_title(_origin(added[0], mapping)[0])} is new: it runs what the program before did not"
+            return Refuted(rule, nodes=(added[0].node,))
+    sides: list[StatementRelations] = []
 
     def outside() -> Set[Var]:
         around = path_to(before.body, old)[:-1]
@@ -220,23 +221,9 @@ def _compare_instances(
         return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}))
 
     for unit, there in _in_question(was, places, pure):
-        side = StatementRelations.renamed(unit, names)
-        side.before = schedule_map(unit, names, length, side.dims)
-        side.kept = _is_kept(unit, there)
-        side.pure = unit.key in pure and not side.before.is_single_valued()
-        if side.kept and not side.pure and not side.before.is_single_valued():
-            # instances are distinguished by the loops, which the step does not change
-            side = StatementRelations.renamed(by_loops(unit), names)
-            side.before = schedule_map(side.unit, names, length, side.dims)
-            there, side.kept = [by_loops(there[0])], True
-        side.after = _after_times(side.unit, there, side, names, length)
-        side.moments = _moments(unit, there)
-        side.places = tuple(u.node for u in there)
-        side.touch()
+        side = _side(unit, there, names, length, unit.key in pure)
         sides.append(side)
-        verdict = PROVED if side.kept else _same_work(unit, there)
-        if verdict.is_proved and not side.kept:
-            verdict = _same_conditions(side, there, written)
+        verdict = _does_the_same(side, unit, there, written)
         if not verdict.is_proved:
             return verdict
     context = Context(before, old, names)
@@ -245,6 +232,32 @@ def _compare_instances(
         if not verdict.is_proved:
             return verdict
     return compare(sides, context, ())
+
+
+def _side(
+    unit: Statement, there: Sequence[Statement], names: Names, length: int, may_repeat: bool
+) -> StatementRelations:
+    """The relations of a statement of the program before, which runs ``there`` after the step."""
+    side = StatementRelations.renamed(unit, names)
+    side.before = schedule_map(unit, names, length, side.dims)
+    side.kept = _is_kept(unit, there)
+    side.pure = may_repeat and not side.before.is_single_valued()
+    if side.kept and not side.pure and not side.before.is_single_valued():
+        # instances are distinguished by the loops, which the step does not change
+        side = StatementRelations.renamed(by_loops(unit), names)
+        side.before = schedule_map(side.unit, names, length, side.dims)
+        there, side.kept = [by_loops(there[0])], True
+    side.after = _after_times(side.unit, there, side, names, length)
+    side.moments = _moments(unit, there)
+    side.places = tuple(u.node for u in there)
+    side.touch()
+    return side
+
+
+def _does_the_same(side: StatementRelations, unit: Statement, there: Sequence[Statement], written: Set[Var]) -> Verdict:
+    """Whether each instance of a statement does what it did, under the same conditions."""
+    verdict = PROVED if side.kept else _same_work(unit, there)
+    return _same_conditions(side, there, written) if verdict.is_proved and not side.kept else verdict
 
 
 def _only_asks(unit: Statement) -> bool:
@@ -362,31 +375,33 @@ def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:
     """The smallest part that differs: what the programs share above it keeps its order. Blocks whose views give memory a
     second name stay whole."""
-    while old is not new:
-        if isinstance(old, For) and isinstance(new, For):
-            same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
-            if not same:
-                break
-            old, new = old.body, new.body
-        elif isinstance(old, SeqStmt) and isinstance(new, SeqStmt) and len(old.stmts) == len(new.stmts):
-            differ = [(a, b) for a, b in zip(old.stmts, new.stmts) if a is not b]
-            if len(differ) != 1:
-                break
-            old, new = differ[0]
-        elif isinstance(old, BlockRealize) and isinstance(new, BlockRealize):
-            a, b = old.block, new.block
-            same = old.predicate is new.predicate and all(x is y for x, y in zip(old.iter_values, new.iter_values))
-            same = same and len(a.iter_vars) == len(b.iter_vars) and a.init is b.init
-            if not same or not has_blocks(a) or not has_blocks(b):
-                break
-            if any(x.var is not y.var for x, y in zip(a.iter_vars, b.iter_vars)):
-                break
-            if is_named_twice(a) or is_named_twice(b):
-                break
-            old, new = a.body, b.body
-        else:
+    while old is not new and type(old) is type(new):
+        inside = _changed_inside(old, new)
+        if inside is None:
             break
+        old, new = inside
     return old, new
+
+
+def _changed_inside(old: Any, new: Any) -> tuple[Any, Any] | None:
+    """The only children of two statements of one kind that differ; None where more does."""
+    if isinstance(old, For):
+        same = old.loop_var is new.loop_var and old.min is new.min and old.extent is new.extent
+        return (old.body, new.body) if same else None
+    if isinstance(old, SeqStmt):
+        differ = [(a, b) for a, b in zip(old.stmts, new.stmts) if a is not b]
+        return differ[0] if len(differ) == 1 and len(old.stmts) == len(new.stmts) else None
+    if not isinstance(old, BlockRealize) or old.predicate is not new.predicate:
+        return None
+    a, b = old.block, new.block
+    sides = (
+        (a.init, *old.iter_values, *(i.var for i in a.iter_vars)),
+        (b.init, *new.iter_values, *(i.var for i in b.iter_vars)),
+    )
+    if len(sides[0]) != len(sides[1]) or any(x is not y for x, y in zip(*sides)):
+        return None
+    opened = all(has_blocks(block) and not is_named_twice(block) for block in (a, b))
+    return (a.body, b.body) if opened else None
 
 
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]] | None) -> Verdict:

@@ -141,21 +141,26 @@ def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
         for access in unit.accesses:
             if not shares_memory(access, swizzled):
                 continue
-            ctx = Analyzer({v: Range(low, extent) for v, low, extent in (*unit.loops, *access.loops)})
-            for var, value in (*zip(unit.coords, unit.values), *unit.inner):
-                if not any(var is v for v, _, _ in unit.loops):
-                    least, most = ctx.bound(value)
-                    if least is not None and most is not None:
-                        ctx.bind(var, Range(const(least, var.dtype), const(most - least + 1, var.dtype)))
-            indices = access.indices
-            found = None
-            if indices is not None and all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
-                found = without_all(indices, ctx)
+            found = _without_swizzle(unit, access)
             rules.setdefault(access.buffer.data, set()).add(None if found is None else (access.buffer, found[1]))
             if found is not None:
                 plain[id(access)] = replace(access, indices=found[0])
     alike = {data for data, seen in rules.items() if len(seen) == 1 and None not in seen}
     return [replace(u, accesses=[plain[id(a)] if shares_memory(a, alike) else a for a in u.accesses]) for u in units]
+
+
+def _without_swizzle(unit: Statement, access: Access) -> tuple[Any, Any] | None:
+    """The indices of ``access`` without a swizzle, and the swizzle; None if there is none."""
+    indices = access.indices
+    if indices is None or not all(isinstance(i, Expr) and not isinstance(i, Ramp) for i in indices):
+        return None
+    ctx = Analyzer({v: Range(low, extent) for v, low, extent in (*unit.loops, *access.loops)})
+    loops = {v for v, _, _ in unit.loops}
+    for var, value in (*zip(unit.coords, unit.values), *unit.inner):
+        least, most = (None, None) if var in loops else ctx.bound(value)
+        if least is not None and most is not None:
+            ctx.bind(var, Range(const(least, var.dtype), const(most - least + 1, var.dtype)))
+    return without_all(indices, ctx)
 
 
 def has_bits(access: Access) -> bool:

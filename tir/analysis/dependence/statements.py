@@ -307,8 +307,8 @@ class _Walker:
         coords = list(self.coords)
         bound = [value for _, value in coords]
         # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
-        own = [v for v, _, extent in self.loops if not any(uses_var(value, v) for value in bound)]
-        own = [v for v in own if not is_const(next(e for w, _, e in self.loops if w is v), 1)]
+        repeating = [v for v, _, extent in self.loops if not is_const(extent, 1)]
+        own = [v for v in repeating if not any(uses_var(value, v) for value in bound)]
         common: dict[str, Any] = {
             "coords": (*(v for v, _ in coords), *own),
             "values": (*bound, *own),

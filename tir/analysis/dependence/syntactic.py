@@ -104,11 +104,7 @@ def consumer_move_is_legal(
     scope = block.scope
     if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
         return False
-    if second_names(scope):
-        return False
-    if not (_is_alone(block, scope) and _runs_all(block)):
-        return False
-    if not _instances_apart(block.block) or not _reads_each(block, made):
+    if second_names(scope) or not _consumes_each(block, made, scope):
         return False
     if any(_touches(child, made) and child not in (block, producer) for child in blocks_naming(scope, made)):
         return False
@@ -116,13 +112,18 @@ def consumer_move_is_legal(
     if not here < there or not _inputs_stay(block, made, scope, here, there):
         return False
     written = _stored(block)
-    between = [s for n, s in enumerate(statements(scope)[here : there + 1], here) if n != order(scope, block)]
+    between = statements(scope)[here:there]
     if any(not written.isdisjoint(named(s)) and sharing(accesses(s), written) for s in between):
         return False
     covered, sizes = _whole_boxes(producer, loop, boxes[made]), _domain_read(block, made)
     if covered is None or (when and not _makes_all(producer, sizes)):
         return False
     return all(map(_is_tiled, sizes, boxes[made], covered))
+
+
+def _consumes_each(block: BlockRef, made: Buffer, scope: BlockRef) -> bool:
+    """Whether ``block``, alone in its loops, runs in any order, once for each of the elements that it reads of ``made``."""
+    return _is_alone(block, scope) and _runs_all(block) and _instances_apart(block.block) and _reads_each(block, made)
 
 
 def _sole_result(block: BlockRef) -> Buffer | None:
@@ -177,21 +178,15 @@ def _instances_apart(block: Block) -> bool:
         return False
     if any(i.iter_type != "spatial" for i in block.iter_vars) or not _only_stores(block.body):
         return False
-    places: dict[Var, tuple[Buffer, Any]] = {}
-    for store in (a for a in accesses(block.body) if isinstance(a, BufferStore)):
-        if any(isinstance(i, Ramp) for i in store.indices):
+    found = list(accesses(block.body))
+    stores = {a.buffer.data: a for a in found if isinstance(a, BufferStore)}
+    domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
+    for store in stores.values():
+        scalar = not any(isinstance(i, Ramp) for i in store.indices)
+        if not scalar or not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
             return False
-        place = (store.buffer, [key(i) for i in store.indices])
-        if shares_memory(store, places):
-            if places[store.buffer.data] != place:
-                return False
-            continue
-        places[store.buffer.data] = place
-        domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
-        if not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
-            return False
-    loads = (a for a in sharing(accesses(block.body), places) if isinstance(a, BufferLoad))
-    return all((a.buffer, [key(i) for i in a.indices]) == places[a.buffer.data] for a in loads)
+    of_results = ((a, stores[a.buffer.data]) for a in sharing(found, stores))
+    return all(a.buffer is s.buffer and list(map(key, a.indices)) == list(map(key, s.indices)) for a, s in of_results)
 
 
 def _only_stores(s: Any) -> bool:
@@ -362,22 +357,22 @@ def _whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> lis
     if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):
         return None
     counts = _counts(producer)
-    analyzer = Analyzer()
     if counts is None or not _is_about_elements(producer):
         return None
-    if not all(analyzer.can_prove(i.dom.extent <= count) for (i, _), count in zip(pairs, counts)):
-        return None
-    domains = producer.loop_ranges()
-    inner = {v: r for v, r in domains.items() if v not in around}
-    spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
-    part = detect_iter_map([v for _, v in spatial], inner, check="surjective")
-    if not isinstance(part, IterMap) or len(box) != len(spatial):
+    covered: dict[Expr, Expr] = {i.var: count for (i, _), count in zip(pairs, counts)}
+    if not all(Analyzer().can_prove(i.dom.extent <= covered[i.var]) for i, _ in pairs):
         return None
     (region,) = producer.block.writes
-    extents = {axis.min: b.extent for axis, b in zip(region.region, box)}
-    if not all(
-        i.var in extents and analyzer.can_prove_equal(extents[i.var], e) for (i, _), e in zip(spatial, part.extents)
-    ):
-        return None
-    covered: dict[Expr, Expr] = {i.var: count for (i, _), count in zip(pairs, counts)}
-    return [covered[axis.min] for axis in region.region]
+    extents: dict[Expr, Expr] = {axis.min: b.extent for axis, b in zip(region.region, box)}
+    inner = {v: r for v, r in producer.loop_ranges().items() if v not in around}
+    spatial = [(i.var, v) for i, v in pairs if i.iter_type != "reduce"]
+    whole = len(box) == len(spatial) and _takes_all(spatial, inner, extents)
+    return [covered[axis.min] for axis in region.region] if whole else None
+
+
+def _takes_all(bindings: Sequence[tuple[Var, Expr]], loops: Mapping[Var, Range], extents: Mapping[Expr, Expr]) -> bool:
+    """Whether ``loops`` give each iterator that many values, in every combination."""
+    part = detect_iter_map([v for _, v in bindings], loops, check="surjective")
+    return isinstance(part, IterMap) and all(
+        v in extents and Analyzer().can_prove_equal(extents[v], e) for (v, _), e in zip(bindings, part.extents)
+    )

@@ -9,7 +9,7 @@ from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, asks_for
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import memory_at
-from ...errors import require
+from ...errors import require, require_none
 from ...expr import is_const
 from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import walk
@@ -90,14 +90,9 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     if key == ASYNC:
         stages = notes.get(STAGE)
         unknown = [n for n in value if stages is not None and n not in stages]
-        require(
-            not unknown,
-            "there is no stage {0} in the pipeline of loop {1}",
-            unknown[0] if unknown else "",
-            loop.node,
-            nodes=[loop.node],
-            legal=sorted(map(str, set(stages or ()))),
-        )
+        legal = sorted(map(str, set(stages or ())))
+        rule = "there is no stage {0} in the pipeline of loop {1}"
+        require_none(unknown, rule, loop, nodes=[loop.node], legal=legal)
         return
     if len(value) == len(taken_apart):
         names = taken_apart

@@ -8,7 +8,7 @@ from typing import Any
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...arith.linear import key
 from ...buffer import IterVar
-from ...errors import require
+from ...errors import require, require_none
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
@@ -37,13 +37,8 @@ def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
         for r in state.index.blocks_below(home)
         if r not in blocks and any(_holds(s, r) for s in members[first : last + 1])
     ]
-    require(
-        not others,
-        "block {0} is between the blocks to be merged",
-        others[0] if others else "",
-        nodes=[o.node for o in others],
-        legal="add it to the set, or move it away",
-    )
+    legal = "add it to the set, or move it away"
+    require_none(others, "block {0} is between the blocks to be merged", legal=legal)
     require(
         len(inside) == last - first + 1 == len(blocks),
         "between the blocks of the set there is more than their own loops",

@@ -10,7 +10,7 @@ from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import reads_only_before
 from ...analysis.effects import outline
 from ...analysis.evaluation import Certain
-from ...analysis.index import BlockRef, LoopRef
+from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import is_simple_block
 from ...analysis.structure import (
@@ -31,7 +31,7 @@ from ...arith.itermap import detect_iter_map
 from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
-from ...errors import ScheduleError, attempt, refusal, require
+from ...errors import ScheduleError, attempt, refusal, require, require_none
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore
 from ...visit import contains, substitute, uses_var, walk
@@ -89,46 +89,25 @@ def plan_cache_read(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
-    reading = [r for r in readers(scope, buffer) if regions_of(r.block.reads, buffer)]
     makers = writers(scope, buffer)
-    consumers = consumer_blocks or [r for r in reading if r is block or r not in makers]
-    require_members(consumers, scope)
-    for consumer in consumers:
-        require(
-            regions_of(consumer.block.reads, buffer),
-            "block {0} does not read buffer {1}",
-            consumer,
-            buffer.name,
-            legal=[r.name for r in reading],
-        )
+    consumers = consumer_blocks or [r for r in _reading(scope, buffer) if r is block or r not in makers]
+    _require_readers(consumers, scope, buffer)
     require_known_uses(consumers, buffer, unsafe, makers)
     bare = bare_writers(scope, buffer)
     host = common_host([*makers, *bare, *consumers], scope) if makers or bare else scope
-    reads = [position(c, host) for c in consumers]
-    first_read, last_read = min(reads), max(reads)
-    at = {m: order(host, m) for m in makers}
-    made = [*at.values(), *(order(host, place) for place in bare)]
-    number = max((n + 1 for n in made if n < first_read), default=0)
-    between = [
-        m for m, n in at.items() if first_read <= n <= last_read and not _keeps_to_itself(m, buffer, consumers, makers)
-    ]
+    number, earlier, meanwhile = _among_writers(host, makers, bare, consumers)
+    between = [m for m in meanwhile if not _keeps_to_itself(m, buffer, consumers, makers)]
     if between and not unsafe:
         stage = attempt(lambda: _copied_when_made(state, scope, buffer, storage_scope, makers, consumers))
-        if isinstance(stage, Stage):
-            return stage
-        alone = partial(plan_cache_read, state, block, buffer, storage_scope, [block])
-        is_alone_legal = list(consumers) != [block] and not refusal(alone)
-        raise ScheduleError(
-            "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that",
-            buffer.name, between[0], consumers[0],
-            nodes=[between[0].node],
-            legal=f'consumer_blocks=["{block.name}"]' if is_alone_legal else "",
-        ) from stage  # fmt: skip
+        if isinstance(stage, ScheduleError):
+            alone = partial(plan_cache_read, state, block, buffer, storage_scope, [block])
+            legal = f'consumer_blocks=["{block.name}"]' if list(consumers) != [block] and not refusal(alone) else ""
+            raise _written_between(buffer, between[0], consumers[0], legal) from stage
+        return stage
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(consumers, buffer, host, "reads")
-    earlier = [m for m, n in at.items() if n < number]
     where = TRUE if bare else _written_where(state, earlier, buffer, host, consumers)
-    stage = _reading(state, scope, host, number, buffer, cached, region, consumers, where)
+    stage = _reading_copy(state, scope, host, number, buffer, cached, region, consumers, where)
     if bare and not unsafe:
         stage.require_current(buffer, cached)
     if not unsafe and not (len(earlier) == 1 and _fills(earlier[0], buffer, region, host)):
@@ -136,7 +115,39 @@ def plan_cache_read(
     return stage
 
 
-def _reading(
+def _among_writers(
+    host: BlockRef | LoopRef, makers: Sequence[BlockRef], bare: Sequence[Place], consumers: Sequence[BlockRef]
+) -> tuple[int, list[BlockRef], list[BlockRef]]:
+    """The first statement of ``host`` that finds what was written before all ``consumers``; the ``makers`` before it, and
+    those from the first consumer to the last."""
+    reads = [position(c, host) for c in consumers]
+    at = {m: order(host, m) for m in makers}
+    made = [*at.values(), *(order(host, place) for place in bare)]
+    number = max((n + 1 for n in made if n < min(reads)), default=0)
+    meanwhile = [m for m, n in at.items() if min(reads) <= n <= max(reads)]
+    return number, [m for m, n in at.items() if n < number], meanwhile
+
+
+def _reading(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
+    return [r for r in readers(scope, buffer) if regions_of(r.block.reads, buffer)]
+
+
+def _require_readers(blocks: Sequence[BlockRef], scope: BlockRef, buffer: Buffer) -> None:
+    """Require ``blocks`` to be of this scope, and to read ``buffer``."""
+    require_members(blocks, scope)
+    others = [c for c in blocks if not regions_of(c.block.reads, buffer)]
+    legal = [r.name for r in _reading(scope, buffer)]
+    require_none(others, "block {0} does not read buffer {1}", buffer.name, nodes=[], legal=legal)
+
+
+def _written_between(buffer: Buffer, maker: BlockRef, consumer: BlockRef, legal: str) -> ScheduleError:
+    rule = (
+        "buffer {0} is written by block {1} at or after the statement where block {2} reads it; a copy would miss that"
+    )
+    return ScheduleError(rule, buffer.name, maker, consumer, nodes=[maker.node], legal=legal)
+
+
+def _reading_copy(
     state: State,
     scope: BlockRef,
     host: BlockRef | LoopRef,
@@ -185,7 +196,7 @@ def _copied_when_made(
     number = max(position(m, host) for m in makers) + 1
     cached = cached_buffer(buffer, storage_scope)
     region = accessed_box(makers, buffer, host, "writes")
-    stage = _reading(state, scope, host, number, buffer, cached, region, consumers)
+    stage = _reading_copy(state, scope, host, number, buffer, cached, region, consumers)
     stage.require_initialized(buffer, cached)
     stage.require_current(buffer, cached)
     require_independent(state, stage.after)

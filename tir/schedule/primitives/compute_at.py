@@ -6,9 +6,9 @@ preserves the dependences of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from ...aliases import memory_of
@@ -299,44 +299,75 @@ def _move_consumer(
         "no producer of block {0} is under loop {1}; its producers are {2}",
         block, loop.node, lambda: _other_users(block, read, "writes") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    made = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes")) is not None}
-    reads = accessed_regions(block.block)["reads"]
     last = max(position_under(loop, p) for p in producers) + 1
     written = [r.buffer for r in block.block.writes]
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
-    place = (index, last, latest, unsafe)
-    only = producers[0] if len(producers) == 1 else None
-    when = [] if only is None else _runs_when(loop, only)
-
-    def placed(box: Any, steps: Collection[Var] = (), end: int = 0, move: Callable[[], bool] | None = None) -> MovePlan:
-        domains = solve_domains(block, reads, box, steps, end)
-        moved = _rebuild(block, [*loop.all_loops(), loop], domains, keep_units, when)
-        return _put(state, block, loop, moved, *place, move)
-
-    def beside(producer: BlockRef) -> MovePlan:
-        moved = _beside(block, loop, producer)
-        require(moved is not None, "block {0} does not read one element for each that {1} writes", block, producer)
-        assert moved is not None
-        return _put(state, block, loop, moved, *place)
-
+    move = _ConsumerMove(state, block, loop, producers, keep_units, (index, last, latest, unsafe))
     if not is_const(block.node.predicate, 1) and any(idle_conditions(p, loop) for p in producers):
         # loops over all threads that write it, so that they can be bound to these; the guard stays
-        wide = {b: r for b in made if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
-        plan = attempt(lambda: placed(wide))
+        idle = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
+        plan = attempt(partial(move.over, idle))
         if isinstance(plan, MovePlan):
             return plan  # otherwise it reads more than what they made
-    steps = {loop.var, *(p.var for p in loop.loops())}
-    at_producer = only is not None and (index < 0 or last <= index)
-    move = partial(consumer_move_is_legal, block, loop, producers[0], made, when) if at_producer else None
-    plans = [partial(placed, made, move=move)]
-    # Where the box that an iteration of ``loop`` writes cannot be consumed there: each instance when the last element that
-    # it reads is written (sliding window), or in the loops of its only producer (tiles that do not divide the rows).
-    if any(uses_var(r.min, steps) for box in made.values() for r in box):
-        plans += [partial(placed, made, steps, end) for end in (1, 0)]
-    if only is not None:
-        plans.append(partial(beside, only))
-    return first_legal(plans)
+    return first_legal(move.plans(read))
+
+
+@dataclass(frozen=True)
+class _ConsumerMove:
+    """``block`` moved under ``loop``, behind its ``producers`` there, to a ``place`` (index, earliest, latest, unsafe)."""
+
+    state: State
+    block: BlockRef
+    loop: LoopRef
+    producers: Sequence[BlockRef]
+    keep_units: bool
+    place: tuple[int, int, int, bool]
+
+    def plans(self, read: Sequence[Buffer]) -> Iterator[Callable[[], MovePlan]]:
+        """Over the box that an iteration of ``loop`` writes. Where that cannot be consumed there: each instance when the
+        last element that it reads is written (sliding window), or in the loops of its only producer (tiles that do not
+        divide the rows)."""
+        boxes = ((b, accessed_box(self.loop, self.producers, b, "writes")) for b in read)
+        made = {b: box for b, box in boxes if box is not None}
+        yield partial(self.over, made, by_form=partial(self.is_evident, made))
+        steps = {self.loop.var, *(p.var for p in self.loop.loops())}
+        if any(uses_var(r.min, steps) for box in made.values() for r in box):
+            yield from (partial(self.over, made, steps, end) for end in (1, 0))
+        if len(self.producers) == 1:
+            yield self.beside
+
+    def over(
+        self,
+        boxes: Mapping[Buffer, tuple[Range, ...]],
+        steps: Collection[Var] = (),
+        end: int = 0,
+        by_form: Callable[[], bool] | None = None,
+    ) -> MovePlan:
+        """In loops over the instances that read elements of ``boxes``."""
+        domains = solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
+        moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
+        return _put(self.state, self.block, self.loop, moved, *self.place, by_form)
+
+    def beside(self) -> MovePlan:
+        """In copies of the loops of the only producer."""
+        moved = _beside(self.block, self.loop, self.producers[0])
+        rule = "block {0} does not read one element for each that {1} writes"
+        require(moved is not None, rule, self.block, self.producers[0])
+        assert moved is not None
+        return _put(self.state, self.block, self.loop, moved, *self.place)
+
+    @cached_property
+    def when(self) -> list[Expr]:
+        """Under which conditions on the loops around anything is written, if there is one producer."""
+        return _runs_when(self.loop, self.producers[0]) if len(self.producers) == 1 else []
+
+    def is_evident(self, made: Mapping[Buffer, tuple[Range, ...]]) -> bool:
+        """Whether the form of the program shows that the order is legal."""
+        index, last, _, _ = self.place
+        if len(self.producers) != 1 or 0 <= index < last:
+            return False
+        return consumer_move_is_legal(self.block, self.loop, self.producers[0], made, self.when)
 
 
 def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
@@ -455,10 +486,7 @@ def _rebuild(
             nodes=[block.node],
         )
         iters.append(iterator if dom is iterator.dom else iterator.replace(dom=dom))
-        box = domains.get(iterator.var, dom)
-        low, extent = analyzer.simplify(box.min), analyzer.simplify(box.extent)
-        if _no_larger(analyzer, dom.extent, extent):
-            low, extent = dom.min, dom.extent
+        low, extent = _smaller(analyzer, dom, domains.get(iterator.var, dom))
         if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
             value = low
         else:
@@ -470,9 +498,8 @@ def _rebuild(
         values.append(value)
         if isinstance(old, Var) and old in left:
             now[old] = value
-        for guard in (value >= dom.min, value < dom.min + dom.extent):
-            if not analyzer.can_prove(guard):
-                guards.append(analyzer.simplify(guard))
+        inside = (value >= dom.min, value < dom.min + dom.extent)
+        guards += [analyzer.simplify(guard) for guard in inside if not analyzer.can_prove(guard)]
     for guard in guards:
         analyzer.assume(guard)
     guards += [c for c in when if not analyzer.can_prove(c)]
@@ -483,10 +510,14 @@ def _rebuild(
     return nest(loops, block.node.replace(block=inner, iter_values=tuple(values), predicate=all_of([*guards, *kept])))
 
 
-def _no_larger(analyzer: Analyzer, a: Expr, b: Expr) -> bool:
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return a.value <= b.value
-    return analyzer.can_prove(a <= b)
+def _smaller(analyzer: Analyzer, dom: Any, box: Any) -> tuple[Expr, Expr]:
+    """The first value and the number of values in ``box``; in ``dom`` where these are no more."""
+    low, extent, most = analyzer.simplify(box.min), analyzer.simplify(box.extent), dom.extent
+    if isinstance(most, IntImm) and isinstance(extent, IntImm):
+        no_more = most.value <= extent.value
+    else:
+        no_more = analyzer.can_prove(most <= extent)
+    return (dom.min, most) if no_more else (low, extent)
 
 
 def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...aliases import memory_of, sharing
@@ -13,7 +13,7 @@ from ...analysis.users import memory_at, readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
-from ...errors import require
+from ...errors import require, require_none
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...stmt import SERIAL, BlockRealize, BufferStore, For, IfThenElse, Stmt, seq
 from ...visit import accesses, rewrite, substitute, uses_var
@@ -159,7 +159,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     assert isinstance(body, BufferStore)
     others = [w for w in writers(scope, buffer) if w is not reduction]
     users = [r for r in readers(scope, buffer) if r is not epilogue and r is not reduction]
-    require(not others, "buffer {0} is also written by {1}", buffer.name, others[0] if others else "")
+    require_none(others, "buffer {1} is also written by {0}", buffer.name)
     require(
         buffer in scope.block.alloc_buffers and not users,
         "buffer {0} is also used by {1}, so the reduction has to leave it",
@@ -209,18 +209,22 @@ def _start(reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[V
     one = found.of_one_value()
     if one is None or one.store.buffer is not sums or store.buffer.dtype != sums.dtype:
         return None
-    own = {i.var for i in reduction.block.iter_vars if i.iter_type == "reduce"}
-    spatial = {i.var: i.dom for i in reduction.block.iter_vars if i.var not in own and i.dom is not None}
-    places = [substitute(i, solved) for i in store.indices]
-    if not detect_iter_map(places, spatial, check="bijective"):
-        return None  # results that meet at one element of the epilogue's buffer would be summed there
     more = combination(store.value, lambda e: isinstance(e, BufferLoad) and e.buffer is sums)
     if more is None or one.combination is None or more.combiner is not one.combination.combiner:
         return None
-    if any(a.buffer is sums for t in more.terms for a in accesses(t.value)):
+    if any(a.buffer is sums for t in more.terms for a in accesses(t.value)) or not _stays_apart(
+        reduction, store, solved
+    ):
         return None
     anew = found.starts_at_identity() and not all(t.negated for t in more.terms)
     return substitute(more.applied_to(None if anew else init.value), solved)
+
+
+def _stays_apart(reduction: BlockRef, store: BufferStore, solved: Mapping[Var, Expr]) -> bool:
+    """Whether no two results meet at one element of the epilogue's buffer, where they would be summed."""
+    iters = reduction.block.iter_vars
+    spatial = {i.var: i.dom for i in iters if i.iter_type != "reduce" and i.dom is not None}
+    return bool(detect_iter_map([substitute(i, solved) for i in store.indices], spatial, check="bijective"))
 
 
 def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, store: BufferStore) -> bool:
@@ -266,13 +270,8 @@ def _in_the_last_step(
     backwards = {value: var for var, value in reduction.bindings.items() if isinstance(value, Var)}
     here = [substitute(c, backwards) for c in conditions]
     unknown = [p for p in reduction.all_loops() if any(uses_var(c, p.var) for c in here)]
-    require(
-        not unknown,
-        "when the last step of {0} is depends on loop {1}, which is no iterator of the block",
-        reduction,
-        unknown[0].name if unknown else "",
-        nodes=[reduction.node],
-    )
+    rule = "when the last step of {1} is depends on loop {2}, which is no iterator of the block"
+    require_none(unknown, rule, reduction, lambda p: p.name, nodes=[reduction.node])
     merged = substitute(
         rewrite(store, lambda n: result if isinstance(n, BufferLoad) and n.buffer is result.buffer else None), solved
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.effects import asker_of, by_address, is_in_one_element
-from ...analysis.index import BlockRef, index_of
+from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.reductions import threads_can_share
 from ...analysis.structure import regions_of, statements, with_statements
 from ...analysis.users import uses_pointer
@@ -19,7 +19,7 @@ from ...arith.index_map import IndexMap, typed_by_operands
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...dtype import DType
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
 from ...function import PrimFunc
 from ...node import frozendict
@@ -32,7 +32,7 @@ from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive
 from ..staging import elementwise_block
 from ..state import State
-from .loops import require_plain
+from .loops import require_perfect, require_plain
 from .storage import pick_any, require_no_view
 
 
@@ -176,12 +176,10 @@ def _require_positive(state: State, buffer: Buffer, index_map: IndexMap) -> None
         for v, d in index_map.symbolic_divisors()
         if exact_quotient(as_expr(extents[v], v.dtype), d) is None and not analyzer.can_prove(d > 0)
     ]
-    require(
-        not unknown or buffer in state.func.buffer_map.values(),
-        "the index map divides by `{0}`, which is not known to be positive: the new shape of buffer {1} divides by it",
-        unknown[0] if unknown else "",
-        buffer.name,
+    rule = (
+        "the index map divides by `{0}`, which is not known to be positive: the new shape of buffer {1} divides by it"
     )
+    require_none([] if buffer in state.func.buffer_map.values() else unknown, rule, buffer.name)
 
 
 def _same_reductions(before: PrimFunc, after: PrimFunc, buffer: Buffer) -> bool:
@@ -355,16 +353,7 @@ def _check_transform_block_layout(
     loops = block.loops()
     for loop in loops:
         require_plain(loop, "transform_block_layout")
-    inner: Stmt = block.node
-    for loop in reversed(loops):
-        require(
-            loop.node.body is inner,
-            "loop {0} holds more than block {1}, whose loops are replaced",
-            loop.node,
-            block,
-            nodes=[loop.node],
-        )
-        inner = loop.node
+    require_perfect(loops, block, "loop {0} holds more than block {1}, whose loops are replaced")
     domains = {r.var: r.range for r in loops}
     require(
         runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
@@ -372,22 +361,7 @@ def _check_transform_block_layout(
         block,
         nodes=[block.node],
     )
-    for i in iters:
-        require(
-            i.dom is not None and is_const(i.dom.min, 0),
-            "iterator {0} of block {1} does not start at 0",
-            i.var.name,
-            block,
-        )
-    extents = [i.dom.extent for i in iters if i.dom is not None]
-    outer = next((r for r in loops for e in extents if uses_var(e, r.var)), None)
-    require(
-        outer is None,
-        "the domain of an iterator of block {0} depends on loop {1}, which is replaced",
-        block,
-        outer.node if outer else "",
-        nodes=[block.node],
-    )
+    extents = _extents_from_zero(block, loops)
     try:
         inverse = made.inverse(extents)
         shape = made.map_shape(extents)
@@ -409,6 +383,18 @@ def _check_transform_block_layout(
     body = _simplified(substitute(block.block.replace(iter_vars=()), inside), analyzer).replace(iter_vars=new_iters)
     realize = BlockRealize(tuple(v for v, _ in new_loops), const(1, "bool"), body)
     return BlockLayoutPlan(target, nest(new_loops, realize), {"index_map": made})
+
+
+def _extents_from_zero(block: BlockRef, loops: Sequence[LoopRef]) -> list[Expr]:
+    """How many values each iterator has, from 0 on; refuses other domains, and those that depend on ``loops``."""
+    domains = [(i.var.name, i.dom) for i in block.block.iter_vars]
+    late = [name for name, dom in domains if dom is None or not is_const(dom.min, 0)]
+    require_none(late, "iterator {0} of block {1} does not start at 0", block)
+    extents = [dom.extent for _, dom in domains]
+    outer = [r for r in loops if any(uses_var(e, r.var) for e in extents)]
+    rule = "the domain of an iterator of block {1} depends on loop {0}, which is replaced"
+    require_none(outer, rule, block, nodes=[block.node])
+    return extents
 
 
 def _kind_of(index: Expr, index_map: IndexMap, iters: Sequence[IterVar]) -> str:

@@ -13,7 +13,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.structure import constant, entered, has_load, vars_in
 from ...arith import Analyzer, simplify
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
 from ...node import frozendict
@@ -81,6 +81,21 @@ def visible_names(state: State, loops: Sequence[LoopRef]) -> set[str]:
     below = {f.loop_var.name for f in contents(loops[-1].node) if type(f) is For and f not in gone}
     params = {p.name for p in state.func.params}
     return (around | below | params) - {n.loop_var.name for n in gone}
+
+
+def part_names(state: State, loop: LoopRef, count: int) -> list[str]:
+    """Names of ``count`` loops that ``loop`` becomes: ``i_0``, ``i_1`` …"""
+    taken = visible_names(state, [loop])
+    made: list[str] = []
+    for n in range(count):
+        made.append(derived_name(loop.name, f"_{n}", taken.union(made)))
+    return made
+
+
+def require_perfect(loops: Sequence[LoopRef], block: BlockRef, rule: str) -> None:
+    """Refuse by ``rule``, about loop ``{0}`` and block ``{1}``, loops that are around more than each other and the block."""
+    wide = [p for p, inner in zip(loops, [*loops[1:], block]) if p.node.body is not inner.node]
+    require_none(wide[-1:], rule, block)
 
 
 # ---------------------------------------------------------------- split
@@ -172,8 +187,7 @@ def plan_split(
                 T.where(i_0 * 32 + i_1 < 100)
                 B[vi] = A[vi] * 2.0
     """
-    given = [g for g in (factors, factor, nparts) if g is not None]
-    if len(given) != 1:
+    if sum(g is not None for g in (factors, factor, nparts)) != 1:
         raise BadArgument("split takes one of factors=[…], factor= or nparts=")
     if tail not in TAILS:
         raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
@@ -206,46 +220,42 @@ def plan_split(
     guarded = not divides and not disable_predication
     cut = None
     if guarded and tail != "guard":
-        size, step = constant(node.extent), constant(inner)
         require(
             tail == "cut",
             "the factors do not divide the extent {0} of loop {1}",
             node.extent,
             node,
             nodes=[node],
-            legal=_divisors(size),
+            legal=_divisors(constant(node.extent)),
         )
-        require(
-            size is not None and step is not None and bool(unknown) and size >= step,
-            'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
-            nodes=[node],
-            legal='tail="guard"',
-        )
-        assert size is not None and step is not None
-        cut = size // step * step
-        extents = tuple(const(size // step, node.loop_var.dtype) if n in unknown else e for n, e in enumerate(extents))
-        guarded = False
+        whole, step = _whole_tiles(node, inner if unknown else None)
+        cut, guarded = whole * step, False
+        extents = tuple(const(whole, node.loop_var.dtype) if n in unknown else e for n, e in enumerate(extents))
     past_empty = guarded and not unknown and bool(entered([node.extent], known))
     made = _split_names(state, loop, names, len(extents))
     return SplitPlan(loop, extents, made, guarded, past_empty, preserve_unit_iters, cut)
+
+
+def _whole_tiles(node: For, inner: Expr | None) -> tuple[int, int]:
+    """How many tiles of ``inner`` iterations loop ``node`` has whole, and that number as a constant."""
+    size, step = constant(node.extent), None if inner is None else constant(inner)
+    require(
+        size is not None and step is not None and size >= step,
+        'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
+        nodes=[node],
+        legal='tail="guard"',
+    )
+    assert size is not None and step is not None
+    return size // step, step
 
 
 def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is not None:
         require(len(names) == count, "{0} names for {1} loops", len(names), count, legal=f"{count} names")
         bad = [n for n in names if not n.isidentifier()]
-        require(
-            not bad,
-            "{0!r} is not a name for a loop",
-            bad[0] if bad else "",
-            legal="identifiers, as in ['outer', 'inner']",
-        )
+        require_none(bad, "{0!r} is not a name for a loop", legal="identifiers, as in ['outer', 'inner']")
         return tuple(names)
-    taken = visible_names(state, [loop])
-    made: list[str] = []
-    for n in range(count):
-        made.append(derived_name(loop.name, f"_{n}", taken | set(made)))
-    return tuple(made)
+    return tuple(part_names(state, loop, count))
 
 
 def _divisors(size: int | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import shares_memory
@@ -14,7 +16,7 @@ from ...analysis.structure import entered, reads_own_writes
 from ...analysis.users import uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import (
     NE,
     Add,
@@ -57,6 +59,49 @@ from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block
 from ..state import State, scope_of
+from .loops import require_perfect
+
+_Groups = Mapping[tuple[Buffer, tuple[Any, ...]], Sequence[tuple[Any, Range]]]
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Padded copies ``of`` buffers by the way in which they are indexed, and the blocks that fill them and copy back."""
+
+    of: dict[tuple[Buffer, tuple[Any, ...]], Buffer]
+    before: list[Stmt]
+    after: list[Stmt]
+
+
+def _copies(
+    state: State,
+    block: BlockRef,
+    stores: Sequence[BufferStore],
+    groups: _Groups,
+    padded: set[Var],
+    sizes: Mapping[Var, Expr],
+) -> _Copies:
+    written = list(dict.fromkeys(s.buffer for s in stores))
+    values = _pad_values(block, padded)
+    made = _Copies({}, [], [])
+    taken: set[str] = set()
+    for (buffer, pattern), axes in sorted(groups.items(), key=lambda item: item[0][0] in written):
+        grown = [r if v is None or v not in padded else Range(r.min, sizes[v]) for v, r in axes]
+        shape = [b if v is None else r.extent for (v, _), r, b in zip(axes, grown, buffer.shape)]
+        copy = decl_buffer(shape, buffer.dtype, f"{buffer.name}_pad", scope=buffer.scope)
+        made.of[buffer, pattern] = copy
+        name = state.fresh_block_name(copy.name, taken)
+        taken.add(name)
+        limits = _limits(axes, padded, buffer)
+        if buffer not in written or _reads_own(block.block, buffer):
+            pad_name = name if buffer not in written else state.fresh_block_name(f"{copy.name}_in", taken)
+            taken.add(pad_name)
+            made.before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
+        if buffer in written:
+            elsewhere = [i.dom.extent for i in block.block.iter_vars if not any(v is i.var for v, _ in axes)]
+            made_where = [] if _reads_own(block.block, buffer) else entered(elsewhere, Analyzer())
+            made.after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
+    return made
 
 
 def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> Stage:
@@ -126,15 +171,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
         return Stage(state, scope, scope)
     top = loops[0]
     around = [p for p in top.all_loops() if p.node.kind not in (SERIAL, UNROLLED)]
-    require(
-        not around,
-        "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies",
-        around[0].node if around else "",
-        block,
-        around[0].node.kind if around else "",
-        nodes=[p.node for p in around],
-        legal="pad_einsum before the loop is made so",
-    )
+    rule = "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies"
+    legal = "pad_einsum before the loop is made so"
+    require_none(around, rule, block, lambda p: p.node.kind, legal=legal)
     stores = _stores(block)
     domains = {i.var: i.dom.extent for i in body.iter_vars}
     padded = {v for v in domains if v in sizes}
@@ -142,31 +181,8 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     extents = {i.var: sizes.get(i.var, i.dom.extent) for i in body.iter_vars}
     for store in stores:
         _Total(block, padded, extents).require(store.value)
-    values = _pad_values(block, padded)
-    written = list(dict.fromkeys(s.buffer for s in stores))
-    made: list[Buffer] = []
-    before: list[Stmt] = []
-    after: list[Stmt] = []
-    taken: set[str] = set()
-    swap: dict[tuple[Buffer, tuple[Any, ...]], Buffer] = {}
-    for (buffer, pattern), axes in sorted(groups.items(), key=lambda item: item[0][0] in written):
-        grown = [r if v is None or v not in padded else Range(r.min, sizes[v]) for v, r in axes]
-        shape = [b if v is None else r.extent for (v, _), r, b in zip(axes, grown, buffer.shape)]
-        copy = decl_buffer(shape, buffer.dtype, f"{buffer.name}_pad", scope=buffer.scope)
-        swap[buffer, pattern] = copy
-        made.append(copy)
-        name = state.fresh_block_name(copy.name, taken)
-        taken.add(name)
-        limits = _limits(axes, padded, buffer)
-        if buffer not in written or _reads_own(body, buffer):
-            pad_name = name if buffer not in written else state.fresh_block_name(f"{copy.name}_in", taken)
-            taken.add(pad_name)
-            before.append(_pad_block(pad_name, buffer, copy, grown, limits, values))
-        if buffer in written:
-            elsewhere = [i.dom.extent for i in body.iter_vars if not any(v is i.var for v, _ in axes)]
-            made_where = [] if _reads_own(body, buffer) else entered(elsewhere, Analyzer())
-            after.append(_unpad_block(name, copy, buffer, [r for _, r in axes], made_where))
-    inner = _swapped(body, swap)
+    copies = _copies(state, block, stores, groups, padded, sizes)
+    inner = _swapped(body, copies.of)
     iters = tuple(i.replace(dom=Range(i.dom.min, extents[i.var])) for i in body.iter_vars)
     inner = inner.replace(iter_vars=iters)
     stmt: Stmt = block.node.replace(block=with_regions(inner))
@@ -177,7 +193,9 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
         shared = ref.var in longer and ref.node.kind in (SERIAL, UNROLLED)
         loop = with_private(ref.node, ()) if shared else ref.node
         stmt = loop.replace(extent=by_loop[ref.var], body=stmt)
-    stage = Stage(state, scope, scope, tuple(made), {top.node: seq([*before, stmt, *after])})
+    stage = Stage(
+        state, scope, scope, tuple(copies.of.values()), {top.node: seq([*copies.before, stmt, *copies.after])}
+    )
     if _reads_more(block, groups):
         stage.require_initialized(*(buffer for buffer, _ in groups))
     return stage
@@ -245,16 +263,7 @@ def _own_nest(block: BlockRef) -> list[LoopRef]:
             outer.node if outer else "",
             nodes=[node],
         )
-    inner: Any = block
-    for ref in reversed(nest):
-        require(
-            ref.node.body is inner.node,
-            "loop {0} is around more than block {1} and its loops",
-            ref.node,
-            block,
-            nodes=[ref.node],
-        )
-        inner = ref
+    require_perfect(nest, block, "loop {0} is around more than block {1} and its loops")
     return nest
 
 
@@ -278,7 +287,7 @@ def _stores(block: BlockRef) -> list[BufferStore]:
     plain = all(isinstance(s, BufferStore) for s in parts) and not body.match_buffers and not body.alloc_buffers
     require(plain, "block {0} is more than stores of elements", block, nodes=[block.node])
     pointed = [b for b in {a.buffer for a in accesses(body)} if uses_pointer(body.body, b)]
-    require(not pointed, "block {0} uses the pointer of buffer {1}", block, pointed[0].name if pointed else "")
+    require_none(pointed, "block {1} uses the pointer of buffer {2}", block, lambda b: b.name)
     return [s for s in parts if isinstance(s, BufferStore)]
 
 
@@ -297,53 +306,45 @@ def _groups(
     for access in accesses(block.block):
         if not shares_memory(access, written) and not any(uses_var(i, v) for i in access.indices for v in padded):
             continue
-        for index in access.indices:
-            plain = isinstance(index, IntImm) or (isinstance(index, Var) and index in domains)
-            require(
-                plain,
-                "block {0} uses {1} at `{2}`, which is not an iterator or a constant",
-                block,
-                access.buffer.name,
-                lambda: short_text(index),
-                nodes=[block.node],
-            )
+        composite = [i for i in access.indices if not (isinstance(i, IntImm) or (isinstance(i, Var) and i in domains))]
+        rule = "block {1} uses {2} at `{3}`, which is not an iterator or a constant"
+        require_none(composite, rule, block, access.buffer.name, short_text, nodes=[block.node])
         store = written.get(access.buffer.data)
-        if store is not None:
-            same = access.buffer is store.buffer and _pattern(access.indices) == _pattern(store.indices)
-            require(
-                same and [short_text(i) for i in access.indices] == [short_text(i) for i in store.indices],
-                "block {0} uses {1} at other elements than the one it writes",
-                block,
-                access.buffer.name,
-                nodes=[block.node],
-            )
+        require(
+            store is None or _is_same_element(access, store),
+            "block {0} uses {1} at other elements than the one it writes",
+            block,
+            access.buffer.name,
+            nodes=[block.node],
+        )
         if any(i in padded for i in access.indices if isinstance(i, Var)):
             axes: list[tuple[Var | None, Range]] = [
                 (i, Range(const(0, i.dtype), domains[i])) if isinstance(i, Var) else (None, Range(i, const(1, i.dtype)))
                 for i in access.indices
             ]
             found.setdefault((access.buffer, _pattern(access.indices)), axes)
-    for store in stores:
-        missing = [
-            i.var.name
-            for i in block.block.iter_vars
-            if i.iter_type == "spatial" and i.var in padded and not any(x is i.var for x in store.indices)
-        ]
-        require(
-            not missing,
-            "iterator {0} of block {1} is spatial but does not index {2}: every padded run would write it",
-            missing[0] if missing else "",
-            block,
-            store.buffer.name,
-            nodes=[block.node],
-        )
-        reduced = [
-            i.var.name
-            for i in block.block.iter_vars
-            if i.iter_type == "reduce" and any(x is i.var for x in store.indices)
-        ]
-        require(not reduced, "block {0} writes {1} at reduction iterator {2}", block, store.buffer.name, reduced[:1])
+    _require_indexed(block, stores, padded)
     return found
+
+
+def _is_same_element(access: Any, store: BufferStore) -> bool:
+    return (
+        access.buffer is store.buffer
+        and _pattern(access.indices) == _pattern(store.indices)
+        and [short_text(i) for i in access.indices] == [short_text(i) for i in store.indices]
+    )
+
+
+def _require_indexed(block: BlockRef, stores: Sequence[BufferStore], padded: set[Var]) -> None:
+    """Refuse stores that a padded spatial iterator does not index, or a reduction iterator does."""
+    for store in stores:
+        used = {i for i in store.indices if isinstance(i, Var)}
+        spatial = [i.var for i in block.block.iter_vars if i.iter_type == "spatial" and i.var in padded]
+        missing = [v.name for v in spatial if v not in used]
+        rule = "iterator {0} of block {1} is spatial but does not index {2}: every padded run would write it"
+        require_none(missing, rule, block, store.buffer.name, nodes=[block.node])
+        reduced = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and i.var in used]
+        require_none(reduced, "block {1} writes {2} at reduction iterator {0}", block, store.buffer.name)
 
 
 def _reads_own(block: Block, buffer: Buffer) -> bool:
@@ -443,6 +444,9 @@ def _number(e: Expr) -> Any:
     return e.value if isinstance(e, (IntImm, FloatImm)) else None
 
 
+_FOLDS: dict[Any, Any] = {Add: operator.add, Sub: operator.sub, Mul: operator.mul, Max: max, Min: min}
+
+
 def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
     """The constant value of ``e`` where ``past`` is beyond its domain, whatever else it reads; None if it varies."""
     if isinstance(e, (IntImm, FloatImm)):
@@ -454,17 +458,12 @@ def _folded(e: Any, past: Var, fills: Mapping[Buffer, Any]) -> Any:
     if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
         sides = [_folded(c, past, fills) for c in e.children()[-2:]]
         return sides[0] if sides[0] == sides[1] else None
-    if isinstance(e, (Add, Sub, Mul, Max, Min)):
+    fold = _FOLDS.get(type(e))
+    if fold is not None:
         a, b = _folded(e.a, past, fills), _folded(e.b, past, fills)
-        if isinstance(e, Mul) and e.dtype.is_int and (a == 0 or b == 0):
+        if isinstance(e, Mul) and e.dtype.is_int and 0 in (a, b):
             return 0
-        if a is None or b is None:
-            return None
-        if isinstance(e, Add):
-            return a + b
-        if isinstance(e, Sub):
-            return a - b
-        return a * b if isinstance(e, Mul) else max(a, b) if isinstance(e, Max) else min(a, b)
+        return None if a is None or b is None else fold(a, b)
     return None
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import has_load, refresh
+from ...analysis.structure import constant, has_load, refresh
 from ...analysis.users import memory_at, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
-from ...errors import require
-from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, IntImm, Select, Var, all_of, conjuncts, const
+from ...errors import require, require_none
+from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, Select, Var, all_of, conjuncts, const
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt
 from ...visit import accesses, free_vars, rewrite, substitute, uses_var
@@ -112,25 +113,8 @@ def _check_decompose_padding(
         nodes=[block.node],
     )
     require_above(state, loop, block)
-    memory = memory_at(block, store.buffer)
-    users = [p for p in state.index.blocks_below(loop) if p is not block and effects(p.node).of(memory)]
-    require(
-        unsafe or not users or _pads_for_good(block, loop, store, condition, padding),
-        "block {0} under loop {1} uses {2}: the fill would come between",
-        users[0] if users else "",
-        loop.node,
-        store.buffer.name,
-        nodes=[p.node for p in users],
-        legal=_inner_loops(block, users),
-    )
-    again = sharing([*accesses(value), *accesses(condition)], memory)
-    require(
-        unsafe or not again,
-        "block {0} reads {1}, which the fill would overwrite first",
-        block,
-        store.buffer.name,
-        nodes=[block.node],
-    )
+    if not unsafe:
+        _require_fill_first(state, block, loop, store, condition, value, padding)
     require_distinct_results(block, unsafe)
     name = state.fresh_block_name(body.name + "_pad_const")
     fill = _fill(block, loop, store.replace(value=padding), name)
@@ -222,6 +206,24 @@ def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr)
     return loop.node, stmt
 
 
+def _require_fill_first(
+    state: State, block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr, value: Expr, padding: Expr
+) -> None:
+    """Refuse a fill before ``loop`` where the block, or another one under the loop, would find it too early."""
+    memory = memory_at(block, store.buffer)
+    users = [p for p in state.index.blocks_below(loop) if p is not block and effects(p.node).of(memory)]
+    if users and not _pads_for_good(block, loop, store, condition, padding):
+        rule = "block {0} under loop {1} uses {2}: the fill would come between"
+        require_none(users, rule, loop, store.buffer.name, legal=_inner_loops(block, users))
+    require(
+        not sharing([*accesses(value), *accesses(condition)], memory),
+        "block {0} reads {1}, which the fill would overwrite first",
+        block,
+        store.buffer.name,
+        nodes=[block.node],
+    )
+
+
 def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int, int]] | None:
     """First value and count of the iterators that ``condition`` bounds; None if it does not describe a box.
 
@@ -237,21 +239,26 @@ def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int
     found: dict[Var, tuple[int, int]] = {}
     for part in conjuncts(condition):
         bound = _bound(part, values)
-        if bound is None:
+        count = None if bound is None else _own_count(inner, values, bound[0])
+        if bound is None or count is None:
             return None
         var, low, high = bound
-        ref = next((r for r in inner if r.var is values[var]), None)
-        if ref is None or not (isinstance(ref.node.min, IntImm) and isinstance(ref.node.extent, IntImm)):
-            return None
-        uses = [v for v in values.values() if uses_var(v, ref.var)]
-        if ref.node.min.value != 0 or len(uses) != 1 or any(uses_var(r.node.extent, ref.var) for r in inner):
-            return None
-        first, last = found.get(var, (0, ref.node.extent.value))
+        first, last = found.get(var, (0, count))
         last = first + last if var in found else last
         first = first if low is None else max(first, low)
         last = last if high is None else min(last, high + 1)
         found[var] = (first, last - first)
     return found if all(size > 0 for _, size in found.values()) else None
+
+
+def _own_count(inner: Sequence[LoopRef], values: Mapping[Var, Expr], var: Var) -> int | None:
+    """The iterations of the loop among ``inner`` that is bound to iterator ``var`` and nothing else; None if it is none of
+    a constant number, from 0 on."""
+    ref = next((r for r in inner if r.var is values[var]), None)
+    if ref is None or constant(ref.node.min) != 0 or any(uses_var(r.node.extent, ref.var) for r in inner):
+        return None
+    uses = [v for v in values.values() if uses_var(v, ref.var)]
+    return constant(ref.node.extent) if len(uses) == 1 else None
 
 
 def _bound(part: Expr, variables: Any) -> tuple[Var, int | None, int | None] | None:

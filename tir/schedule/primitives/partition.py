@@ -18,7 +18,7 @@ from ..handles import LoopRV
 from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
-from .loops import factor_exprs, members, name_of, require_fixed_bounds, require_plain, visible_names
+from .loops import factor_exprs, members, name_of, part_names, require_fixed_bounds, require_plain, visible_names
 
 # ---------------------------------------------------------------- loop_partition
 
@@ -31,37 +31,8 @@ class PartitionPlan:
     block_names: list[dict[str, str]]
 
 
-def _check_loop_partition(
-    state: State, loop: LoopRef, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
-) -> PartitionPlan:
-    """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
-
-    Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
-    ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's extent.
-
-    Before, and after ``sch.loop_partition("i", [2, 64])``::
-
-        for i in range(128):
-            with T.block("B"):
-                vi = T.axis.spatial(128, i)
-                B[vi] = A[vi] * 2.0
-
-        for i_0 in range(2):
-            with T.block("B"):
-                vi = T.axis.spatial(128, i_0)
-                B[vi] = A[vi] * 2.0
-        for i_1 in range(2, 66):
-            with T.block("B_1"):
-                vi = T.axis.spatial(128, i_1)
-                B[vi] = A[vi] * 2.0
-        for i_2 in range(66, 128):
-            with T.block("B_2"):
-                vi = T.axis.spatial(128, i_2)
-                B[vi] = A[vi] * 2.0
-    """
-    require_plain(loop, "loop_partition")
-    f = loop.node
-    given = factor_exprs(state, loop, factors)
+def _lengths(f: For, given: Sequence[Expr | None]) -> list[Expr]:
+    """The lengths of the pieces of loop ``f``: those ``given``, and what is left of it."""
     unknown = [n for n, e in enumerate(given) if e is None]
     require(
         given, "loop_partition needs at least one length", legal="lengths, one of which may be None, as in [3, None]"
@@ -93,10 +64,39 @@ def _check_loop_partition(
     lengths = [const(size - used if s is None else s, dtype) for s in sizes]
     if not unknown and used < size:
         lengths.append(const(size - used, dtype))
-    taken = visible_names(state, [loop])
-    names: list[str] = []
-    for n in range(len(lengths)):
-        names.append(derived_name(loop.name, f"_{n}", taken | set(names)))
+    return lengths
+
+
+def _check_loop_partition(
+    state: State, loop: LoopRef, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
+) -> PartitionPlan:
+    """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
+
+    Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
+    ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's extent.
+
+    Before, and after ``sch.loop_partition("i", [2, 64])``::
+
+        for i in range(128):
+            with T.block("B"):
+                vi = T.axis.spatial(128, i)
+                B[vi] = A[vi] * 2.0
+
+        for i_0 in range(2):
+            with T.block("B"):
+                vi = T.axis.spatial(128, i_0)
+                B[vi] = A[vi] * 2.0
+        for i_1 in range(2, 66):
+            with T.block("B_1"):
+                vi = T.axis.spatial(128, i_1)
+                B[vi] = A[vi] * 2.0
+        for i_2 in range(66, 128):
+            with T.block("B_2"):
+                vi = T.axis.spatial(128, i_2)
+                B[vi] = A[vi] * 2.0
+    """
+    require_plain(loop, "loop_partition")
+    lengths = _lengths(loop.node, factor_exprs(state, loop, factors))
     blocks = [p.name for p in state.index.below(loop) if isinstance(p, BlockRef)]
     renames: list[dict[str, str]] = [{b: b for b in blocks}]
     made: set[str] = set()
@@ -106,7 +106,7 @@ def _check_loop_partition(
             made.add(new := state.fresh_block_name(f"{b}_{n}", made))
             row[b] = new
         renames.append(row)
-    return PartitionPlan(loop, lengths, names, renames)
+    return PartitionPlan(loop, lengths, part_names(state, loop, len(lengths)), renames)
 
 
 @primitive(check=_check_loop_partition, past="partitioned")

@@ -15,7 +15,7 @@ from ...analysis.structure import asked_before_body, first_line, loops_below, re
 from ...analysis.users import memory_at
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
-from ...errors import require
+from ...errors import require, require_none
 from ...expr import BufferLoad, all_of, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
@@ -80,35 +80,20 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     require_above(state, loop, block)
     require_same_init(block)
     written = memory_at(block, memory_of(body.writes))
-    beside = [ref for ref in state.index.blocks_below(loop) if ref is not block]
+    beside = [ref for ref in state.index.blocks_below(loop) if ref is not block and not unsafe]
     others = [ref for ref in beside if effects(ref.node).of(written)]
-    require(
-        unsafe or not others,
-        "block {0} under loop {1} uses the result of {2} while it is being made",
-        others[0] if others else "",
-        loop.node,
-        block,
-        nodes=[o.node for o in others],
-    )
+    rule = "block {0} under loop {1} uses the result of {2} while it is being made"
+    require_none(others, rule, loop, block)
     bounds = [e for p in (loop, *loops_below(block, loop)) for e in (p.node.min, p.node.extent)]
     asked = sharing((a for e in (*asked_before_body(block.node), *bounds) for a in accesses(e)), written)
-    require(
-        unsafe or not asked,
-        "how often block {0} runs depends on `{1}`, which it writes: its init, before loop {2}, would change that",
-        block,
-        asked[0] if asked else "",
-        loop.node,
-        nodes=[block.node],
-    )
+    rule = "how often block {1} runs depends on `{0}`, which it writes: its init, before loop {2}, would change that"
+    require_none([] if unsafe else asked, rule, block, loop, nodes=[block.node])
     read = memory_at(block, memory_of(a for a in accesses(body.init) if isinstance(a, BufferLoad)))
-    makers = [ref for ref in beside if sharing(ref.block.writes, read)]
-    require(
-        unsafe or not makers,
-        "the init of block {0} reads what block {1} writes under loop {2}: before that loop it has another value, or none",
+    require_none(
+        [ref for ref in beside if sharing(ref.block.writes, read)],
+        "the init of block {1} reads what block {0} writes under loop {2}: before that loop it has another value, or none",
         block,
-        makers[0] if makers else "",
-        loop.node,
-        nodes=[m.node for m in makers],
+        loop,
         legal="decompose before the copy is made, or at a loop inside",
     )
     require_distinct_results(block, unsafe)
@@ -125,15 +110,9 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         nodes=[block.node],
     )
     loops = block.all_loops()
-    empty = [ref for ref in loops[loops.index(loop) :] if is_const(ref.node.extent, 0)]
-    require(
-        unsafe or not empty,
-        "loop {0} has no iteration, so that block {1} never runs; its init, before {2}, would",
-        empty[0].node if empty else "",
-        block,
-        loop.node,
-        nodes=[ref.node for ref in empty],
-    )
+    empty = [ref for ref in loops[loops.index(loop) :] if is_const(ref.node.extent, 0) and not unsafe]
+    rule = "loop {0} has no iteration, so that block {1} never runs; its init, before {2}, would"
+    require_none(empty, rule, block, loop)
     init_name = state.fresh_block_name(body.name + "_init")
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))

@@ -18,7 +18,7 @@ from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...arith.linear import key
 from ...buffer import Buffer, IterVar, Range, decl_buffer
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import BlockRealize, BufferStore, Stmt
 from ...visit import accesses, contains, nodes_of, substitute, uses_var
@@ -370,10 +370,10 @@ def _apart_from(others: Sequence[Place], block: BlockRef, scope: BlockRef) -> Bl
     return max(hosts, key=lambda host: (isinstance(host, LoopRef), len(host.all_loops())), default=scope)
 
 
-def _beside(others: Sequence[BlockRef], block: BlockRef, host: BlockRef | LoopRef) -> BlockRef | None:
-    """One of ``others`` in the statement of ``host`` that holds ``block``."""
+def _beside(others: Sequence[BlockRef], block: BlockRef, host: BlockRef | LoopRef) -> list[BlockRef]:
+    """The first of ``others`` in the statement of ``host`` that holds ``block``, if there is one."""
     top = top_statement(block, host).node
-    return next((other for other in others if any(p.node is top for p in (other, *other.ancestors()))), None)
+    return [other for other in others if any(p.node is top for p in (other, *other.ancestors()))][:1]
 
 
 def _stage_read(
@@ -392,14 +392,8 @@ def _stage_read(
     )
     others = [b for b in blocks_using(scope, memory_of(sources), "writes") if b is not block]
     host = _apart_from([*others, *(place for source in sources for place in bare_writers(scope, source))], block, scope)
-    other = _beside(others, block, host)
-    require(
-        unsafe or other is None,
-        "block {0} writes in the loops of block {1} what the copy before those loops would read",
-        other,
-        block,
-        nodes=[other.node if other else block.node],
-    )
+    rule = "block {0} writes in the loops of block {1} what the copy before those loops would read"
+    require_none([] if unsafe else _beside(others, block, host), rule, block)
     for source in () if unsafe else sources:
         require_stored_in_blocks(source, [top_statement(block, host).node])
     box, whole = _box(block, staged, host)
@@ -461,16 +455,10 @@ def _stage_write(
     if not unsafe:
         domains = {i.var: i.dom for i in staged.iters if i.dom is not None}
         require_injective(staged.indices, domains, rule, block, buffer.name)
-    other = _beside(others, block, host) or (None if _ends_in(block, host) else others[0])
-    require(
-        unsafe or other is None,
-        "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops",
-        other,
-        buffer.name,
-        block,
-        nodes=[other.node if other else block.node],
-    )
     if not unsafe:
+        early = _beside(others, block, host) or ([] if _ends_in(block, host) else others[:1])
+        rule = "block {0} uses buffer {1} in the loops of block {2}, before the copy back after those loops"
+        require_none(early, rule, buffer.name, block)
         require_not_steering(buffer, [top_statement(block, host).node])
         require_stored_in_blocks(buffer, [top_statement(block, host).node])
     stage = _laid_out(state, block, staged, host, box, name, to_copy=False)
@@ -562,16 +550,9 @@ def _check_cache_inplace(
     require_known_uses([block], buffer, unsafe)
     others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)
-    other = _beside(others, block, host)
-    require(
-        unsafe or other is None,
-        "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back",
-        other,
-        buffer.name,
-        block,
-        nodes=[other.node if other else block.node],
-    )
     if not unsafe:
+        rule = "block {0} uses buffer {1} in the loops of block {2}, between the copy in and the copy back"
+        require_none(_beside(others, block, host), rule, buffer.name, block)
         require_not_steering(buffer, [top_statement(block, host).node])
         require_stored_in_blocks(buffer, [top_statement(block, host).node])
     box = accessed_box([block], buffer, host, "reads", "writes")

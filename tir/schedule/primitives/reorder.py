@@ -10,7 +10,7 @@ from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import LoopRef
 from ...analysis.privatization import is_privatizable
 from ...analysis.structure import vars_in
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ..build import renest, with_body
 from ..invariants import Keeps
@@ -59,13 +59,7 @@ def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
         chain.append(place)
     chain.reverse()
     missing = [loop for loop in loops if loop not in chain]
-    require(
-        not missing,
-        "loop {0} is not in one nest with {1}",
-        missing[0].node if missing else "",
-        bottom.node,
-        nodes=[m.node for m in missing],
-    )
+    require_none(missing, "loop {0} is not in one nest with {1}", bottom)
     return chain
 
 

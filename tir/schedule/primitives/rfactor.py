@@ -17,7 +17,7 @@ from ...analysis.users import bare_stores, memory_at
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
@@ -37,6 +37,32 @@ class RfactorPlan:
     axis: int
     started: tuple[Expr, ...]
     stays: LoopRef | None  # what the final results take the place of, if the partial ones go before all loops
+
+
+def _only_reduced_block(state: State, loop: LoopRef) -> BlockRef:
+    """The only block under ``loop``, which the loop only reduces."""
+    blocks = state.index.blocks_below(loop)
+    require(
+        len(blocks) == 1,
+        "loop {0} holds {1} blocks; rfactor takes a loop around one",
+        loop.node,
+        len(blocks),
+        legal="fission the loop first" if blocks else "",
+    )
+    block = blocks[0]
+    pairs = list(zip(block.block.iter_vars, block.node.iter_values))
+    spatial_use = [i.var.name for i, v in pairs if i.iter_type != "reduce" and uses_var(v, loop.var)]
+    used = any(uses_var(v, loop.var) for _, v in pairs) or is_const(loop.node.extent, 1)
+    require(
+        not spatial_use and used,
+        "loop {0} does not only reduce: block {1} uses it for {2}",
+        loop.node,
+        block,
+        ", ".join(spatial_use) or "no iterator",
+        nodes=[loop.node],
+        legal=[r.name for r in block.loops() if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
+    )
+    return block
 
 
 def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan:
@@ -78,28 +104,9 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
     when a reduction iterator takes a value more than once, so that init would run again.
     """
-    blocks = state.index.blocks_below(loop)
-    require(
-        len(blocks) == 1,
-        "loop {0} holds {1} blocks; rfactor takes a loop around one",
-        loop.node,
-        len(blocks),
-        legal="fission the loop first" if blocks else "",
-    )
-    block = blocks[0]
+    block = _only_reduced_block(state, loop)
     scope_of(state, block)
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
-    spatial_use = [i.var.name for i, v in pairs if i.iter_type != "reduce" and uses_var(v, loop.var)]
-    used = any(uses_var(v, loop.var) for _, v in pairs) or is_const(loop.node.extent, 1)
-    require(
-        not spatial_use and used,
-        "loop {0} does not only reduce: block {1} uses it for {2}",
-        loop.node,
-        block,
-        ", ".join(spatial_use) or "no iterator",
-        nodes=[loop.node],
-        legal=[r.name for r in block.loops() if any(i.iter_type == "reduce" and uses_var(v, r.var) for i, v in pairs)],
-    )
     _require_rectangular(block, pairs)
     reduction = _reduction(block)
     first = _first_reducing(block, loop)
@@ -146,13 +153,11 @@ def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) 
     evaluate them."""
     asked = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
     writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
-    require(
-        not writers,
-        "block {0} runs under a condition on memory that {1} writes in the same loops: the partial results and their "
+    require_none(
+        writers,
+        "block {1} runs under a condition on memory that {0} writes in the same loops: the partial results and their "
         "combination, which runs outside of them, would find it different",
         block,
-        writers[0] if writers else "",
-        nodes=[w.node for w in writers],
         legal="fission the loops before rfactor",
     )
 
@@ -167,16 +172,11 @@ def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
     """Require that the init of each partial result runs once, before all of its terms."""
     block = plan.block
     values = [*block.node.iter_values, plan.loop.var]
-    repeats = [
-        r.node for r in block.loops() if not is_const(r.node.extent, 1) and not any(uses_var(v, r.var) for v in values)
-    ]
-    require(
-        block.block.init is not None or not repeats,
-        "loop {0} repeats the updates of block {1}: no iterator tells its iterations apart",
-        repeats[0] if repeats else "",
-        block,
-        nodes=repeats[:1],
-    )
+    if block.block.init is None:
+        loops = [r for r in block.loops() if not is_const(r.node.extent, 1)]
+        repeats = [r for r in loops if not any(uses_var(v, r.var) for v in values)]
+        rule = "loop {0} repeats the updates of block {1}: no iterator tells its iterations apart"
+        require_none(repeats[:1], rule, block)
     partial = _partial_block(plan, _partial_buffers(plan), block.name)
     InitRuns.below(block, first, partial).require_first()
 
@@ -188,44 +188,39 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     """
     top = block.loops()[0]
     uses = [(s, n.buffer.data) for s, n in steering_loads(top.node)] + list(bare_stores(top.node))
-    user = next((s for s, memory in uses if sharing(reduction.targets, {memory})), None)
-    require(
-        user is None,
-        "`{0}` uses the result of block {1} in the same loops, outside of a block",
-        first_line(user),
-        block,
-        nodes=[user],
-    )
+    steering = [s for s, memory in uses if sharing(reduction.targets, {memory})]
+    rule = "`{2}` uses the result of block {1} in the same loops, outside of a block"
+    require_none(steering, rule, block, first_line, nodes=steering[:1])
     others = [b for b in state.index.blocks_below(top) if b is not block]
     users = [b for b in others if effects(b.node).of(memory_at(block, memory_of(reduction.targets)))]
     if not users:
         return None
     inside = [b for b in users if first in b.all_loops()]
-    require(
-        not inside,
-        "block {0}, in the reduction's loop {1}, uses the result of {2}",
-        inside[0] if inside else "",
-        first.node,
-        block,
-        nodes=[b.node for b in inside],
-    )
+    require_none(inside, "block {0}, in the reduction's loop {1}, uses the result of {2}", first, block)
+    _require_made_before(state, block, first, others, users[0], reduction)
+    require_distinct_results(block, unsafe=False)  # all partial results are kept until the last of these loops ends
+    return first
+
+
+def _require_made_before(
+    state: State, block: BlockRef, first: LoopRef, others: Sequence[BlockRef], user: BlockRef, reduction: Reduction
+) -> None:
+    """Require that partial results can be computed before all loops: nothing in these makes what ``block`` reads."""
+    top, scope = block.loops()[0], scope_of(state, block)
     read = {a.buffer.data for a in accesses(block.node)} | {r.buffer.data for r in block.block.reads}
     read -= {b.data for b in reduction.targets}
-    scope = scope_of(state, block)
     making = [b for b in others if not read.isdisjoint(r.buffer.data for r in b.block.writes)]
     bare = any(memory in read for _, memory in bare_stores(top.node))
     require(
         not making and not bare and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
         "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
         "{2} is in them, too",
-        users[0],
+        user,
         block,
         f"`{making[0].name}`, which makes what they are made of," if making else "other work",
-        nodes=[users[0].node],
+        nodes=[user.node],
         legal="rfactor before compute_at",
     )
-    require_distinct_results(block, unsafe=False)  # all partial results are kept until the last of these loops ends
-    return first
 
 
 def _reduction(block: BlockRef) -> Reduction:

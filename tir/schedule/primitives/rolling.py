@@ -18,7 +18,7 @@ from ...arith import Analyzer
 from ...arith.linear import linear, uncast
 from ...arith.regions import relax
 from ...buffer import Buffer, BufferRegion, Range
-from ...errors import first_legal, require
+from ...errors import first_legal, require, require_none
 from ...expr import EQ, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, floormod, is_const, logical_or
 from ...poly import Relation
 from ...script.printer import short_text
@@ -107,19 +107,11 @@ def _check_rolling_buffer(
         legal=[b.name for b in scope.block.alloc_buffers],
     )
     makers = [w for w in writers(scope, buffer) if w is not block]
-    require(
-        not makers, "block {0} writes {1} too", makers[0] if makers else "", buffer.name, nodes=[m.node for m in makers]
-    )
+    require_none(makers, "block {0} writes {1} too", buffer.name)
     users = [r for r in readers(scope, buffer) if r is not block]
     require(users, "nothing reads buffer {0}", buffer.name, nodes=[block.node])
-    for user in (block, *users):
-        require(
-            not uses_pointer(user.node, buffer),
-            "block {0} uses the pointer of buffer {1}",
-            user,
-            buffer.name,
-            nodes=[user.node],
-        )
+    by_pointer = [user for user in (block, *users) if uses_pointer(user.node, buffer)]
+    require_none(by_pointer, "block {0} uses the pointer of buffer {1}", buffer.name)
     common = [p for p in block.loops() if all(p in u.ancestors() for u in users)]
     require(
         common,
@@ -130,15 +122,9 @@ def _check_rolling_buffer(
         legal="compute_at first",
     )
     rolls = _rolls(block, buffer, common)
-    kinds = (SERIAL, UNROLLED)
-    late = [p for roll in rolls for p in roll.loops if p.node.kind not in kinds]
-    require(
-        unsafe or not late,
-        "loop {0} is {1}: its iterations cannot use what the one before made",
-        late[0].node if late else "",
-        late[0].node.kind if late else "",
-        nodes=[p.node for p in late],
-    )
+    late = [p for roll in rolls for p in roll.loops if p.node.kind not in (SERIAL, UNROLLED)]
+    rule = "loop {0} is {1}: its iterations cannot use what the one before made"
+    require_none([] if unsafe else late, rule, lambda p: p.node.kind)
     tries = [rolls, *([roll] for roll in rolls if len(rolls) > 1)]
     return RollPlan(first_legal(partial(_rolled, state, scope, block, users, buffer, some, unsafe) for some in tries))
 

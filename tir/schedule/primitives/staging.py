@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import readers, writers
 from ...buffer import Buffer
-from ...errors import require
+from ...errors import require, require_none
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
@@ -69,14 +69,8 @@ def _check_stage(
         move = plan_compute_at
     else:
         outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
-        require(
-            unsafe or not outside,
-            "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there",
-            outside[0] if outside else "",
-            loop.node,
-            window.name,
-            nodes=[ref.node for ref in outside],
-        )
+        rule = "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there"
+        require_none([] if unsafe else outside, rule, loop, window.name)
         cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
         move = plan_reverse_compute_at
     place, target = cached.index.blocks[rv.name], cached.index.loops[loop.var]

@@ -15,7 +15,7 @@ from ...analysis.index import BlockRef
 from ...analysis.structure import NAMING, named, parts_without
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
-from ...errors import ScheduleError, require
+from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
@@ -192,14 +192,8 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     require(wanted.lanes == 1 and numbers, "a buffer holds numbers, one an element, not {0}", wanted)
     views = _with_views(state, buffer)
     other = [v for v in views if v.dtype is not buffer.dtype]
-    require(
-        not other,
-        "{0} holds {1} in the memory of {2}, which would hold {3}",
-        other[0].name if other else "",
-        other[0].dtype if other else "",
-        buffer.name,
-        wanted,
-    )
+    rule = "{1} holds {2} in the memory of {3}, which would hold {4}"
+    require_none(other, rule, lambda v: v.name, lambda v: v.dtype, buffer.name, wanted)
     user = next((e for v in views for e in by_address(state.func.body, v)), None)
     require(
         user is None,

@@ -110,6 +110,19 @@ def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, L
             yield after, after.index.loops[order[0].var]
 
 
+def _difference(described: Any, block: Block, pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]) -> str:
+    """How ``block`` differs from what is ``described``, each buffer there in the place of its pair; empty if it does
+    not."""
+    relative = _relative(block, {b: (d, regions[b]) for d, b in pairs.items()})
+    if relative is None:
+        return _other_shapes(pairs, regions)
+    difference = first_difference(_stripped(described), _stripped(relative))
+    if difference is not None:  # an intrinsic of one width of indices in a program of another
+        narrow = [_stripped(with_narrow_indices(s)) for s in (described, relative)]
+        difference = first_difference(narrow[0], narrow[1])
+    return difference or ""
+
+
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
     """The region of the program that each buffer of ``desc`` corresponds to.
 
@@ -140,15 +153,8 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
         pairs = dict(zip(order, choice))
         if any((d in written) != (b in outputs) or d.dtype != b.dtype for d, b in pairs.items()):
             continue
-        relative = _relative(block, {b: (d, regions[b]) for d, b in pairs.items()})
-        if relative is None:
-            best = best or _other_shapes(pairs, regions)
-            continue
-        difference = first_difference(_stripped(described), _stripped(relative))
-        if difference is not None:  # an intrinsic of one width of indices in a program of another
-            narrow = [_stripped(with_narrow_indices(s)) for s in (described, relative)]
-            difference = first_difference(narrow[0], narrow[1])
-        if difference is None:
+        difference = _difference(described, block, pairs, regions)
+        if not difference:
             return {d: regions[b] for d, b in pairs.items()}
         best = best or difference
     require(

@@ -364,15 +364,10 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
         require(
             not mine,
             already + "block {2} below loop {3} uses {4}, which is each thread's own ({5})",
-            axis,
-            outer.node,
-            ref,
-            inner.node,
-            mine[0].name if mine else "",
-            mine[0].scope if mine else "",
+            axis, outer, ref, inner, lambda: mine[0].name, lambda: mine[0].scope,
             nodes=[outer.node, inner.node],
             legal="nested loops of one axis may only use shared and global memory",
-        )
+        )  # fmt: skip
         require(
             is_uniform(ref.block, outer.node, views),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",

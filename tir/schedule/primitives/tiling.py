@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.structure import entered, vars_in
-from ...errors import refusal, require
+from ...errors import refusal, require, require_none
 from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
@@ -18,7 +18,7 @@ from ..handles import LoopRV
 from ..legality import require_legal, require_same_meaning
 from ..primitive import primitive
 from ..state import State
-from .loops import plan_split, require_fixed_bounds, require_plain, split, visible_names
+from .loops import part_names, plan_split, require_fixed_bounds, require_plain, split, visible_names
 from .reorder import plan_reorder, reorder
 
 # ---------------------------------------------------------------- tile
@@ -96,12 +96,7 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
     loops = where if isinstance(where, list) else [where]
     require(len(loops) == count, "{0} loops but {1} factors", len(loops), count, legal=f"{len(loops)} factors")
     blocks = [ref for ref in loops if isinstance(ref, BlockRef)]
-    require(
-        not blocks,
-        "{0} is a block; give a list of loops, or one block alone",
-        blocks[0] if blocks else "",
-        nodes=[ref.node for ref in blocks],
-    )
+    require_none(blocks, "{0} is a block; give a list of loops, or one block alone")
     return loops
 
 
@@ -161,15 +156,9 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
         nodes=[inner.node],
     )
     nested = [r for r in state.index.below(inner) if isinstance(r, LoopRef) and r.node.thread == outer.node.thread]
-    require(
-        not outer.node.thread or not nested,
-        "loop {0} under {1} is bound to {2}, as {3} is: in its threads the iterations of {1} would differ",
-        nested[0].node if nested else "",
-        inner.node,
-        outer.node.thread,
-        outer.node,
-        nodes=[outer.node, *(r.node for r in nested)],
-    )
+    rule = "loop {0} under {1} is bound to {2}, as {3} is: in its threads the iterations of {1} would differ"
+    places = [outer.node, *(r.node for r in nested)]
+    require_none(nested if outer.node.thread else [], rule, inner, outer.node.thread, outer, nodes=places)
     crossing = vars_in(outer.node.extent) & {p.var for p in inner.all_loops()[len(outer.all_loops()) :]}
     require(not crossing, "the range of {0} is not known outside {1}", outer.node, inner.node, nodes=[outer.node])
     return SkewPlan(outer, inner, int(factor), derived_name(inner.name, "_s", visible_names(state, [inner])))
@@ -263,11 +252,7 @@ def _check_fission(
         require_fixed_bounds(loop, "fission")
     edges = [0, *cuts, len(body.stmts)]
     parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
-    taken = visible_names(state, [loop])
-    names: list[str] = []
-    for n in range(len(parts)):
-        names.append(derived_name(loop.name, f"_{n}", taken | set(names)))
-    plan = FissionPlan(loop, parts, tuple(names))
+    plan = FissionPlan(loop, parts, tuple(part_names(state, loop, len(parts))))
     if not unsafe:
         from ...analysis.dependence.loops import check_fission
 

@@ -104,25 +104,15 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         node.thread,
         nodes=[node],
     )
-    written = {*memory_of(s for s in accesses(node) if isinstance(s, BufferStore))}
-    written |= memory_of(r for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes)
-    written |= {v for v in nodes_of(node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
-    written |= memory_at(loop, written)
+    written = _written(state, loop)
     reasons: list[str] = []
     places: list[Stmt] = []
     for stmt, inner, surely in _conditional(node):
         if about is not None and stmt is not about.node and not any(n is about.node for n in nodes_of(stmt)):
             continue
-        taken: list[Expr] = []
-        for position, part in enumerate(_parts(stmt)):
-            why = _varies(part, inner, written)
-            if not why and may_fail(part) and (not surely or position != len(taken)):
-                why = "could fail where the loop does not ask it"
-            if why:
-                reasons.append(f"`{short_text(part)}` {why}")
-                places.append(stmt)
-            else:
-                taken.append(part)
+        taken, against = _invariant_parts(stmt, inner, surely, written)
+        reasons += against
+        places += [stmt] * bool(against)
         if taken and (isinstance(stmt, IfThenElse) or _alone(node, stmt)):
             return HoistPlan(loop, stmt, tuple(taken))
         if taken:
@@ -137,6 +127,31 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         legal="" if about is not None else lambda: _partitions(loop),
     )
     raise AssertionError
+
+
+def _written(state: State, loop: LoopRef) -> set[Var]:
+    """The memory that may be written under ``loop``."""
+    written = {*memory_of(s for s in accesses(loop.node) if isinstance(s, BufferStore))}
+    written |= memory_of(r for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes)
+    written |= {v for v in nodes_of(loop.node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
+    return written | memory_at(loop, written)
+
+
+def _invariant_parts(
+    stmt: IfThenElse | BlockRealize, inner: set[Var], surely: bool, written: set[Var]
+) -> tuple[list[Expr], list[str]]:
+    """The conjuncts of a condition that can be evaluated once, before the loop; and why the others cannot."""
+    taken: list[Expr] = []
+    against: list[str] = []
+    for position, part in enumerate(_parts(stmt)):
+        why = _varies(part, inner, written)
+        if not why and may_fail(part) and (not surely or position != len(taken)):
+            why = "could fail where the loop does not ask it"
+        if why:
+            against.append(f"`{short_text(part)}` {why}")
+        else:
+            taken.append(part)
+    return taken, against
 
 
 def _partitions(loop: LoopRef) -> list[str]:
