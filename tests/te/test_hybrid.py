@@ -9,6 +9,8 @@ import tir
 from tir import te
 from tir.errors import ParseError, TensorExpressionError
 from tir.interp import run
+from tir.stmt import For
+from tir.visit import walk
 
 RNG = np.random.default_rng(0)
 F = "float32"
@@ -186,6 +188,73 @@ def test_its_loops_can_be_scheduled():
     x, y, z = RNG.standard_normal(8).astype(F), RNG.standard_normal(8).astype(F), np.zeros((8, 8), F)
     tir.build(sch.mod, "llvm")(x, y, z)
     np.testing.assert_allclose(z, np.outer(x, y), rtol=1e-6)
+
+
+def scheduled_product():
+    """The product of two vectors, and what reads it, with the schedule of both."""
+    a, b = te.placeholder((16,), name="a"), te.placeholder((12,), name="b")
+    c = outer_product(a, b)
+    d = te.compute(c.shape, lambda i, j: c[i, j] + 1.0, name="d")
+    return te.create_schedule(d.op), (a, b, c, d)
+
+
+def test_its_loops_are_axes_of_its_stage():
+    s, (a, b, c, d) = scheduled_product()
+    i, j = s[c].op.axis
+    outer, inner = s[c].split(i, factor=4)
+    s[c].reorder(outer, j, inner)
+    s[c].parallel(outer)
+    s[c].vectorize(inner)
+    copied = s.cache_read(a, "global", [c])
+    sch = s.to_schedule([a, b, d])
+    kinds = [(loop.loop_var.name, loop.kind) for loop in walk(sch.func) if isinstance(loop, For)]
+    assert kinds[-5:-2] == [("i_outer", "parallel"), ("j", "serial"), ("i_inner", "vectorized")]
+    assert f"{copied.name}[" in sch.func.script()
+    left, right = RNG.random(16).astype(F), RNG.random(12).astype(F)
+    for target in ("interpreter", "llvm"):
+        out = np.zeros((16, 12), F)
+        tir.build(sch.mod, target)(left, right, out)
+        np.testing.assert_allclose(out, np.outer(left.astype("float64"), right) + 1, rtol=1e-6)
+
+
+def test_loops_beside_each_other_are_axes_in_order():
+    @te.hybrid.script
+    def twice(a):
+        c = output_tensor(a.shape, a.dtype)
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                c[i, j] = a[i, j] * 2.0
+            for k in range(a.shape[1]):
+                c[i, k] = c[i, k] + 1.0
+        return c
+
+    a = te.placeholder((8, 8), name="a")
+    c = twice(a)
+    s = te.create_schedule(c.op)
+    i, _, k = s[c].op.axis
+    s[c].vectorize(k)
+    assert "for k in T.vectorized(8)" in s.to_schedule([a, c]).func.script()
+    s[c].reorder(k, i)
+    with pytest.raises(tir.ScheduleError, match=r"s\[twice\].reorder\(k, i\)"):
+        s.to_schedule([a, c])
+
+
+MOVES = {
+    "inlined": lambda s, a, c, d: s[c].compute_inline(),
+    "moved": lambda s, a, c, d: s[c].compute_at(s[d], s[d].op.axis[0]),
+    "kept elsewhere": lambda s, a, c, d: s[c].set_scope("local"),
+    "doubled": lambda s, a, c, d: s[c].double_buffer(),
+    "padded": lambda s, a, c, d: s[c].storage_align(s[c].op.axis[0], 8, 0),
+    "guarded": lambda s, a, c, d: s[c].set_store_predicate(s[c].op.axis[0].var < 3),
+    "read in its loops": lambda s, a, c, d: s[s.cache_read(a, "local", [c])].compute_at(s[c], s[c].op.axis[0]),
+}
+
+
+@pytest.mark.parametrize("what", MOVES)
+def test_steps_that_need_a_block_are_refused(what):
+    s, (a, _, c, d) = scheduled_product()
+    with pytest.raises(tir.ScheduleError, match="`outer_product` is loops and stores"):
+        MOVES[what](s, a, c, d)
 
 
 def test_other_inputs():

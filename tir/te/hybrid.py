@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from ..buffer import Buffer
+from ..buffer import Buffer, Range
 from ..expr import Expr, as_expr
 from ..function import PrimFunc
 from ..script import source as _source
 from ..script.environment import Environment
 from ..script.parser import Options, parse_function
-from ..stmt import BlockRealize
+from ..stmt import BlockRealize, For
+from ..visit import walk
 from .extern import ExternOp
 from .places import error
 from .tag import notes
-from .tensor import Tensor
+from .tensor import Axis, Tensor
 
 _OUTPUT, _SCALAR = "output_tensor", "__declare_scalar"
 _SCOPES = {"share": "shared", "shared": "shared", "local": "local", "global": "global"}
@@ -35,10 +36,21 @@ _SCOPES = {"share": "shared", "shared": "shared", "local": "local", "global": "g
 class HybridOp(ExternOp):
     """An operation whose loops and stores stand in the function as they are, for schedules to transform.
 
-    ``local_buffers`` is memory of its own.
+    ``local_buffers`` is memory of its own; ``axis`` are its loops, each before those inside of it.
     """
 
     local_buffers: tuple[Buffer, ...] = field(default=())
+    loops: tuple[Axis, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.loops:
+            found = (n for n in walk(self.body) if isinstance(n, For))
+            loops = tuple(Axis(Range(n.min, n.extent), n.loop_var, "spatial") for n in found)
+            object.__setattr__(self, "loops", loops)
+
+    @property
+    def axis(self) -> tuple[Axis, ...]:
+        return self.loops
 
 
 class HybridFunction:

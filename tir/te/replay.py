@@ -22,6 +22,7 @@ from ..errors import ScheduleError, attempt
 from ..expr import NE, IntImm, Var
 from ..levels import is_block_axis, is_thread_axis
 from ..visit import free_vars
+from .hybrid import HybridOp
 from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
 from .store_predicate import LEGAL, require_duplicates
@@ -138,7 +139,7 @@ class Plan:
     def __init__(self, recorded: Schedule, graph: LoweredGraph):
         self.recorded = recorded
         self.graph = graph
-        computed = [s for s in recorded._in_order() if s.op in graph.blocks]
+        computed = [s for s in recorded._in_order() if s.op in graph.blocks or isinstance(s.op, HybridOp)]
         self.stages = [s for s in reversed(computed) if s.inlined is None]
         self.inlined = [s for s in computed if s.inlined is not None]
         self.threads = _VirtualThreads()
@@ -184,7 +185,8 @@ class Plan:
             )
 
     def _block(self, stage: Stage) -> str:
-        return self.graph.blocks[stage.op][-1]
+        """The block of a stage; its own name, for loops and stores that are none."""
+        return stage.name if isinstance(stage.op, HybridOp) else self.graph.blocks[stage.op][-1]
 
     def _loop(self, stage: Stage, axis: Axis) -> Loop:
         return Loop(axis, self._block(stage))
@@ -247,7 +249,9 @@ class Plan:
     def _own_loops(self, stage: Stage, block: str) -> Iterator[Step]:
         axes = (*stage.op.axis, *stage.op.reduce_axis)
         if axes:
-            yield Step("get_loops", (block,), gives=tuple(Loop(a, block) for a in axes))
+            gives = tuple(Loop(a, block) for a in axes)
+            own = isinstance(stage.op, HybridOp)
+            yield Step(loops_of, (stage.op,), gives=gives) if own else Step("get_loops", (block,), gives=gives)
 
     def _check_attachment(self, stage: Stage, attach: Attach) -> None:
         call, parent = attach.call, attach.stage
@@ -486,6 +490,11 @@ def _require_unscheduled(stage: Stage) -> None:
             f"`{stage.name}` has no loops: it is inlined by {stage.inlined}",
             f"s[{stage.name}].compute_root(), or no calls of its loops",
         )
+
+
+def loops_of(sch: BlockSchedule, op: HybridOp) -> list[LoopRV]:
+    """The loops of an operation that is no block."""
+    return [sch.state.loop_rv(a.var) for a in op.axis]
 
 
 def require_extent(sch: BlockSchedule, loop: LoopRV, thread: Axis) -> None:

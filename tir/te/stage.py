@@ -11,6 +11,7 @@ from ..buffer import Range
 from ..errors import ScheduleError
 from ..expr import Expr, IntImm, Var, as_bool, const
 from ..node import Span
+from .hybrid import HybridOp
 from .places import user_place
 from .recurrence import ScanOp
 from .store_predicate import StorePredicate
@@ -260,6 +261,12 @@ class Stage:
         self._movable(call)
         if parent is self:
             raise refusal(call, "a stage cannot run inside itself")
+        if isinstance(parent.op, HybridOp):
+            raise refusal(
+                call,
+                f"`{parent.name}` is loops and stores: no block there reads `{self.name}`, which would be computed for it",
+                f"s[{self.name}].compute_root()",
+            )
         axis = parent._known(scope, call)
         self.attach, self.inlined = Attach(parent, axis, call), None
 
@@ -285,6 +292,7 @@ class Stage:
     def storage_align(self, axis: Any, factor: int, offset: int) -> None:
         """Pad rows of the tensor so that the stride of ``axis`` is ``offset`` elements past a multiple of ``factor``."""
         call = self._call("storage_align", axis, factor, offset)
+        self._require_block(call)
         dims = [n for n, a in enumerate(self.op.axis) if a is axis]
         if not dims:
             raise refusal(
@@ -294,7 +302,9 @@ class Stage:
 
     def double_buffer(self) -> None:
         """Fill the tensor of the next iteration while this one is used."""
-        self.notes.append(Mark("double_buffer", None, self._call("double_buffer")))
+        call = self._call("double_buffer")
+        self._require_block(call)
+        self.notes.append(Mark("double_buffer", None, call))
 
     def set_store_predicate(self, predicate: Any) -> None:
         """Store only where ``predicate``, a condition on thread axes and on axes of this stage, holds.
@@ -305,6 +315,7 @@ class Stage:
         the iteration in which that happens.
         """
         call = self._call("set_store_predicate", predicate)
+        self._require_block(call)
         if not isinstance(predicate, (Expr, bool)):
             raise refusal(
                 call, f"{predicate!r} is no condition", "thread_x.var.equal(0), for an axis of te.thread_axis"
@@ -378,6 +389,15 @@ class Stage:
             raise refusal(call, f"`{self.name}` is an output: its loops are not in those of another stage")
         if isinstance(self.op, PlaceholderOp):
             raise refusal(call, f"`{self.name}` is an input, which is not computed", "s.cache_read makes a copy of it")
+        self._require_block(call)
+
+    def _require_block(self, call: Call) -> None:
+        if isinstance(self.op, HybridOp):
+            raise refusal(
+                call,
+                f"`{self.name}` is loops and stores that stay where they are: it is no block, to be moved or kept elsewhere",
+                f"steps of its loops, {self._leaves()}; memory is chosen by allocate(shape, dtype, scope)",
+            )
 
     # ------------------------------------------------------------ which axis is meant
 

@@ -332,7 +332,10 @@ def read(tensor: Tensor, indices: tuple[Any, ...]) -> TensorLoad:
     if len(indices) != tensor.ndim:
         raise rank_error(tensor, len(indices))
     if any(isinstance(i, slice) for i in indices):
-        raise error(f"tensor `{tensor.name}` is read by element: a slice is no index of it")
+        raise error(
+            f"tensor `{tensor.name}` is read by element: a slice is no index of it",
+            "for an instruction on parts of tensors, a te.compute of elements and s[C].tensorize(axis, intrin), or te.extern",
+        )
     return TensorLoad(tensor, tuple(size(i, f"an index of `{tensor.name}`") for i in indices))
 
 
