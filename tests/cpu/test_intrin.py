@@ -13,6 +13,7 @@ from prim_checks import schedule
 import tir
 from tir.intrin import TensorIntrin
 from tir.script import parse
+from tir.visit import walk
 
 GEMM = """
 @T.prim_func
@@ -247,3 +248,16 @@ def test_a_built_in_intrinsic_is_replaced_for_good(first, tmp_path) -> None:
     script.write_text(_OVERRIDE.format(first=first))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_calls_an_instruction_declares_the_regions_of_its_description() -> None:
+    names = [
+        name for name in TensorIntrin.list() if name.startswith(("dot_", "interleave_", "transpose_", "dp4a_", "amx_"))
+    ]
+    assert len(names) > 20
+    for name in names:
+        vector = TensorIntrin.get(name)
+        assert vector is not None
+        blocks = [next(n for n in walk(func.body) if isinstance(n, tir.Block)) for func in (vector.desc, vector.impl)]
+        regions = [[sorted(map(str, side)) for side in (block.reads, block.writes)] for block in blocks]
+        assert regions[0] == regions[1], name
