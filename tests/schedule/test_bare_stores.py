@@ -163,3 +163,21 @@ def test_partial_results_are_not_combined_after_a_use_outside_of_blocks():
     )
     with pytest.raises(tir.ScheduleError, match="uses the result of block `W` in the same loops, outside of a block"):
         tir.Schedule(func).rfactor("k", 0)
+
+
+@pytest.mark.parametrize(
+    "step", [("parallel",), ("vectorize",), ("bind", "threadIdx.x"), ("bind", "blockIdx.x"), ("bind", "vthread")]
+)
+@pytest.mark.parametrize(
+    ("store", "apart"), [("O[0] = A[i]", False), ("O[i] = O[i - 1]", False), ("O[i] = A[i]", True)]
+)
+def test_iterations_of_stores_alone_run_at_once_if_they_are_independent(step, store, apart):
+    sch = tir.Schedule(parse(f"{HEAD}    for i in range(1, 6):\n        {store}\n"))
+    name, *given = step
+    if apart:
+        getattr(sch, name)("i", *given)
+    else:
+        with pytest.raises(
+            tir.ScheduleError, match="not independent|may be read by other iterations|same element|other iteration"
+        ):
+            getattr(sch, name)("i", *given)
