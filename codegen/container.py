@@ -38,9 +38,14 @@ class File:
 
 def write(path: Path, kind: str, code: bytes, about: dict[str, Any]) -> None:
     """Write ``code`` with its description. Raises ``BuildError`` where ``path`` cannot be written."""
+    write_bytes(path, sealed_with(kind, code, about))
+
+
+def sealed_with(kind: str, code: bytes, about: dict[str, Any]) -> bytes:
+    """``code`` with its description, as :func:`write` writes it."""
     described = json.dumps({"format": FORMAT, "kind": kind, "about": about}).encode()
     sealed = code + described + len(described).to_bytes(8, "little")
-    write_bytes(path, sealed + hashlib.sha256(sealed).digest() + _MARK)
+    return sealed + hashlib.sha256(sealed).digest() + _MARK
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> None:

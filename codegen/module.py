@@ -321,7 +321,8 @@ class LLVMModule(Module):
         levels: Sequence[str] = (),
         checks: bool = False,
     ) -> None:
-        """Write a shared library (``.so``) or an object file (``.o``), and a C ``header``. No compiler or linker is needed.
+        """Write a shared library (``.so``), an object file (``.o``) or an archive of one (``.a``), and a C ``header``. No
+        compiler or linker is needed.
 
         ``threads``: parallel loops of C programs run on OpenMP's threads where that is linked (``"linked"``), always
         (``"openmp"``: the file needs it) or never (``"serial"``), or on those of a pool that the program sets (``"pool"``).
@@ -330,7 +331,7 @@ class LLVMModule(Module):
         ``checks``: C functions check pointers, sizes, alignment and overlap, and beside each is one that takes tensors as
         DLPack describes them, and checks their types, shapes and strides.
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
-        :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
+        :func:`load` reads a library or an object back. Raises ``BuildError`` for another suffix or when linking fails.
         """
         options = aot.Options(None if header is None else Path(header), threads, checks)
         self.save_functions(self.functions, Path(path), options, levels)

@@ -16,6 +16,7 @@ from tir.errors import BuildError
 
 from .. import container
 from ..c_names import identifier
+from ..elf.archive import archive
 from ..elf.library import shared_library
 from ..elf.objects import MAGIC, filled
 from ..llvm.compile import joined, object_code
@@ -27,7 +28,7 @@ from .hooks import PROTOTYPES, setters, with_allocator
 from .levels import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
 from .threads import POOL_PROTOTYPE, THREADS, pool_setter, with_threads
 
-SUFFIXES = (".so", ".o", ".dylib")
+SUFFIXES = (".so", ".o", ".a", ".dylib")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ def write(path: Path, functions: Mapping[str, Any], code: Code, options: Options
     Raises ``BuildError`` if the suffix is not in ``SUFFIXES``, linking fails or a file cannot be written.
     """
     if path.suffix not in SUFFIXES:
-        raise BuildError(f"cannot save to {path.name!r}: the name must end in .so (shared library) or .o (object)")
+        raise BuildError(
+            f"cannot save to {path.name!r}: the name must end in .so (shared library), .o (object) or .a (archive)"
+        )
     if options.threads not in THREADS:
         raise BuildError(f"threads={options.threads!r}: a saved file has {', '.join(map(repr, THREADS))}")
     stem, extras = identifier(path.stem), extras or Extras()
@@ -63,11 +66,15 @@ def write(path: Path, functions: Mapping[str, Any], code: Code, options: Options
     data, kind = object_code(made.text, code.least), "object"
     if extras.held:
         data = filled(data, {_place(stem, name): array.data for name, array in extras.held.items()})
-    if path.suffix != ".o":
+    if path.suffix not in (".o", ".a"):
         data, kind = _linked(path.name, data, ["-fopenmp"] * (options.threads == "openmp")), "library"
     if options.header is not None:
         container.write_bytes(options.header, made.header().encode())
-    container.write(path, kind, data, {**made.about(), **extras.about})
+    about = {**made.about(), **extras.about}
+    if path.suffix == ".a":
+        container.write_bytes(path, archive(f"{path.stem}.o", container.sealed_with(kind, data, about)))
+    else:
+        container.write(path, kind, data, about)
 
 
 def _place(stem: str, name: str) -> str:

@@ -226,15 +226,13 @@ def test_what_a_python_file_raised_is_told_by_its_own_lines(tir_):
 
 @pytest.mark.parametrize(("suffix", "part"), [(".ll", "define"), (".s", ".globl"), (".o", "ELF"), (".a", "!<arch>")])
 def test_what_is_built_is_what_its_suffix_names(suffix, part, tir_):
-    if suffix == ".a" and shutil.which("ar") is None:
-        pytest.skip("archives need ar")
     assert tir_(f"tir build kernels.py:fast -o k{suffix}")[0] == 0
     assert part in Path(f"k{suffix}").read_text(encoding="latin-1")
 
 
 def test_an_archive_links_into_a_program_of_c(tir_):
-    if shutil.which("ar") is None or shutil.which("cc") is None:
-        pytest.skip("needs ar and a C compiler")
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
     assert tir_("tir build kernels.py:fast -o k.a --header k.h")[0] == 0
     Path("p.c").write_text(
         '#include "k.h"\n#include <stdio.h>\nint main(void) {\n    float a[64] = {0}, b[64];\n    a[63] = 21;\n'
@@ -242,13 +240,6 @@ def test_an_archive_links_into_a_program_of_c(tir_):
     )
     subprocess.run(["cc", "p.c", "k.a", "-lm", "-o", "p"], check=True)
     assert subprocess.run(["./p"], check=True, capture_output=True, text=True).stdout == "42\n"
-
-
-def test_an_archive_without_ar_is_refused_before_anything_is_built(tir_, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("codegen.build.build", lambda *_: pytest.fail("it was built"))
-    status, _, err = tir_("tir build kernels.py:fast -o k.a")
-    assert status == 1 and err == "an archive is made by the program ar, which is not here: write a .o\n"
 
 
 def test_the_source_of_a_kernel_is_written_for_cuda_by_its_suffix(tir_):

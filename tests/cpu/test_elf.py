@@ -217,3 +217,17 @@ def test_distances_that_do_not_fit_and_unknown_relocations_are_refused():
 def test_a_stub_of_aarch64_jumps_to_what_its_entry_holds():
     words = np.frombuffer(ARCHITECTURES[183].stub(0x1010, 0x20018), "<u4")
     assert [f"{w:08x}" for w in words] == ["f00000f0", "f9400e11", "d61f0220", "d503201f"]
+
+
+@pytest.mark.parametrize("stem", ["k", "fifteen_letters", "a_name_of_more_letters"])
+def test_an_archive_is_that_of_ar(tmp_path, stem, monkeypatch):
+    """Its members, and its index of symbols; the same for the same program."""
+    module = tir.build(parse(MIXED))
+    module.save(tmp_path / f"{stem}.o")
+    expected = tmp_path / "expected.a"
+    if shutil.which("ar") is None:
+        pytest.skip("no ar")
+    subprocess.run(["ar", "rcsD", expected, tmp_path / f"{stem}.o"], check=True)
+    monkeypatch.setenv("PATH", "")
+    module.save(tmp_path / f"{stem}.a")
+    assert (tmp_path / f"{stem}.a").read_bytes() == expected.read_bytes()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,18 +33,14 @@ def build(options: argparse.Namespace) -> Answer:
     for path in written:
         require_writable(Path(path))
     output = Path(options.output)
-    if output.suffix == ".a" and shutil.which("ar") is None:
-        raise ValueError("an archive is made by the program ar, which is not here: write a .o")
     if output.suffix in _SOURCES and named:
         what, file = next(iter(named.items()))
         raise ValueError(f"--{what} {file} is for what C links, a .so, .o or .a, not for a {output.suffix}")
     made = _compiled(options, output)
-    if named and made.module.target.kind != "llvm":
+    if named and made.module.target.kind != "llvm" and output.suffix != ".c":
         raise ValueError(f"only modules for llvm have a C header, not those for {made.module.target.kind}")
     if output.suffix in _SOURCES:
         output.write_text(str(made.module.source(_SOURCES[output.suffix])), encoding="utf-8")
-    elif output.suffix == ".a":
-        _archive(made.save, output, named)
     else:
         made.save(options.output, **named)
     return Answer(f"wrote {', '.join(written)}", {"written": written})
@@ -71,17 +64,6 @@ def _compiled(options: argparse.Namespace, output: Path) -> _Compiled:
     target = options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm")
     module = compiled(program_of(options.program), target)
     return _Compiled(module, module.save)
-
-
-def _archive(save: Callable[..., None], path: Path, named: dict[str, str]) -> None:
-    """Write an archive whose only member is the object of a module."""
-    with tempfile.TemporaryDirectory() as folder:
-        member, made = Path(folder, f"{path.stem}.o"), Path(folder, "made.a")
-        save(member, **named)
-        done = subprocess.run(["ar", "rcs", str(made), str(member)], capture_output=True, text=True)
-        if done.returncode:
-            raise ValueError(f"ar made no archive: {done.stderr.strip()}")
-        path.write_bytes(made.read_bytes())
 
 
 def require_writable(path: Path) -> None:
