@@ -33,6 +33,8 @@ REFERENCE = {
     "tir.library.conv": ("conv", "tir.library.conv"),
     "tir.library.conv_nchw": ("conv_nchw", "tir.library.conv_nchw"),
     "tir.library.attention": ("attention", "tir.library.attention"),
+    "tir.torch": ("tir.torch", "tir.torch"),
+    "tir.jax": ("tir.jax", "tir.jax"),
     "Built modules": ("module", "codegen.module"),
 }
 
