@@ -59,6 +59,13 @@ def source_of(buffer: Buffer, views: Views) -> Buffer:
     return buffer
 
 
+def with_views(pointers: frozenset[Var], views: Views) -> frozenset[Var]:
+    """The memory of ``pointers`` by all the names that ``views`` give it."""
+    behind = {p: source_of(view.source.buffer, views).data for p, view in views.items()}
+    sources = {behind.get(p, p) for p in pointers}
+    return pointers.union(sources, (p for p, source in behind.items() if source in sources))
+
+
 def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:
     """Whether ``e`` may get another value while the statement ``within`` runs: it reads memory that is written there.
 

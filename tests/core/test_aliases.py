@@ -152,6 +152,45 @@ def test_a_variable_for_a_pointer_gives_no_other_memory() -> None:
     np.testing.assert_array_equal(*results)
 
 
+RACE = """
+@T.prim_func
+def main(A: T.Buffer((32,), "int32")):
+    p: T.handle("int32") = {value}
+    B = T.decl_buffer((17,), "int32", data=p)
+    for i in T.parallel(8):
+        {store}
+"""
+
+
+@pytest.mark.parametrize("value", ["A.data", "T.address_of(A[2])"])
+@pytest.mark.parametrize("store", ["B[i + 1] = A[i]", "A[i + 1] = B[i]"])
+def test_the_executor_sees_races_through_a_variable_for_a_pointer(value: str, store: str) -> None:
+    with pytest.raises(tir.RunError, match="race"):
+        run(parse(RACE.format(value=value, store=store)), np.zeros(32, "int32"))
+
+
+@pytest.mark.parametrize(("value", "read"), [("A.data", "i * 2 + 1"), ("T.address_of(A[9])", "i * 2")])
+def test_elements_apart_behind_a_variable_for_a_pointer_are_no_race(value: str, read: str) -> None:
+    run(parse(RACE.format(value=value, store=f"B[i * 2] = A[{read}]")), np.zeros(32, "int32"))
+
+
+def test_what_is_written_behind_a_variable_for_a_pointer_is_initialized() -> None:
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32")):
+    D = T.alloc_buffer((8,), "int32")
+    p: T.handle("int32") = D.data
+    B = T.decl_buffer((8,), "int32", data=p)
+    for i in range(8):
+        B[i] = i
+    for i in range(8):
+        A[i] = D[i]
+""")
+    memory = np.zeros(8, "int32")
+    run(func, memory)
+    np.testing.assert_array_equal(memory, np.arange(8))
+
+
 def test_an_address_is_memory_that_steps_do_not_know() -> None:
     refused(lambda: tir.Schedule(parse(POINTERS.format(value="T.address_of(A[4])"))), "`p`", "T.match_buffer")
     tir.Schedule(parse(POINTERS.format(value='T.call_extern("handle", "malloc", 68)'))).parallel("i")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..aliases import may_alias
+from ..aliases import may_alias, shares_memory, sharing
 from ..buffer import Buffer
 from ..dtype import HANDLE
 from ..errors import TirError
@@ -173,7 +173,7 @@ class Foldable:
     def makes(self) -> tuple[Buffer, ...]:
         """The buffers that folded statements make and others read: parameters, once the function is split."""
         used = {v for s in self.reasons for v in free_vars(s)}
-        return tuple(b for b in self.written if b.data in used)
+        return tuple(sharing(self.written, used))
 
     @cached_property
     def written(self) -> tuple[Buffer, ...]:
@@ -225,7 +225,7 @@ class Foldable:
         """The two functions. Raises ``TirError`` if nothing can be folded, and for a constant that the function writes."""
         folded = self.statements()
         rest = [s for s in self._all if s in self.reasons]
-        changed = [b.name for b in self._constants.values() if any(b.data in effects(s).writes for s in self._all)]
+        changed = [b.name for b in self._constants.values() if self._writers(b.data)]
         if changed:
             raise TirError(f"{self._func.name} writes {', '.join(changed)}, which its attribute calls constant")
         made = self.makes
@@ -252,7 +252,7 @@ class Foldable:
     def _is_spent(self, param: Var, used: Collection[Var]) -> bool:
         """Whether a parameter is a constant that only the folded part reads, and defines no size."""
         buffer = self._func.buffer_map.get(param)
-        if buffer is None or buffer.data not in self._constants or buffer.data in used:
+        if buffer is None or not shares_memory(buffer, self._constants) or shares_memory(buffer, used):
             return False
         return free_vars(buffer) == [buffer.data]
 
@@ -264,7 +264,7 @@ class Foldable:
             renamed[buffer] = buffer.replace(name=unique_name(buffer.name, taken)) if buffer.name in taken else buffer
             taken.add(renamed[buffer].name)
         added = {_handle(b): b for b in renamed.values()}
-        constants = [b.name for b in (*buffers.values(), *added.values()) if b.data in {*self._constants, *self._own}]
+        constants = [b.name for b in sharing((*buffers.values(), *added.values()), {*self._constants, *self._own})]
         return self._func.replace(
             params=(*kept, *added),
             body=substitute(self._body(rest, made), {}, renamed),
@@ -274,7 +274,7 @@ class Foldable:
 
     def _maker(self, folded: Sequence[Stmt], made: Sequence[Buffer]) -> PrimFunc:
         used = {v for s in folded for v in free_vars(s)}
-        buffers = {_handle(b): b for b in (*self._constants.values(), *made) if b.data in used}
+        buffers = {_handle(b): b for b in sharing((*self._constants.values(), *made), used)}
         return self._func.replace(
             params=tuple(buffers),
             body=self._body(folded, made),
@@ -288,7 +288,7 @@ class Foldable:
     def _body(self, stmts: Sequence[Stmt], elsewhere: Sequence[Buffer]) -> BlockRealize:
         """The root block with some of its statements, and the buffers that these use, but for those that live ``elsewhere``."""
         used = {v for s in stmts for v in free_vars(s)}
-        allocated = tuple(b for b in self._root.alloc_buffers if b.data in used and b not in elsewhere)
+        allocated = tuple(b for b in sharing(self._root.alloc_buffers, used) if b not in elsewhere)
         assert isinstance(self._func.body, BlockRealize)
         return self._func.body.replace(block=self._root.replace(alloc_buffers=allocated, body=seq(stmts)))
 

@@ -524,7 +524,7 @@ class _Walker:
         self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
     ) -> Effect:
         made = None if indices is None else rows(buffer, [self._index(i) for i in indices])
-        while shares_memory(buffer, self.views):
+        while self.views and shares_memory(buffer, self.views):
             match = self.views[buffer.data]
             made = in_source(match, buffer, made, self.known)
             buffer = match.source.buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in
+from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in, with_views
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion
 from ..expr import BufferLoad, Var
 from ..node import Memo
@@ -141,9 +141,7 @@ def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
 def memory_at(place: Place, memory: Buffer | Collection[Var]) -> frozenset[Var]:
     """``memory`` by all the names that views around ``place`` give it."""
     found, views = memory_of([memory]) if isinstance(memory, Buffer) else frozenset(memory), second_names(place)
-    behind = {p: source_of(view.source.buffer, views).data for p, view in views.items()}
-    sources = {behind.get(p, p) for p in found}
-    return found.union(sources, (p for p, source in behind.items() if source in sources)) if views else found
+    return with_views(found, views) if views else found
 
 
 def second_names(place: Place) -> Views:

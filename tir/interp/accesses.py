@@ -39,7 +39,7 @@ class MemoryAccess(Expressions):
         self.mixed: set[E.Var] = set()
         self.escaping: set[E.Var] = set()
         self.shared_writes: set[E.Var] = set()
-        self.overlapping: set[E.Var] = set()  # parameters that may be of one memory: they have one race tracker
+        self.overlapping: set[E.Var] = set()  # memory that may be one: it has one race tracker
         self.trackers: dict[E.Var, str] = {}
         self.unit = 0  # the bytes of the least element of these, if there are others
         self.undeclared: dict[E.Var, list[Buffer]] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from .. import stmt as S
-from ..aliases import overlapping, shares_memory, sharing, with_names
+from ..aliases import other_names, overlapping, shares_memory, views_in, with_names, with_views
 from ..analysis.reductions import shared_results
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
@@ -47,7 +47,8 @@ class Compiler(MemoryAccess):
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
         sizes: dict[E.Var, set[tuple[int, int]]] = {}
-        aliases: dict[E.Var, E.Var] = {}
+        blocks: list[S.Block] = []
+        named: set[E.Var] = set(overlapping(func))
         concurrent = False
         for item in walk(func.body):
             if isinstance(item, Buffer):
@@ -59,10 +60,12 @@ class Compiler(MemoryAccess):
             elif isinstance(item, S.DeclBuffer):
                 declared.add(item.buffer)
             elif isinstance(item, S.Block):
-                declared.update(item.alloc_buffers)
-                for match in item.match_buffers:
-                    declared.add(match.buffer)
-                    aliases[match.buffer.data] = match.source.buffer.data
+                declared.update(item.alloc_buffers, (match.buffer for match in item.match_buffers))
+                blocks.append(item)
+            elif isinstance(item, S.LetStmt):
+                names = [*other_names(item)]
+                named.update(names)
+                self.escaping.update(names)
             elif isinstance(item, E.Call):
                 for a in item.args:
                     if isinstance(a, E.Var) and a.dtype.is_handle:
@@ -76,27 +79,15 @@ class Compiler(MemoryAccess):
             concurrent = concurrent or loop or launch
         self.concurrent = concurrent and self.check
         self.mixed = {data for data, kinds in sizes.items() if len(kinds) > 1}
-        for inner, outer in reversed(list(aliases.items())):
-            if inner in self.shared_writes:
-                self.shared_writes.add(outer)
-            if inner in self.escaping or inner in self.mixed:
-                self.escaping.add(outer)
-        self._know_overlaps()
-        for inner, outer in aliases.items():
-            if outer in self.shared_writes:
-                self.shared_writes.add(inner)
-            if outer in self.escaping or outer in self.mixed:
-                self.escaping.add(inner)
+        views, self.overlapping = views_in(blocks), named
+        self.escaping = {*with_views(frozenset(self.escaping | self.mixed), views)}
+        written = with_names(with_views(frozenset(self.shared_writes), views), named)
+        self.shared_writes = {*with_views(written, views)}
+        units = {size for data in named for size, _ in sizes.get(data, ())}
+        self.unit = min(units) if len(units) > 1 else 0
         for buffer in used:
             if buffer not in declared:
                 self.undeclared.setdefault(buffer.data, []).append(buffer)
-
-    def _know_overlaps(self) -> None:
-        """Note that parameters may be of one memory: what is written by one name is read by another."""
-        self.overlapping = overlapping(self.func)
-        self.shared_writes |= with_names(self.shared_writes, self.overlapping)
-        sizes = {storage_dtype(b.dtype).itemsize for b in sharing(self.func.buffers(), self.overlapping)}
-        self.unit = min(sizes) if len(sizes) > 1 else 0
 
     def compile(self) -> str:
         func = self.func

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import expr as e
+from ..aliases import shares_memory
 from ..arith import simplify
 from ..arith.linear import is_index, linear
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -212,9 +213,13 @@ class ExprPrinter:
             name = self.declare_buffer(b)
         return self.mark(b, name)
 
+    def has_pointer(self, b: Buffer) -> bool:
+        """Whether the pointer of a buffer has a name already."""
+        return shares_memory(b, self.names.of) or shares_memory(b, self.known_data)
+
     def declare_buffer(self, b: Buffer) -> str:
         """Declare a buffer that no construct of the program declares, as a view of its pointer."""
-        if b.data not in self.names.of and b.data not in self.known_data:
+        if not self.has_pointer(b):
             plain = b.data.pointer_dtype == b.dtype and b.data.scope == b.scope
             if not plain:
                 self.declare(b.data)
@@ -228,7 +233,7 @@ class ExprPrinter:
         """``head(first..., shape, dtype, options)`` with options only where they are not the default."""
         args = [*first, self.shape(b.shape), quoted(b.dtype)]
         scope = b.scope
-        if b.data in self.names.of or b.data in self.known_data:
+        if self.has_pointer(b):
             args.append(f"data={self.expr(b.data)}")
             scope = "" if scope == (b.data.scope or "global") else scope
         elif (

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import expr as e
 from .. import stmt as s
+from ..aliases import shares_memory
 from ..buffer import Buffer, IterVar, MatchBufferRegion, Range
 from ..equal import structural_equal
 from ..expr import Expr, IntImm, Var
@@ -318,7 +319,7 @@ class Printer(ExprPrinter):
 
     def decl_buffer(self, x: s.DeclBuffer, last: bool) -> None:
         b = x.buffer
-        if b.data not in self.names.of and b.data not in self.known_data:
+        if not self.has_pointer(b):
             self.declare(b.data)
         text = self.buffer_type(b, "T.decl_buffer")
         self.flush()
@@ -398,7 +399,7 @@ class Printer(ExprPrinter):
         pointers: set[Var] = set()
         for p in f.params:
             b = f.buffer_map.get(p)
-            if b is not None and self.sugar and _plain_buffer(b, p) and b.data not in pointers:
+            if b is not None and self.sugar and _plain_buffer(b, p) and not shares_memory(b, pointers):
                 name = self.names.define(b, b.name)
                 self.known_data[b.data] = b
                 pointers.add(b.data)

@@ -334,13 +334,14 @@ def conflicting_pairs(
     source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
     """Pairs of accesses of the same memory, at least one a write; not of memory that the source ignores."""
+    by_memory: dict[Var, list[AccessRelation]] = {}
+    for b in (*sink.writes, *sink.reads):
+        by_memory.setdefault(b.access.buffer.data, []).append(b)
     return [
         (a, b)
         for a in (*source.writes, *source.reads)
-        for b in (*sink.writes, *sink.reads)
-        if (a.access.write or b.access.write)
-        and shares_memory(a.access, b.access.buffer)
-        and not shares_memory(a.access, source.ignored)
+        for b in by_memory.get(a.access.buffer.data, ())
+        if (a.access.write or b.access.write) and not shares_memory(a.access, source.ignored)
     ]
 
 

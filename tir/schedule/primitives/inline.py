@@ -85,10 +85,6 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     return InlinePlan(scope, tuple(changes), buffer)
 
 
-def _loads_of(e: Any, buffer: Buffer) -> bool:
-    return isinstance(e, BufferLoad) and e.buffer is buffer
-
-
 def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
     """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
