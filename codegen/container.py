@@ -28,12 +28,32 @@ class File:
     code: bytes
     about: dict[str, Any]
 
-    def field(self, name: str, kind: type) -> Any:
-        """An entry of the description. Raises ``BuildError`` where that is of another type, or missing."""
+    def field(self, name: str, form: Any) -> Any:
+        """An entry of the description, which has a form as :func:`fits` takes it. Raises ``BuildError`` where it has not."""
         value = self.about.get(name)
-        if not isinstance(value, kind):
+        if not fits(value, form):
             raise BuildError(f"{self.name} has no {name!r} as Module.save writes it")
         return value
+
+
+def fits(value: Any, form: Any) -> bool:
+    """Whether plain data has a form: a type; ``[form]`` for a list of such, ``(form, form)`` for a list of these; ``{str: form}``
+    for a dict of such by name, and a dict of forms for one with these names.
+
+    >>> fits({"a": [1, 2]}, {"a": [int]}), fits([True], [int]), fits(["x", 3], (str, int)), fits({"b": 1}, {str: str})
+    (True, False, True, False)
+    """
+    if isinstance(form, list):
+        return isinstance(value, list) and all(fits(each, form[0]) for each in value)
+    if isinstance(form, tuple):
+        return isinstance(value, list) and len(value) == len(form) and all(map(fits, value, form))
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return False
+        if str in form:
+            return all(fits(each, form[str]) for each in value.values())
+        return value.keys() == form.keys() and all(fits(value[name], form[name]) for name in form)
+    return isinstance(value, form) and (form is bool or not isinstance(value, bool))
 
 
 def write(path: Path, kind: str, code: bytes, about: dict[str, Any]) -> None:

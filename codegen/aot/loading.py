@@ -10,6 +10,8 @@ from tir.errors import BuildError, RunError
 from .. import container
 from ..llvm.compile import Library, Loaded, machine
 from ..llvm.cpu_features import Needs
+from ..llvm.text import own_name
+from ..runtime.parallel import VARIABLES
 
 # Beside an object that is loaded, which nothing links with OpenMP; a module loaded here has its own team of threads.
 _ONE_THREAD = """\
@@ -31,13 +33,13 @@ class Saved:
     Raises ``RunError`` for a file that this CPU cannot run, ``BuildError`` for one that cannot be loaded."""
 
     def __init__(self, file: container.File):
-        functions: dict[str, Any] = file.field("functions", dict)
+        functions: dict[str, Any] = file.field("functions", {str: {"script": str, "written": [int]}})
         self.functions = {name: _SavedFunction(**entry) for name, entry in functions.items()}
-        self.messages: list[str] = file.field("messages", list)
-        self.packed: list[Any] = file.field("packed", list)
+        self.messages: list[str] = file.field("messages", [str])
+        self.packed: list[Any] = file.field("packed", [{"name": str, "args": [(str, str)], "result": str}])
         self.parallel: bool = file.field("parallel", bool)
         self._prefix: str = file.field("prefix", str)
-        cpu, features, triple = file.field("needs", list)
+        cpu, features, triple = file.field("needs", (str, [str], str))
         self.needs = Needs(cpu, tuple(features), triple)
         refusal = self.needs.refusal()
         if refusal is not None:
@@ -47,6 +49,11 @@ class Saved:
             self._code = Loaded(file.code, machine(), _ONE_THREAD) if as_object else Library(file.code)
         except (OSError, RuntimeError) as error:
             raise BuildError(f"{file.name} is not a library that can be loaded here: {error}") from error
+        wanted = ["__tir_packed"] * bool(self.packed) + [f"__tir_{name}" for name in VARIABLES] * self.parallel
+        missing = [name for name in self.functions if not self.function(own_name(name))]
+        missing += [name for name in wanted if not self.variable(name)]
+        if missing:
+            raise BuildError(f"{file.name} has no code for {', '.join(missing)}, which it describes")
         self._code.release_by(f"{self._prefix}__tir_release")
 
     def function(self, name: str) -> int:

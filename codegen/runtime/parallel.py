@@ -52,6 +52,9 @@ def team_size(cores: int | None = None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+VARIABLES = ("team", "parallel", "thread", "threads")  # of a module with parallel loops, after __tir_
+
+
 class Team:
     """The connection of one loaded module to the OpenMP run-time: its function pointers, and the size of its team."""
 
@@ -66,7 +69,7 @@ class Team:
         _process.teams.add(self)
 
     def _link(self, parallel: int, thread: int, threads: int) -> None:
-        for name, address in (("parallel", parallel), ("thread", thread), ("threads", threads)):
+        for name, address in zip(VARIABLES[1:], (parallel, thread, threads)):
             ctypes.c_void_p.from_address(self._code.variable(f"__tir_{name}")).value = address
 
     def serial(self) -> None:

@@ -193,6 +193,32 @@ def test_no_damaged_file_is_loaded(saved, tmp_path, monkeypatch):
                 tir.load(tmp_path / "f.so")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parallel": 1}, "has no 'parallel'"),
+        ({"packed": [{"name": "f", "args": [], "result": "void"}]}, "has no code for __tir_packed"),
+        ({"packed": [[]]}, "has no 'packed'"),
+        ({"packed": [{"name": "f", "args": [["x", 3]], "result": "void"}]}, "has no 'packed'"),
+        ({"prefix": "other."}, "has no code for main"),
+        ({"functions": {"other": {"script": NUMBER.format(1), "written": [0]}}}, "has no code for other"),
+        ({"functions": {"main": {"script": 3, "written": [0]}}}, "has no 'functions'"),
+        ({"functions": {"main": {"script": NUMBER.format(1), "written": [True]}}}, "has no 'functions'"),
+        ({"needs": ["x", [], 3]}, "has no 'needs'"),
+        ({"needs": ["x", [3], ""]}, "has no 'needs'"),
+        ({"messages": [3]}, "has no 'messages'"),
+    ],
+)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_description_that_does_not_fit_its_code_is_refused(suffix, change, message, tmp_path):
+    path = tmp_path / f"k{suffix}"
+    save(1, path)
+    file = container.read(path)
+    container.write(path, file.kind, file.code, {**file.about, **change})
+    with pytest.raises(BuildError, match=message):
+        tir.load(path)
+
+
 def test_what_is_no_saved_file_is_refused_with_one_sentence(saved, tmp_path):
     (tmp_path / "text.so").write_text("hello")
     (tmp_path / "empty.o").write_bytes(b"")
@@ -208,10 +234,10 @@ def test_what_is_no_saved_file_is_refused_with_one_sentence(saved, tmp_path):
     ("about", "said"),
     [
         ({}, "has no 'functions' as Module.save writes it"),
-        ({"functions": {"f": {}}}, "does not hold what Module.save writes"),
-        ({"functions": {"f": 5}}, "does not hold what Module.save writes"),
+        ({"functions": {"f": {}}}, "has no 'functions'"),
+        ({"functions": {"f": 5}}, "has no 'functions'"),
         ({"messages": 5}, "has no 'messages'"),
-        ({"needs": ["a"]}, "does not hold what Module.save writes"),
+        ({"needs": ["a"]}, "has no 'needs'"),
     ],
 )
 def test_a_description_that_save_does_not_write_is_refused_before_code_is_loaded(saved, tmp_path, about, said):

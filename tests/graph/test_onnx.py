@@ -506,3 +506,11 @@ def test_values_are_clipped_by_the_bounds_there_are(bounds, opset):
     x = weights(4, 5)
     made = compile_graph(from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])), "llvm")(x)
     np.testing.assert_array_equal(made, np.clip(x, bounds.get("min", -1), bounds.get("max", 1)))
+
+
+@pytest.mark.parametrize("version", [0, -1, 1 << 31, 1 << 40])
+def test_a_version_that_is_none_is_refused(version):
+    model = model_of([("Relu", "x", "y")], [tensor("x", [1])], [tensor("y", [1])])
+    model.opset_import[0].version = version
+    with pytest.raises(ModelError, match=f"version {version} of the domain 'ai.onnx' is none"):
+        from_onnx(model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.aot import Extras, Options
-from codegen.container import write_bytes
+from codegen.container import fits, write_bytes
 from codegen.module import LLVMModule, LoadedModule, load
 
 from ..dtype import DType
@@ -22,6 +22,14 @@ from .calls import Model, Parameter
 if TYPE_CHECKING:
     from .model import CompiledModel
 
+_PARAMETERS = [(str, [int], str)]
+_FORM = {
+    "inputs": _PARAMETERS,
+    "outputs": _PARAMETERS,
+    "kernels": [str],
+    "workspace_bytes": int,
+    "weights": {"parameter": str, "bytes": int, "file": str, "digest": str},
+}  # of the description of a model
 MOST = 1 << 30  # bytes of weights that code may refer to in its own file
 
 
@@ -65,7 +73,7 @@ def save(
         "weights": {
             "parameter": held.name,
             "bytes": model.weights.nbytes,
-            "file": None if weights is None else Path(weights).name,
+            "file": "" if weights is None else Path(weights).name,
             "digest": hashlib.sha256(model.weights.data).hexdigest(),
         },
     }
@@ -104,15 +112,17 @@ def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
     none.
     """
     about = module.about["model"]
+    if not fits(about, _FORM):
+        raise BuildError(f"{module.path.name} does not describe a model as CompiledModel.save does")
     try:
         inputs, outputs = (
-            [Parameter(str(name), tuple(map(int, shape)), DType(str(dtype))) for name, shape, dtype in about[which]]
+            [Parameter(name, tuple(shape), DType(dtype)) for name, shape, dtype in about[which]]
             for which in ("inputs", "outputs")
         )
         name, size, file, digest = (about["weights"][key] for key in ("parameter", "bytes", "file", "digest"))
-        if file is None and weights is not None:
+        if not file and weights is not None:
             raise BuildError(f"{module.path.name} has its weights in it, and takes no file of them")
-        held = module.held(name, size) if file is None else _mapped(module.path, file, weights, size, digest)
+        held = module.held(name, size) if not file else _mapped(module.path, file, weights, size, digest)
         made = LoadedModel(inputs, outputs, module, held, about["workspace_bytes"], about["kernels"])
         made.file = None if weights is None else Path(weights).resolve()
         return made

@@ -127,7 +127,7 @@ class _Import:
     def __init__(self, model: Any, shapes: dict[str, Sequence[int]], given: dict[str, Any], onnx: Any):
         self.onnx = onnx
         self.source = model.graph
-        self.versions = {_domain(o): o.version for o in model.opset_import}
+        self.versions = _versions(model)
         self.builder = Builder()
         self.values: dict[str, Value | None] = {}
         self.faults: dict[tuple[str, str, str], list[str]] = {}
@@ -283,7 +283,7 @@ class _Import:
             body = onnx_functions.definition(self.onnx, node, opset, inputs)
             if body is not None:
                 inner = {name: value for name, value in zip_longest(body.input, inputs) if name is not None}
-                versions = {_domain(o): o.version for o in body.opset_import}
+                versions = _versions(body)
                 nodes = onnx_functions.resolved_nodes(body, node)
                 return self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
         self._require_attributes(node, opset)
@@ -374,6 +374,15 @@ def _text(value: Any) -> Any:
 def _domain(about: Any) -> str:
     """The domain of a node or of a version; ONNX's own has two spellings."""
     return "" if about.domain == "ai.onnx" else about.domain
+
+
+def _versions(about: Any) -> dict[str, int]:
+    """The version of each domain that a model or a function is of. Raises ``ModelError`` for one that is none."""
+    found = {_domain(o): o.version for o in about.opset_import}
+    for domain, version in found.items():
+        if not 0 < version < 1 << 31:
+            raise ModelError(f"version {version} of the domain {domain or 'ai.onnx'!r} is none")
+    return found
 
 
 def _title(node: Any) -> str:
