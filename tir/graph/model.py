@@ -182,6 +182,7 @@ class CompiledModel(Model):
         for a target that has no code.
 
         >>> import tempfile
+        >>> import tir
         >>> from tir.graph import Builder, compile_graph
         >>> b = Builder()
         >>> x = b.input("x", (2,))
