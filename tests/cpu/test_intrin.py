@@ -13,6 +13,7 @@ from prim_checks import schedule
 import tir
 from tir.intrin import TensorIntrin
 from tir.script import parse
+from tir.testing.oracle import random_inputs
 from tir.visit import walk
 
 GEMM = """
@@ -71,6 +72,31 @@ def test_signatures_must_agree() -> None:
     two = parse("@T.prim_func\ndef f(A: T.Buffer((4,), 'float16')):\n    T.evaluate(0)")
     with pytest.raises(ValueError, match="buffer A of desc is float32"):
         TensorIntrin(one, two)
+
+
+def test_a_name_is_registered_once_lazily_or_not() -> None:
+    vector = TensorIntrin.get("dot_16x4_avx512")
+    for name in ("dot_16x4_avx512", "dot_16x4_vnni", "amx_zero_int32", "dp4a_s8s8s32"):
+        with pytest.raises(ValueError, match="already registered"):
+            TensorIntrin.register_lazy(name, lambda: (vector.desc, vector.impl))
+
+
+OF_X86 = [name for name in TensorIntrin.list() if name.startswith(("dot_", "interleave_", "transpose_"))]
+
+
+@pytest.mark.parametrize("name", OF_X86)
+def test_an_instruction_of_x86_computes_what_it_describes(name: str) -> None:
+    vector = TensorIntrin.get(name)
+    feature = next((f"avx512_{kind}" for kind in ("vnni", "bf16") if name.startswith("dot_") and kind in name), None)
+    if feature is not None and not has(feature):
+        pytest.skip(f"needs {feature}")
+    given = random_inputs(vector.impl)  # with gaps between rows, if it takes any strides
+    expected = [np.array(a, order="C") for a in given]
+    tir.interp.run(vector.desc, *expected)
+    assert any((a != b).any() for a, b in zip(given, expected))
+    tir.build(vector.impl, "llvm")(*given)
+    for a, b in zip(given, expected):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", ["dot_16x4_vnni", "dot_8x4_vnni", "dot_16x2_bf16", "dot_8x2_bf16"])

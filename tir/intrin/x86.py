@@ -9,6 +9,7 @@ same for all lanes, and one of the right operand, another for each lane.
 from __future__ import annotations
 
 from ..dtype import DType
+from ..function import PrimFunc
 from ..script import tir as T
 from .tensor_intrin import TensorIntrin
 
@@ -81,9 +82,14 @@ VNNI_512 = VNNI_DOT_16x4_INTRIN = "dot_16x4_vnni"
 VNNI_256 = "dot_8x4_vnni"
 AVX512_DOT_16x4_INTRIN = "dot_16x4_avx512"
 
-TensorIntrin.register(VNNI_512, _dot(16, 4, "uint8", "int8", "int32"), _vnni(16, "llvm.x86.avx512.vpdpbusd.512"))
-TensorIntrin.register(VNNI_256, _dot(8, 4, "uint8", "int8", "int32"), _vnni(8, "llvm.x86.avx512.vpdpbusd.256"))
-TensorIntrin.register(AVX512_DOT_16x4_INTRIN, _dot(16, 4, "uint8", "int8", "int32"), _widened(16, 4))
+
+def _of_bytes(lanes: int, impl: PrimFunc) -> tuple[PrimFunc, PrimFunc]:
+    return _dot(lanes, 4, "uint8", "int8", "int32"), impl
+
+
+TensorIntrin.register_lazy(VNNI_512, lambda: _of_bytes(16, _vnni(16, "llvm.x86.avx512.vpdpbusd.512")))
+TensorIntrin.register_lazy(VNNI_256, lambda: _of_bytes(8, _vnni(8, "llvm.x86.avx512.vpdpbusd.256")))
+TensorIntrin.register_lazy(AVX512_DOT_16x4_INTRIN, lambda: _of_bytes(16, _widened(16, 4)))
 
 
 def _bf16(lanes: int, instruction: str):
@@ -113,12 +119,14 @@ def _bf16(lanes: int, instruction: str):
 BF16_512 = "dot_16x2_bf16"
 BF16_256 = "dot_8x2_bf16"
 
-TensorIntrin.register(
-    BF16_512, _dot(16, 2, "bfloat16", "bfloat16", "float32"), _bf16(16, "llvm.x86.avx512bf16.dpbf16ps.512")
-)
-TensorIntrin.register(
-    BF16_256, _dot(8, 2, "bfloat16", "bfloat16", "float32"), _bf16(8, "llvm.x86.avx512bf16.dpbf16ps.256")
-)
+
+def _of_bf16(lanes: int) -> tuple[PrimFunc, PrimFunc]:
+    instruction = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
+    return _dot(lanes, 2, "bfloat16", "bfloat16", "float32"), _bf16(lanes, instruction)
+
+
+TensorIntrin.register_lazy(BF16_512, lambda: _of_bf16(16))
+TensorIntrin.register_lazy(BF16_256, lambda: _of_bf16(8))
 
 
 def _interleave(lanes: int, group: int, dtype: str):
@@ -171,9 +179,9 @@ INTERLEAVE_INT8 = "interleave_16x4_int8"
 INTERLEAVE_UINT8 = "interleave_16x4_uint8"
 INTERLEAVE_BF16 = "interleave_16x2_bf16"
 
-TensorIntrin.register(INTERLEAVE_INT8, *_interleave(16, 4, "int8"))
-TensorIntrin.register(INTERLEAVE_UINT8, *_interleave(16, 4, "uint8"))
-TensorIntrin.register(INTERLEAVE_BF16, *_interleave(16, 2, "bfloat16"))
+TensorIntrin.register_lazy(INTERLEAVE_INT8, lambda: _interleave(16, 4, "int8"))
+TensorIntrin.register_lazy(INTERLEAVE_UINT8, lambda: _interleave(16, 4, "uint8"))
+TensorIntrin.register_lazy(INTERLEAVE_BF16, lambda: _interleave(16, 2, "bfloat16"))
 
 
 def _transpose(lanes: int, dtype: str):
@@ -230,7 +238,7 @@ def _transpose(lanes: int, dtype: str):
 
 TRANSPOSE_16 = "transpose_16x16"
 
-TensorIntrin.register(TRANSPOSE_16, *_transpose(16, "float32"))
+TensorIntrin.register_lazy(TRANSPOSE_16, lambda: _transpose(16, "float32"))
 
 TRANSPOSE = {"float32": (16, TRANSPOSE_16)}  # of a data type: the rows of a square tile, and its intrinsic
 _INTEGERS = [f"{code}{bits}" for code in ("int", "uint") for bits in (8, 16, 32, 64)]
