@@ -244,3 +244,30 @@ def test_the_shapes_of_products_of_fragments(kind, out, shapes):
         compiled(product(kind, out, 16, 8, 4))
     assert f"has no shape m16n8k4 of {kind}; it has " in str(caught.value)
     assert str(caught.value).endswith(", ".join("m{}n{}k{}".format(*shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("name", ["mma_store_16x16_f32_global_", "mma_store_16x16_f32_global_simple_"])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_sums_are_stored_at_any_place_of_a_matrix(name: str, column: int):
+    lane, element = "4 * (vi % 8) + vj % 8 // 2", "4 * (vj // 8) + 2 * (vi // 8) + vj % 2"
+    func = parse(f"""
+@T.prim_func
+def main(X: T.Buffer((32, 8), "float32"), C: T.Buffer((16, 19), "float32")):
+    A = T.alloc_buffer((32, 8), "float32", scope="warp")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for l in T.thread_binding(32, thread="threadIdx.x"):
+            for e in range(8):
+                with T.block("fill"):
+                    vl, ve = T.axis.remap("SS", [l, e])
+                    A[vl, ve] = X[vl, ve]
+        for i, j in T.grid(16, 16):
+            with T.block("store"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj + {column}] = A[{lane}, {element}]
+""")
+    sch = tir.Schedule(func)
+    sch.tensorize(sch.get_loops("store")[-2], name)
+    x, want, got = np.random.default_rng(0).random((32, 8), "float32"), *np.zeros((2, 16, 19), "float32")
+    tir.interp.run(func, x, want)
+    tir.build(sch.mod, target="cuda-sim")(x, got)
+    np.testing.assert_array_equal(got, want)

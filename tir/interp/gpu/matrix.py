@@ -175,8 +175,9 @@ def mma_store(
     values = src[0].load(start[:, None] + i, act, site)
     base = lanes.spread(dst[1]).astype(np.int64)[:, None]
     pitch = lanes.spread(stride).astype(np.int64)[:, None]
-    for k in range(0, 8, 2):  # a lane's two adjacent elements are one access
-        dst[0].store(base + row[:, k : k + 2] * pitch + column[:, k : k + 2], values[:, k : k + 2], act, site)
+    width = 1 if (base % 2).any() or (pitch % 2).any() else 2  # a lane's two adjacent elements are one aligned access
+    for part in (slice(k, k + width) for k in range(0, 8, width)):
+        dst[0].store(base + row[:, part] * pitch + column[:, part], values[:, part], act, site)
 
 
 # ---------------------------------------------------------------- wmma
