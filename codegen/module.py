@@ -320,6 +320,7 @@ class LLVMModule(Module):
         threads: str = "linked",
         levels: Sequence[str] = (),
         checks: bool = False,
+        cmake: str | Path | None = None,
     ) -> None:
         """Write a shared library (``.so``), an object file (``.o``) or an archive of one (``.a``), and a C ``header``. No
         compiler or linker is needed.
@@ -330,10 +331,16 @@ class LLVMModule(Module):
         for each, whatever the module is built for, and chooses where it runs.
         ``checks``: C functions check pointers, sizes, alignment and overlap, and beside each is one that takes tensors as
         DLPack describes them, and checks their types, shapes and strides.
+        ``cmake``: also write a file here that defines a target of CMake, under the file's name.
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads a library or an object back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        options = aot.Options(None if header is None else Path(header), threads, checks)
+        options = aot.Options(
+            header=None if header is None else Path(header),
+            threads=threads,
+            checks=checks,
+            cmake=None if cmake is None else Path(cmake),
+        )
         self.save_functions(self.functions, Path(path), options, levels)
 
     def save_functions(

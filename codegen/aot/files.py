@@ -23,6 +23,7 @@ from ..llvm.compile import joined, object_code
 from ..llvm.cpu_features import Needs
 from ..llvm.text import byte_string, own_name
 from .checks import TENSOR, checks
+from .cmake import cmake_file
 from .functions import exported
 from .hooks import PROTOTYPES, setters, with_allocator
 from .levels import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
@@ -33,11 +34,13 @@ SUFFIXES = (".so", ".o", ".a", ".dylib")
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is written: the ``header`` beside it, ``threads`` (one of ``THREADS``), and whether calls are checked."""
+    """How a file is written: the ``header`` and the ``cmake`` file beside it, ``threads`` (one of ``THREADS``), and whether
+    calls are checked."""
 
     header: Path | None = None
     threads: str = "linked"
     checks: bool = False
+    cmake: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ def write(path: Path, functions: Mapping[str, Any], code: Code, options: Options
         data, kind = _linked(path.name, data, ["-fopenmp"] * (options.threads == "openmp")), "library"
     if options.header is not None:
         container.write_bytes(options.header, made.header().encode())
+    if options.cmake is not None:
+        needs = options.threads == "openmp" and code.parallel
+        text = cmake_file(stem, options.cmake, path, options.header, needs)
+        container.write_bytes(options.cmake, text.encode())
     about = {**made.about(), **extras.about}
     if path.suffix == ".a":
         container.write_bytes(path, archive(f"{path.stem}.o", container.sealed_with(kind, data, about)))

@@ -282,3 +282,24 @@ def test_the_name_of_the_function_that_sets_the_pool_is_taken(tmp_path):
 def test_threads_that_no_file_has_are_refused(tmp_path):
     with pytest.raises(BuildError, match="threads='own': a saved file has 'linked', 'openmp', 'serial', 'pool'"):
         tir.build(parse(FILL.format("f"))).save(tmp_path / "k.o", threads="own")
+
+
+@compiles
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake")
+@pytest.mark.parametrize(("suffix", "threads"), [(".o", "linked"), (".a", "openmp"), (".so", "openmp")])
+def test_a_project_of_cmake_links_a_saved_file_by_its_target(tmp_path, suffix, threads):
+    probe = [COMPILER, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
+    if subprocess.run(probe, input=b"int main(){}", capture_output=True).returncode:
+        pytest.skip("the C compiler has no OpenMP")
+    made = tmp_path / "made $here"
+    (made / "include").mkdir(parents=True)
+    module = tir.build(parse(FILL.format("fill")))
+    module.save(made / f"k{suffix}", made / "include/k.h", threads, cmake=made / "k.cmake")
+    (tmp_path / "main.c").write_text('#include "k.h"\nint main(void) { int32_t a[4]; return fill(a, 3) + a[3] - 7; }\n')
+    project = (
+        'cmake_minimum_required(VERSION 3.13)\nproject(p C)\ninclude("made $here/k.cmake")\nadd_executable(p main.c)\n'
+    )
+    (tmp_path / "CMakeLists.txt").write_text(project + "target_link_libraries(p PRIVATE k)\n")
+    for command in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"], ["build/p"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
