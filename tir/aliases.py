@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import Any, TypeVar
 
 from .buffer import Buffer, MatchBufferRegion
-from .errors import require
+from .errors import ScheduleError, require
 from .expr import BufferLoad, Call, Expr, Var
 from .function import PrimFunc
 from .node import Memo, frozendict
@@ -244,6 +244,14 @@ def same_nodes(func: PrimFunc, other: PrimFunc, nodes: Sequence[Any]) -> list[An
     """What ``nodes`` of ``func`` are in ``other``, which is it :func:`with_own_memory` or :func:`with_one_memory`."""
     same = {} if other is func else dict(zip(walk(func.body), walk(other.body)))
     return [same.get(n, n) for n in nodes]
+
+
+def in_own_memory(error: ScheduleError) -> ScheduleError:
+    """``error`` about a function :func:`with_one_memory`, shown in the function :func:`with_own_memory`."""
+    if error.func is not None:
+        own = with_own_memory(error.func)
+        error.func, error.nodes = own, same_nodes(error.func, own, error.nodes)
+    return error
 
 
 def with_plain_pointers(func: PrimFunc) -> PrimFunc:

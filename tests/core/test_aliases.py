@@ -13,7 +13,7 @@ from tir.aliases import with_one_memory, with_own_memory
 from tir.interp import run
 from tir.interp.gpu import simulate
 from tir.script import parse
-from tir.transform import thread_storage_sync
+from tir.transform import check_thread_memory, thread_storage_sync
 
 HEAD = """
 @T.prim_func
@@ -124,6 +124,29 @@ def test_a_condition_on_what_threads_write_by_another_name_is_not_the_same_for_a
     with pytest.raises(tir.BuildError, match='its parameters may overlap: "tir.noalias" is False'):
         thread_storage_sync(parse(text))
     assert "storage_sync" not in thread_storage_sync(parse(text.replace("False", "True"))).script()
+
+
+BLOCKS = """
+@T.prim_func
+def main(A: T.Buffer((2, 8), "int32"), B: T.Buffer((2, 8), "int32"), C: T.Buffer((2, 8), "int32")):
+    T.func_attr({{"tir.noalias": {noalias}}})
+    for b in T.thread_binding(2, thread="blockIdx.y"):
+        for i in T.thread_binding(8, thread="blockIdx.x"):
+            with T.block("B"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                B[vb, vi] = 1
+        for i in T.thread_binding(8, thread="blockIdx.x"):
+            with T.block("C"):
+                vb, vi = T.axis.remap("SS", [b, i])
+                C[vb, vi] = A[vb, 7 - vi]
+"""
+
+
+def test_a_kernel_whose_blocks_meet_by_two_names_is_refused() -> None:
+    check_thread_memory(parse(BLOCKS.format(noalias=True)))
+    with pytest.raises(tir.BuildError, match="blocks of one kernel would depend on each other") as caught:
+        check_thread_memory(parse(BLOCKS.format(noalias=False)))
+    assert "may be the same memory" in str(caught.value) and "data=" not in str(caught.value)
 
 
 POINTERS = """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import extension
-from ..aliases import same_nodes, with_one_memory, with_own_memory, with_plain_pointers
+from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memory, with_plain_pointers
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
@@ -320,9 +320,7 @@ class Schedule(Snapshots):
 
     def _make_plainer(self, error: ScheduleError) -> None:
         """Say as much as the schedule's ``error_render_level`` shows."""
-        if error.func is not None:
-            own = with_own_memory(error.func)
-            error.func, error.nodes = own, same_nodes(error.func, own, error.nodes)
+        in_own_memory(error)
         if self._level != "detail":
             error.nodes = []
         if self._level == "none":

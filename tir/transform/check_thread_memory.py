@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..aliases import in_own_memory, with_one_memory
 from ..errors import BuildError
 from ..expr import BufferLoad
 from ..function import PrimFunc
@@ -68,7 +69,8 @@ def check_thread_memory(func: PrimFunc) -> PrimFunc:
 
     if func.root is not None:
         _refuse_elements_of_fragments(func)
+        one = with_one_memory(func)
         for invariant in (thread_memory, shared_writes):
-            for problem in invariant.problems_when_complete(func):
-                raise BuildError(f"{func.name}: {problem.error(func)}")
+            for problem in invariant.problems_when_complete(one):
+                raise BuildError(f"{func.name}: {in_own_memory(problem.error(one))}")
     return func
