@@ -6,7 +6,7 @@ numbers: whether an error has values, what was given, and what was expected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from tir.buffer import Buffer
@@ -49,13 +49,14 @@ def tensors_name(name: str) -> str:
     return f"tensors.{own_name(name)}"
 
 
-def checks(functions: Mapping[str, Any], on: Machine, messages: list[str]) -> str:
-    """LLVM assembly of the checks of every function; their messages are added to ``messages``."""
+def checks(functions: Mapping[str, Any], on: Machine, messages: list[str], held: Container[str] = ()) -> str:
+    """LLVM assembly of the checks of every function; their messages are added to ``messages``. The file itself has what the
+    parameters ``held`` take."""
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
     program = Program(text, messages=messages)
     for name, function in functions.items():
         _Pointers(program, check_name(name), function.func).emit(function.written)
-        _Tensors(program, tensors_name(name), function.func).emit()
+        _Tensors(program, tensors_name(name), function.func).emit(held)
     return text.render()
 
 
@@ -174,12 +175,12 @@ class _Pointers(_Check):
 class _Tensors(_Check):
     """Tensors in place of pointers: their types, shapes and strides are checked, and give the sizes."""
 
-    def emit(self) -> None:
+    def emit(self, held: Container[str]) -> None:
         self.giver: dict[Var, str] = {}
         for k, var in enumerate(self.func.params):
             if var not in self.func.buffer_map:
                 self.g.env[var] = self.load(k, var.dtype)
-        shapes = {buffer: self._read(k, buffer) for k, buffer in self.buffers()}
+        shapes = {buffer: self._read(k, buffer) for k, buffer in self.buffers() if buffer.name not in held}
         for buffer, (shape, strides) in shapes.items():
             self._solve(buffer, shape, strides)
         for buffer, (shape, strides) in shapes.items():

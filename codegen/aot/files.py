@@ -113,7 +113,7 @@ class _Made:
         first, *others = with_allocator(list(texts))
         parts = [with_threads(first, options.threads, code.parallel), *others]
         if options.checks:
-            parts, prefixes = [*parts, checks(functions, code.least, self.messages)], (*prefixes, prefix)
+            parts, prefixes = [*parts, checks(functions, code.least, self.messages, extras.held)], (*prefixes, prefix)
         text, external = joined(list(zip(parts, prefixes)), prefix)
         own = setters(stem, prefix, "define void @__tir_release(" in first)
         self.prototypes = PROTOTYPES.format(stem)

@@ -129,7 +129,7 @@ class Function:
         """The parameters with a tensor of the C type ``type_`` for each buffer."""
         given = self.parameters()[: len(self.func.params)]
         return [
-            p if var not in self.func.buffer_map else Parameter(p.name, f"const {type_} *", "ptr")
+            p if p.held or var not in self.func.buffer_map else Parameter(p.name, f"const {type_} *", "ptr")
             for p, var in zip(given, self.func.params)
         ]
 
@@ -143,7 +143,9 @@ class Function:
         if tensor is None:
             return text
         about = "/* The same of tensors, which give the sizes; their types, shapes and strides are checked. */\n"
-        return f"{text}{about}{_declared(self.by_tensors, [*self._tensors(tensor), *result])}"
+        return (
+            f"{text}{about}{_declared(self.by_tensors, [*(p for p in self._tensors(tensor) if not p.held), *result])}"
+        )
 
 
 def _declared(name: str, params: list[Parameter]) -> str:

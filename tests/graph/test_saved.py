@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
+import re
 import shutil
 import subprocess
 
@@ -11,6 +13,7 @@ import pytest
 
 import tir
 from tir.graph import Builder, compile_graph
+from tir.interp.dlpack import _DLTensor, type_code
 
 X = np.random.default_rng(1).standard_normal((4, 8)).astype("float32")
 
@@ -167,3 +170,23 @@ def test_all_that_a_file_of_a_model_defines_begins_with_its_name(model, folder):
     assert all(name == "m" or name.startswith(("m_", "m.")) for name in names)
     held = next(s for s in found.symbols if s.name == "m.weights")
     assert bytes(held.section.data) == model.weights.tobytes() and held.size == model.weights.nbytes
+
+
+def test_a_library_of_a_model_checks_tensors_and_has_the_weights_itself(model, folder):
+    model.save("m.so", "m.h", threads="serial", checks=True)
+    (declared,) = re.findall(r"int32_t m_tensors\((.*)\);", (folder / "m.h").read_text())
+    assert declared.count("const m_tensor *") == len(model.inputs) + len(model.outputs)
+    library = ctypes.CDLL(str(folder / "m.so"))
+    library.m_error.restype = ctypes.c_char_p
+    results = [np.zeros(p.shape, str(p.dtype)) for p in model.outputs]
+
+    def call(*arrays: np.ndarray) -> str:
+        shapes = [(ctypes.c_int64 * a.ndim)(*a.shape) for a in arrays]
+        kinds = [type_code(tir.DType(a.dtype.name)) for a in arrays]
+        tensors = [_DLTensor(a.ctypes.data, 1, 0, a.ndim, *k, 1, s, None, 0) for a, k, s in zip(arrays, kinds, shapes)]
+        return (library.m_error(library.m_tensors(*map(ctypes.byref, tensors))) or b"").decode()
+
+    assert call(X, *results) == ""
+    for got, expected in zip(results, model(X)):
+        np.testing.assert_array_equal(got, expected)
+    assert "size 0 of `x` is not" in call(X[:1], *results)

@@ -173,12 +173,13 @@ class CompiledModel(Model):
         weights: str | Path | None = None,
         threads: str = "linked",
         levels: Sequence[str] = (),
+        checks: bool = False,
     ) -> None:
         """Write the model as ``.so`` or ``.o``, and a C ``header``: a function of the file's name that takes inputs and results,
         and ``<name>_with_workspace``, which takes memory to work in as well. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
-        ``threads`` and ``levels`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
+        ``threads``, ``levels`` and ``checks`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
         for a target that has no code.
 
         >>> import tempfile
@@ -194,4 +195,4 @@ class CompiledModel(Model):
         """
         from .saved import save
 
-        save(self, Path(path), header, weights, threads, levels)
+        save(self, Path(path), header, weights, threads, levels, checks)

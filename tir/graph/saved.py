@@ -48,6 +48,7 @@ def save(
     weights: str | Path | None,
     threads: str,
     levels: Sequence[str],
+    checks: bool,
 ) -> None:
     """Carry :meth:`CompiledModel.save` out."""
     module = model.module
@@ -78,7 +79,7 @@ def save(
         },
     }
     extras = Extras({held.name: model.weights} if weights is None else {}, {"model": about}, sizes)
-    options = Options(None if header is None else Path(header), threads)
+    options = Options(None if header is None else Path(header), threads, checks)
     module.save_functions(functions, path, options, levels, extras)
 
 
