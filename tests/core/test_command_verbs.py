@@ -101,9 +101,8 @@ def test_the_list_of_verbs_has_the_first_sentence_of_each(tir_, capsys):
         main(["--help"])
     listed = " ".join(capsys.readouterr().out.split())
     for name, verb in VERBS.items():
-        assert (
-            f" {name} {verb.about[0].lower()}{' '.join(verb.about.splitlines()[0].split()).rstrip('.')[1:]}" in listed
-        )
+        first = " ".join(verb.about.split()).split(". ")[0].rstrip(".")
+        assert f" {name} {first[0].lower()}{first[1:]}" in listed
 
 
 def test_clear_alone_deletes_what_is_kept(tir_, folder):

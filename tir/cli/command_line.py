@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tir {__version__}")
     commands = parser.add_subparsers(required=True, metavar="VERB", dest="verb", parser_class=Parser)
     for verb in VERBS.values():
-        first = verb.about.partition("\n")[0].rstrip(".")
+        first = " ".join(verb.about.split()).partition(". ")[0].rstrip(".")
         command = commands.add_parser(
             verb.name,
             help=first[0].lower() + first[1:],
