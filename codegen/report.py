@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tir.aliases import shares_memory
 from tir.arith.linear import linear
 from tir.display import CallableReport, html_table, text_table
 from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Select, Var
@@ -231,7 +232,7 @@ def _registers(name: str, func: PrimFunc) -> Iterator[Row]:
     for node in walk(made.body):
         if isinstance(node, Allocate) and node.buffer_var.scope == "local":
             local[node.buffer_var] = " x ".join(str(getattr(e, "value", e)) for e in node.extents), []
-        elif isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in local:
+        elif isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, local):
             local[node.buffer.data][1].extend(i for i in node.indices if not _constant(i))
     for buffer, size, index in dict.fromkeys((v.name, n, repr(i[0]) if i else "") for v, (n, i) in local.items()):
         if not buffer.endswith(HELD):

@@ -112,6 +112,11 @@ def other_names(node: Any) -> Iterator[Var]:
                 yield n
 
 
+def parameter_pointers(func: PrimFunc) -> list[Var]:
+    """The parameters of ``func``, in place of buffers their pointers."""
+    return [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]
+
+
 def overlapping(func: PrimFunc) -> frozenset[Var]:
     """The pointers of the parameters of ``func`` that may be of one memory: of all of them, if ``tir.noalias`` is false.
 
@@ -126,8 +131,7 @@ def overlapping(func: PrimFunc) -> frozenset[Var]:
     """
     if func.attrs.get("tir.noalias", True):
         return frozenset()
-    pointers = (func.buffer_map[p].data if p in func.buffer_map else p for p in func.params)
-    found = frozenset(p for p in pointers if p.dtype.is_handle)
+    found = frozenset(p for p in parameter_pointers(func) if p.dtype.is_handle)
     return found if len(found) > 1 else frozenset()
 
 

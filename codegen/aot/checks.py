@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
+from tir.aliases import shares_memory
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import IntImm, Var
@@ -160,7 +161,7 @@ class _Pointers(_Check):
     def _disjoint(self, k: int, j: int, boxes: dict[int, tuple[str, str]]) -> None:
         one, other = (self.func.buffer_map[self.func.params[at]] for at in (k, j))
         (begin, end), (start, stop) = boxes[k], boxes[j]
-        if one.data is other.data:
+        if shares_memory(one, other):
             same = self.out.value(f"icmp eq i64 {begin}, {start}")
             self.require(same, f"`{one.name}` and `{other.name}` are declared with one pointer and have two")
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from tir.aliases import overlapping
+from tir.aliases import overlapping, parameter_pointers
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
@@ -51,7 +51,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     symbol = g.symbol
     made = promises(func)
     params = []
-    pointers = [func.buffer_map[p].data if p in func.buffer_map else p for p in func.params]
+    pointers = parameter_pointers(func)
     for p in pointers:
         hint = g.name(p, p.name)
         if p.dtype.is_handle:

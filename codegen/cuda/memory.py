@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tir.aliases import shares_memory
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
@@ -225,16 +226,16 @@ def plus(text: str, offset: str) -> str:
 def is_scalar(var: Var, element: DType, body: Any) -> bool:
     """Whether memory of one element can be a C variable: it is only loaded and stored, as ``element``."""
     for node in walk(body):
-        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is var:
+        if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, {var}):
             plain = node.buffer.dtype is element and node.buffer.elem_offset is None
             if not plain or any(i.dtype.lanes > 1 for i in node.indices):
                 return False
-        elif isinstance(node, DeclBuffer) and node.buffer.data is var and node.buffer.dtype is not element:
+        elif isinstance(node, DeclBuffer) and shares_memory(node, {var}) and node.buffer.dtype is not element:
             return False
         elif isinstance(node, Call):
             if any(a is var for a in node.args):
                 return False
-            if node.op == "address_of" and isinstance(node.args[0], BufferLoad) and node.args[0].buffer.data is var:
+            if node.op == "address_of" and isinstance(node.args[0], BufferLoad) and shares_memory(node.args[0], {var}):
                 return False
         elif isinstance(node, LetStmt) and node.value is var:
             return False

@@ -16,6 +16,7 @@ import numpy as np
 from codegen.calls import Function
 from codegen.host import HostProgram
 from codegen.module import Module, Timing
+from tir.aliases import shares_memory
 from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
@@ -321,7 +322,7 @@ class CUDAFunction(Function):
 
     def outputs(self) -> frozenset[int]:
         buffers = [self.func.buffer_map.get(p) for p in self.func.params]
-        return frozenset(k for k, b in enumerate(buffers) if b is not None and b.data in self.written)
+        return frozenset(k for k, b in enumerate(buffers) if b is not None and shares_memory(b, self.written))
 
     def _seen(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         names = parameter_names(self.func)
@@ -350,7 +351,7 @@ class CUDAFunction(Function):
         device.synchronize()
         for param, host, made in zip(self.func.params, args, held):
             buffer = self.func.buffer_map.get(param)
-            if isinstance(made, DeviceArray) and buffer is not None and buffer.data in self.written:
+            if isinstance(made, DeviceArray) and buffer is not None and shares_memory(buffer, self.written):
                 np.copyto(host, made.numpy())
 
     # ---------------------------------------------------------- arguments
@@ -423,7 +424,7 @@ class CUDAFunction(Function):
         """The arguments checked against the signature, and the host function's launches for them."""
         arrays = [self._shadow(k, a) for k, a in enumerate(args)]
         buffers = [self.func.buffer_map.get(p) for p in self.func.params]
-        written = frozenset(k for k, b in enumerate(buffers) if b is not None and b.data in self.written)
+        written = frozenset(k for k, b in enumerate(buffers) if b is not None and shares_memory(b, self.written))
         values, _ = bind_arguments(self.func, arrays, written)
         values = dict(values)
         for number, (param, array) in enumerate(zip(self.func.params, arrays)):
@@ -465,9 +466,9 @@ class CUDAFunction(Function):
         return [
             (k, n)
             for k, one in buffers
-            if one.data in self.written
+            if shares_memory(one, self.written)
             for n, other in buffers
-            if other.data is not one.data and (other.data not in self.written or k < n)
+            if not shares_memory(other, one) and (k < n or not shares_memory(other, self.written))
         ]
 
     # ---------------------------------------------------------- launching

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tir.aliases import overlapping, parameter_pointers
 from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.expr import And, BufferLoad, Call, Or, Select, Var
@@ -54,10 +55,9 @@ def promises(func: PrimFunc) -> dict[Var, Promise]:
     written = effects(func.body).writes
     reads = list(_reads(func.body, ()))
     chooses = any(p in written for p, _ in reads) and any(map(_is_choice, walk(func.body)))
-    alone = bool(func.attrs.get("tir.noalias", True)) and not chooses
+    alone = not (overlapping(func) or chooses)
     found: dict[Var, Promise] = {}
-    for param in func.params:
-        pointer = func.buffer_map[param].data if param in func.buffer_map else param
+    for pointer in parameter_pointers(func):
         if pointer.dtype.is_handle:
             const = pointer not in written
             found[pointer] = Promise(const, const and alone and not _is_alternative(pointer, reads, written))

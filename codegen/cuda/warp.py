@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tir.aliases import shares_memory
 from tir.arith.linear import linear
 from tir.expr import BufferLoad, Call, Expr, FloorMod, IntImm, Ramp, Var
 from tir.stmt import Allocate, BufferStore, For
@@ -40,7 +41,7 @@ def _each_lanes(g: Generator, s: Allocate, count: int) -> int:
 def _accesses(data: Var, body: Any, g: Generator) -> Iterator[Expr]:
     """The flat index of every access to ``data``; for an operator, the offset argument after the pointer."""
     for node in walk(body):
-        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data:
+        if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, {data}):
             index = flat_index(g, node.buffer, node.indices)
             first = index.base if isinstance(index, Ramp) else index
             yield first if node.buffer.elem_offset is None else first + node.buffer.elem_offset

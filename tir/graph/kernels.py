@@ -10,6 +10,7 @@ import numpy as np
 
 from codegen.build import build
 
+from ..aliases import sharing
 from ..analysis.constants import CONSTANT, Foldable
 from ..buffer import Buffer
 from ..canonical import canonical
@@ -87,8 +88,8 @@ class Kernels:
         program, maker = foldable.split()
         self.functions[name] = program.without_attr("global_symbol")
         self.makers[name] = maker.without_attr("global_symbol")
-        kept = tuple(places[b.data] for b in program.buffers() if b.data in places)
-        sources = tuple(places[b.data] for b in maker.buffers() if b.data in places)
+        kept = tuple(places[b.data] for b in sharing(program.buffers(), places))
+        sources = tuple(places[b.data] for b in sharing(maker.buffers(), places))
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
         return _Kernel(name, kept, name, sources, made)
 
