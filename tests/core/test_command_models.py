@@ -125,7 +125,7 @@ BAD = [
     "ops kernels.py", "ops nowhere.onnx", "show nowhere.onnx", "run empty.onnx", "run cut.onnx", "run foreign.onnx", "run external.onnx",
     "run model.onnx --input date=x.npy", "run model.onnx --input data=short.npy", "run model.onnx --input data=double.npy",
     "run model.onnx --input data=rank.npy", "run model.onnx --input data=nowhere.npy", "run model.onnx --inputs nowhere.npz",
-    "run model.onnx --inputs short.npy", "run model.onnx --inputs other.npz", "run model.onnx --inputs x.npz --input data=x.npy",
+    "run model.onnx --inputs short.npy", "run model.onnx --inputs broken.npz", "run model.onnx --input data=broken.npz", "run model.onnx --input data=x.npz", "run model.onnx --inputs other.npz", "run model.onnx --inputs x.npz --input data=x.npy",
     "run model.onnx --output wrong=y.npy", "run model.onnx --outputs /no/such/y.npz", "run model.onnx --target cuda",
     "run model.onnx --shape data=2,3,16,16", "run model.onnx --shape date=2", "run model.onnx --shape data", "run model.onnx --shape data=x",
     "run open.onnx --shape data=0,3,16", "run open.onnx --shape data=1,3,16,16 --shape data=1,3,16,16", "run model.onnx --shape",
@@ -147,6 +147,7 @@ def bad_files():
     np.save("x.npy", x)
     np.savez("x.npz", data=x)
     np.savez("other.npz", date=x)
+    Path("broken.npz").write_bytes(Path("x.npz").read_bytes()[:-30])
     np.save("short.npy", x[:, :2])
     np.save("double.npy", x.astype("float64"))
     np.save("rank.npy", x[0])

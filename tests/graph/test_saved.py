@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
+import platform
 import re
 import shutil
 import subprocess
@@ -50,6 +51,16 @@ def test_a_model_that_is_loaded_computes_the_same(model, suffix, beside):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded))(X)[0], model(X)[0])
     with pytest.raises(tir.RunError, match="it takes x: float32"):
         loaded(z=X)
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": "pool"}, {"threads": "serial"}, {"levels": ("x86-64-v2", "x86-64-v3")}]
+)
+def test_the_options_of_other_modules_are_those_of_a_model(model, options):
+    if "levels" in options and platform.machine() != "x86_64":
+        pytest.skip("levels are of x86-64")
+    model.save("m.so", **options)
+    np.testing.assert_allclose(tir.load("m.so")(X)[0], model(X)[0], rtol=1e-5)
 
 
 def test_weights_that_were_moved_are_named(model, folder):
@@ -146,7 +157,9 @@ int main(void) {
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-@pytest.mark.parametrize(("suffix", "dialect"), [(".o", "-std=c99"), (".so", "-std=c99"), (".o", "-xc++")])
+@pytest.mark.parametrize(
+    ("suffix", "dialect"), [(".o", "-std=c99"), (".so", "-std=c99"), (".a", "-std=c99"), (".o", "-xc++")]
+)
 def test_a_program_of_c_calls_a_model_with_a_workspace_and_without(model, suffix, dialect, folder):
     model.save(f"m{suffix}", header="m.h", threads="serial")
     (folder / "p.c").write_text(PROGRAM)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -240,7 +239,11 @@ def _require_memory(buffers: Iterable[Buffer], sizes: dict[str, int]) -> None:
         )
 
 
-_NO_ARRAY = (EOFError, MemoryError, SyntaxError, TypeError, ValueError, zipfile.BadZipFile)  # of np.load
+def _faults() -> tuple[type[Exception], ...]:
+    """What np.load raises for a file that has no arrays."""
+    import zipfile
+
+    return EOFError, MemoryError, SyntaxError, TypeError, ValueError, zipfile.BadZipFile
 
 
 def _value(name: str, text: str) -> Any:
@@ -253,8 +256,9 @@ def _value(name: str, text: str) -> Any:
         except ValueError:
             continue
     try:
-        found = np.load(text, allow_pickle=False)
-    except _NO_ARRAY as error:
+        with open(text, "rb") as file:  # np.load leaves a damaged one open
+            found = np.load(file, allow_pickle=False)
+    except _faults() as error:
         raise ValueError(f"--input {name}: {text!r} is no .npy file: {error}") from None
     if not isinstance(found, np.ndarray):
         raise ValueError(f"--input {name}: {text!r} holds several arrays: give it as --inputs")
@@ -263,6 +267,8 @@ def _value(name: str, text: str) -> Any:
 
 def archive(path: str, names: list[str]) -> dict[str, Any]:
     """The arrays in a .npz file by name, which is one of ``names``; nothing in the file is run."""
+    import zipfile
+
     import numpy as np
 
     try:
@@ -272,7 +278,7 @@ def archive(path: str, names: list[str]) -> dict[str, Any]:
             raise ValueError(f"it has {size} bytes, more than {LARGEST}")
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
-    except _NO_ARRAY as error:
+    except _faults() as error:
         raise ValueError(f"--inputs: {path!r} is no .npz file: {error}") from None
     for name in found:
         _require_known(name, names, f"--inputs {path}")

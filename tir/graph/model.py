@@ -175,7 +175,7 @@ class CompiledModel(Model):
         levels: Sequence[str] = (),
         checks: bool = False,
     ) -> None:
-        """Write the model as ``.so`` or ``.o``, and a C ``header``: a function of the file's name that takes inputs and results,
+        """Write the model as ``.so``, ``.o`` or ``.a``, and a C ``header``: a function of the file's name that takes inputs and results,
         and ``<name>_with_workspace``, which takes memory to work in as well. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
