@@ -15,9 +15,9 @@ from ..visit import substitute, walk
 from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
-from .evaluation import is_lazy
+from .evaluation import as_total, is_lazy, may_fail
 from .index import BlockRef, Place
-from .structure import as_total, entered, has_load, may_fail, wrapped_in
+from .structure import entered, has_load, wrapped_in
 from .users import uses_pointer
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()

@@ -1,17 +1,38 @@
 """What is evaluated when: the one table of the children of a node that are evaluated always, and of the lazy ones.
 
 ``and``, ``or`` and ``T.if_then_else`` are lazy, ``T.Select`` is not. ``if``, ``while``, the predicate of a block, its
-``init`` and loops that may be empty decide whether what is in them runs.
+``init`` and loops that may be empty decide whether what is in them runs. Divisions and shifts have no value for some operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..expr import EQ, And, BufferLoad, Call, Expr, Not, Or, all_of, is_const, logical_not
+from ..expr import (
+    EQ,
+    NE,
+    And,
+    BufferLoad,
+    Call,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Mod,
+    Not,
+    Or,
+    Select,
+    Var,
+    all_of,
+    const,
+    is_const,
+    logical_not,
+)
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
-from ..visit import LEAVES, walk
+from ..visit import LEAVES, rewrite, uses_var, walk
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
@@ -158,3 +179,61 @@ def _may_leave(s: Any) -> bool:
 def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None = None) -> bool:
     """Whether running ``root`` surely evaluates a node for which ``holds``."""
     return bool(Certain(lambda node: [True] if holds(node) else [], known).of(root))
+
+
+# ---------------------------------------------------------------- operators without a value for some operands
+
+
+def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
+    """Whether ``e`` might read out of bounds, divide by zero or shift by more bits than there are, for some value of
+    ``variables``; without them, for whatever it uses."""
+    limited = [n for n in walk(e) if isinstance(n, BufferLoad)] + [operand for operand, _ in limited_operands([e])]
+    return any(not isinstance(n, IntImm) if variables is None else uses_var(n, variables) for n in limited)
+
+
+def limited_operands(expressions: Iterable[Expr]) -> Iterator[tuple[Expr, Callable[[Expr], Expr]]]:
+    """The operands of ``expressions`` for which some values give no result, and the condition on each that it has one:
+    what they divide by, and by how many bits they shift."""
+    for e in expressions:
+        for n in walk(e):
+            if isinstance(n, (Div, Mod, FloorDiv, FloorMod)):
+                yield n.b, _is_nonzero
+            elif _is_shift(n):
+                yield n.args[1], _is_shift_amount
+
+
+def _is_nonzero(divisor: Expr) -> Expr:
+    return NE(divisor, const(0, divisor.dtype))
+
+
+def _is_shift(e: Any) -> bool:
+    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
+
+
+def _is_shift_amount(amount: Expr) -> Expr:
+    return And(amount >= 0, amount < amount.dtype.bits)
+
+
+def unproved_condition(expressions: Iterable[Expr], known: Analyzer) -> Expr | None:
+    """A condition on which the value of ``expressions`` depends that ``known`` does not prove: a divisor that is not 0, an
+    amount to shift by that is less than the number of bits."""
+    conditions = (condition(operand) for operand, condition in limited_operands(expressions))
+    return next((c for c in conditions if not known.can_prove(c)), None)
+
+
+def as_total(e: Expr, known: Analyzer) -> Expr:
+    """``e`` with another operand in place of each that might be a divisor of 0 or too far a shift: the same value where it
+    has one, no fault elsewhere."""
+
+    def visit(n: Any) -> Any:
+        if isinstance(n, (Div, Mod, FloorDiv, FloorMod)):
+            one = const(1, n.b.dtype)
+            if known.can_prove(_is_nonzero(n.b)):
+                return None
+            return n.replace(b=Max(n.b, one) if known.can_prove(n.b >= 0) else Select(_is_nonzero(n.b), n.b, one))
+        if _is_shift(n) and not known.can_prove(_is_shift_amount(n.args[1])):
+            amount = n.args[1]
+            return n.replace(args=(n.args[0], Select(_is_shift_amount(amount), amount, const(0, amount.dtype))))
+        return None
+
+    return rewrite(e, visit)

@@ -1,29 +1,19 @@
-"""Structural queries on blocks, loops and expressions: readers and writers, and the position of a statement."""
+"""Structural queries on blocks, loops and expressions: the names in them, and the position of a statement."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..expr import (
-    NE,
-    And,
     BufferLoad,
-    Call,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     IntImm,
     Let,
-    Max,
-    Mod,
-    Select,
     Var,
     conjuncts,
-    const,
     is_const,
 )
 from ..node import Memo
@@ -40,7 +30,7 @@ from ..stmt import (
     is_long,
     seq,
 )
-from ..visit import LEAVES, contains, free_vars, nodes_of, rewrite, substitute, uses_var, walk
+from ..visit import LEAVES, contains, free_vars, nodes_of, substitute, uses_var, walk
 from .contents import MembersBy, shape
 from .index import BlockRef, LoopRef, Place
 
@@ -123,61 +113,6 @@ def bound_inside(block: Block) -> set[Var]:
 
 def has_load(e: Expr) -> bool:
     return type(e) not in LEAVES and contains(e, BufferLoad)
-
-
-def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
-    """Whether ``e`` might read out of bounds, divide by zero or shift by more bits than there are, for some value of
-    ``variables``; without them, for whatever it uses."""
-    limited = [n for n in walk(e) if isinstance(n, BufferLoad)] + [operand for operand, _ in limited_operands([e])]
-    return any(not isinstance(n, IntImm) if variables is None else uses_var(n, variables) for n in limited)
-
-
-def limited_operands(expressions: Iterable[Expr]) -> Iterator[tuple[Expr, Callable[[Expr], Expr]]]:
-    """The operands of ``expressions`` for which some values give no result, and the condition on each that it has one:
-    what they divide by, and by how many bits they shift."""
-    for e in expressions:
-        for n in walk(e):
-            if isinstance(n, (Div, Mod, FloorDiv, FloorMod)):
-                yield n.b, _is_nonzero
-            elif _is_shift(n):
-                yield n.args[1], _is_shift_amount
-
-
-def _is_nonzero(divisor: Expr) -> Expr:
-    return NE(divisor, const(0, divisor.dtype))
-
-
-def _is_shift(e: Any) -> bool:
-    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
-
-
-def _is_shift_amount(amount: Expr) -> Expr:
-    return And(amount >= 0, amount < amount.dtype.bits)
-
-
-def unproved_condition(expressions: Iterable[Expr], known: Analyzer) -> Expr | None:
-    """A condition on which the value of ``expressions`` depends that ``known`` does not prove: a divisor that is not 0, an
-    amount to shift by that is less than the number of bits."""
-    conditions = (condition(operand) for operand, condition in limited_operands(expressions))
-    return next((c for c in conditions if not known.can_prove(c)), None)
-
-
-def as_total(e: Expr, known: Analyzer) -> Expr:
-    """``e`` with another operand in place of each that might be a divisor of 0 or too far a shift: the same value where it
-    has one, no fault elsewhere."""
-
-    def visit(n: Any) -> Any:
-        if isinstance(n, (Div, Mod, FloorDiv, FloorMod)):
-            one = const(1, n.b.dtype)
-            if known.can_prove(_is_nonzero(n.b)):
-                return None
-            return n.replace(b=Max(n.b, one) if known.can_prove(n.b >= 0) else Select(_is_nonzero(n.b), n.b, one))
-        if _is_shift(n) and not known.can_prove(_is_shift_amount(n.args[1])):
-            amount = n.args[1]
-            return n.replace(args=(n.args[0], Select(_is_shift_amount(amount), amount, const(0, amount.dtype))))
-        return None
-
-    return rewrite(e, visit)
 
 
 def asked_before_body(realize: BlockRealize) -> list[Expr]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import block_access_region
+from ..analysis.evaluation import may_fail
 from ..analysis.index import Place
-from ..analysis.structure import NAMING, free_in, has_load, may_fail, refresh
+from ..analysis.structure import NAMING, free_in, has_load, refresh
 from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range

@@ -8,8 +8,8 @@ from math import lcm
 from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.evaluation import may_fail
 from ...analysis.index import BlockRef
-from ...analysis.structure import may_fail
 from ...analysis.users import blocks_naming
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...analysis.accessed_regions import with_accesses_covered
+from ...analysis.evaluation import unproved_condition
 from ...analysis.index import BlockRef
-from ...analysis.structure import bound_inside, unproved_condition
+from ...analysis.structure import bound_inside
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer

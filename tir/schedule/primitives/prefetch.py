@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...analysis.evaluation import as_total
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import as_total, has_load, regions_of
+from ...analysis.structure import has_load, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require

@@ -8,11 +8,11 @@ from typing import Any
 
 from ...aliases import memory_of
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
-from ...analysis.evaluation import is_certain
+from ...analysis.evaluation import is_certain, unproved_condition
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import common_host, entered, has_load, met_around, top_statement, unproved_condition
+from ...analysis.structure import common_host, entered, has_load, met_around, top_statement
 from ...analysis.users import bare_writers, blocks_using, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from ...aliases import memory_of, sharing
-from ...analysis.evaluation import evaluated_parts
+from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, has_load, may_fail, vars_in
+from ...analysis.structure import constant, has_load, vars_in
 from ...analysis.users import memory_at
 from ...arith.pointwise import compile_expr
 from ...errors import first_legal, require
