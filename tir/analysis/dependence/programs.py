@@ -221,7 +221,7 @@ def _compare_instances(
         return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}))
 
     for unit, there in _in_question(was, places, pure):
-        side = _side(unit, there, names, length, unit.key in pure)
+        side = _side(unit, there, names, length, pure)
         sides.append(side)
         verdict = _does_the_same(side, unit, there, written)
         if not verdict.is_proved:
@@ -235,13 +235,13 @@ def _compare_instances(
 
 
 def _side(
-    unit: Statement, there: Sequence[Statement], names: Names, length: int, may_repeat: bool
+    unit: Statement, there: Sequence[Statement], names: Names, length: int, pure: Collection[tuple[str, str]]
 ) -> StatementRelations:
     """The relations of a statement of the program before, which runs ``there`` after the step."""
     side = StatementRelations.renamed(unit, names)
     side.before = schedule_map(unit, names, length, side.dims)
     side.kept = _is_kept(unit, there)
-    side.pure = may_repeat and not side.before.is_single_valued()
+    side.pure = unit.key in pure and not side.before.is_single_valued()
     if side.kept and not side.pure and not side.before.is_single_valued():
         # instances are distinguished by the loops, which the step does not change
         side = StatementRelations.renamed(by_loops(unit), names)
