@@ -62,7 +62,7 @@ _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
 _MOST = 600_000  # triples of values tried
 
 
-class _Undecided(Exception):
+class _NoSelection(Exception):
     """The reducer does more than compare and select."""
 
 
@@ -87,8 +87,15 @@ class _Selection:
     ranges: list[list[Any]]
 
     @staticmethod
-    def of(comm: CommReducer) -> _Selection:
-        """What ``comm`` selects, if anything. Raises ``_Undecided`` for a reducer that does more."""
+    def of(comm: CommReducer) -> _Selection | _NoSelection:
+        """What ``comm`` selects; why nothing, of a reducer that does more."""
+        try:
+            return _Selection._of(comm)
+        except _NoSelection as reason:
+            return reason
+
+    @staticmethod
+    def _of(comm: CommReducer) -> _Selection:
         conditions = [parts[0] for r in comm.result for n in walk(r) if (parts := choice_parts(n))]
         used = {n for c in conditions for n in nodes_of(c) if isinstance(n, Var)}
         numbers = list(range(len(comm.lhs)))
@@ -125,10 +132,9 @@ def associativity_counterexample(comm: CommReducer) -> str | None:
 
     None if it does not, except for NaN and rounding. Which of equal candidates is selected is unspecified.
     """
-    try:
-        found = _Selection.of(comm)
-    except _Undecided as why:
-        return f"{why}, so it cannot be proved that values may be grouped in any order"
+    found = _Selection.of(comm)
+    if isinstance(found, _NoSelection):
+        return f"{found}, so it cannot be proved that values may be grouped in any order"
     a, b, c = map(found.points, "abc")
     if len(a) ** 3 > _MOST:
         return "it compares too many values to prove that they may be grouped in any order"
@@ -151,11 +157,8 @@ def is_independent_of_order(comm: CommReducer) -> bool:
     """Whether ``comm``, which is associative but for NaN, selects the same in any order: among equal candidates and NaN too."""
     if any(isinstance(n, (Min, Max)) for r in comm.result for n in nodes_of(r)):
         return False  # of NaN another than Python's
-    try:
-        found = _Selection.of(comm)
-    except _Undecided:
-        return False
-    if found.picked:
+    found = _Selection.of(comm)
+    if isinstance(found, _NoSelection) or found.picked:
         return False
     found = found.with_floats(comm, math.nan)
     points, join = found.points(""), found.join
@@ -193,14 +196,13 @@ def starts_of_ascending(comm: CommReducer, k: int) -> str | None:
     None if neither gives what ``comm`` does, or if the first value may lose against the identity.
     """
     known = [knowing_less(r, comm.lhs[k], comm.rhs[k]) for r in comm.result]
-    try:
-        found = _Selection.of(comm).with_floats(comm, -math.inf, math.inf, math.nan)
-        if k not in found.compared:
-            return None
-        kept = found.compared + found.picked
-        decided = replace(found, functions=[_compiled(known[c], comm, kept) for c in kept])
-    except _Undecided:
+    found = _Selection.of(comm)
+    if isinstance(found, _NoSelection) or k not in found.compared:
         return None
+    found = found.with_floats(comm, -math.inf, math.inf, math.nan)
+    kept = found.compared + found.picked
+    # of the same operators, and constants in place of some comparisons
+    decided = replace(found, functions=[_compiled(known[c], comm, kept) for c in kept])
     at = found.compared.index(k)
     first = [(p, found.join(found.starts, p)) for p in found.points("a")]
     if any(made[at] != p[at] for p, made in first):
@@ -231,7 +233,7 @@ def _samples(dtype: DType, start: Any, constants: Sequence[Any]) -> Iterator[Any
 def _number(e: Any) -> Any:
     if isinstance(e, (IntImm, FloatImm)):
         return e.value
-    raise _Undecided("a value that is compared starts from one that is not constant")
+    raise _NoSelection("a value that is compared starts from one that is not constant")
 
 
 def _compiled(e: Any, comm: CommReducer, kept: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
@@ -255,7 +257,7 @@ def _compiled(e: Any, comm: CommReducer, kept: Sequence[int]) -> Callable[[tuple
             return lambda p: not inner(p)
         parts = choice_parts(e)
         if parts is None:
-            raise _Undecided(f"`{short_text(e)}` is more than a comparison")
+            raise _NoSelection(f"`{short_text(e)}` is more than a comparison")
         condition, yes, no = map(build, parts)
         return lambda p: yes(p) if condition(p) else no(p)
 
