@@ -51,6 +51,15 @@ def test_sums(m: int, n: int, parallel: bool):
     run(sch, [a, np.empty(n, np.float32)], a.sum(0, dtype=np.float64))
 
 
+@pytest.mark.parametrize("columns", [1, 64, 101, 5000])
+def test_sums_of_columns_stay_in_the_cache(columns: int):
+    lanes = vector_registers().lanes()
+    sch = rows.schedule_column_sum(tir.Schedule(rows.column_sum(16, columns)))
+    outer, _, middle, step, lane = (sch.get(loop).extent.value for loop in sch.get_loops("total"))
+    assert (lane, step) == (lanes, 8)
+    assert middle * lane == min(4096, -(-columns // lanes) * lanes) and outer == -(-columns // (middle * lane))
+
+
 def test_the_schedules_keep_the_meaning():
     """The reference executor gives the same result before and after scheduling."""
     from tir.testing import assert_same_result
