@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import tir
 from tir.names import LONGEST, derived_name, unique_name
 
 
@@ -26,12 +25,3 @@ def test_a_long_name_is_cut_to_its_words(stem, name):
     made = derived_name(stem, "_fused", ())
     assert made == name and len(made) <= LONGEST and made.isidentifier()
     assert derived_name(stem, "_fused", {name}) == f"{name}_1"
-
-
-def test_names_stay_short_however_many_steps_follow():
-    text = 'for rows, columns in T.grid(64, 64):\n        with T.block("B"):\n            v, w = T.axis.remap("SS", [rows, columns])\n            B[v, w] = 1'
-    sch = tir.Schedule(tir.script.parse(f'@T.prim_func\ndef f(B: T.Buffer((64, 64), "int32")):\n    {text}'))
-    for _ in range(6):
-        sch.fuse(*sch.split(sch.fuse(*sch.get_loops("B")), [None, 2]))
-    (loop,) = sch.get_loops("B")
-    assert len(sch.get(loop).loop_var.name) <= LONGEST and sch.get(loop).loop_var.name.startswith("rows_columns")

@@ -119,3 +119,29 @@ def test_a_loop_is_cut_where_an_index_stops_to_be_below_a_symbol(condition, loop
         tir.interp.run(func, a, wanted, k)
         tir.interp.run(made["main"], a, found, k)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("extent", "cut", "is_known_to_be_less"),
+    [
+        ("(n + 3) // 4", "n // 4", True),  # rounding down keeps the order
+        ("(n + 1) // 2", "n // 2", True),
+        ("n // 4", "(n + 3) // 4", False),
+        ("n // 4", "n // 2", False),
+        ("n // 2", "n // 4", False),
+    ],
+)
+def test_a_loop_is_cut_at_a_quotient_that_may_be_behind_its_end(extent, cut, is_known_to_be_less):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((40,), "int32"), n: T.int32):
+    for i in T.serial(0, {extent}{HINT}):
+        A[i] = T.Select(i < {cut}, 1, 2)
+""")
+    made = tir.transform.loop_partition(func)
+    assert ("T.min" not in made.script()) is is_known_to_be_less
+    for n in (-5, 0, 1, 4, 6, 7, 39):
+        found, wanted = np.zeros(40, "int32"), np.zeros(40, "int32")
+        tir.interp.run(func, wanted, n)
+        tir.interp.run(made, found, n)
+        np.testing.assert_array_equal(found, wanted)
