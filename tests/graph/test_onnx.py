@@ -514,3 +514,17 @@ def test_a_version_that_is_none_is_refused(version):
     model.opset_import[0].version = version
     with pytest.raises(ModelError, match=f"version {version} of the domain 'ai.onnx' is none"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_convolutions_add_their_bias_if_there_is_one(operator, rank, bias):
+    outputs, inputs = (4, 3) if operator == "Conv" else (3, 4)
+    constants = {"w": weights(outputs, inputs, *(3,) * rank), **({"b": weights(4)} if bias else {})}
+    attributes = {"kernel_shape": [3] * rank, "strides": [2] * rank}
+    nodes = [(operator, "x w b" if bias else "x w", "y", attributes)]
+    judge(
+        model_of(nodes, [tensor("x", [1, 3, *(7,) * rank])], [tensor("y", None)], constants),
+        weights(1, 3, *(7,) * rank),
+    )
