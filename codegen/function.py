@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -74,7 +75,7 @@ class Runtime:
         raise RunError(self.messages[code - 1] if 0 < code <= len(self.messages) else f"run-time error {code}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What depends only on the arguments' shapes: the sizes passed after the parameters, and the bytes of each array."""
 
@@ -121,7 +122,7 @@ class NativeFunction(Function):
         self._disjoint = bool(func.attrs.get("tir.noalias", True))
         self._plans: dict[Any, Plan] = {}
         self._fast: Callable[..., int] | None = None  # the fast path for arrays like those of an earlier call
-        self._fast_calls: dict[int, Callable[..., int] | None] = {}
+        self._fast_calls: WeakKeyDictionary[Plan, Callable[..., int] | None] = WeakKeyDictionary()
         self._last: Plan | None = None
         self._can_be_fast = not (self._returns or runtime.parallel) and all(self._is_array)
 
@@ -212,14 +213,14 @@ class NativeFunction(Function):
 
     def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
         """The fast path for arrays like ``args``, which have been checked; made once for each plan."""
-        if id(plan) in self._fast_calls:
-            return self._fast_calls[id(plan)]
+        if plan in self._fast_calls:
+            return self._fast_calls[plan]
         sizes = self._pack(*[0] * self._count, *plan.sizes, 0)[8 * self._count : -8]
         written = [k in self.written for k in range(self._count)]
         entry = self._runtime.code.function(own_name(self.name))
         spans = [(below, above) for _, below, above in plan.spans]
         made = fast_call(entry, args, written, self._alignments, spans, sizes, self._disjoint)
-        self._fast_calls[id(plan)] = made
+        self._fast_calls[plan] = made
         return made
 
     def _array(self, k: int, arg: Any) -> np.ndarray:
@@ -259,7 +260,6 @@ class NativeFunction(Function):
         plan = Plan(tuple(int(values[v]) for v in self._sizes), tuple(spans))
         if len(self._plans) > 256:
             self._plans.clear()
-            self._fast_calls.clear()  # keyed by the identity of plans
         self._plans[key] = plan
         return plan
 

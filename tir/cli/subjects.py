@@ -63,7 +63,6 @@ def subject_of(options: argparse.Namespace) -> Subject:
         from ..graph import Model
         from ..saved import load
 
-        program_of(options.program)  # says when there is no file
         module = load(options.program, options.weights)
         if isinstance(module, Model):
             return ModelSubject(module, options)

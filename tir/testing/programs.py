@@ -37,9 +37,16 @@ class _Builder:
     def n(self, value: int) -> str:
         return f"T.int64({value})" if self.wide else str(value)
 
-    def source(self, ndim: int | None = None) -> _Array | None:
+    def source(self) -> _Array:
         """An array to read: often the newest."""
-        fits = [a for a in reversed(self.arrays) if ndim is None or len(a.shape) == ndim]
+        return self.choice.pick(self.arrays[::-1])
+
+    def matrix(self) -> _Array:
+        """An array of two axes to read; there is one, as the first input is."""
+        return self.choice.pick([a for a in reversed(self.arrays) if len(a.shape) == 2])
+
+    def vector(self) -> _Array | None:
+        fits = [a for a in reversed(self.arrays) if len(a.shape) == 1]
         return self.choice.pick(fits) if fits else None
 
     def make(self, shape: tuple[int, ...]) -> _Array:
@@ -87,7 +94,6 @@ def _vars(n: int) -> str:
 
 def _elementwise(b: _Builder) -> bool:
     a = b.source()
-    assert a is not None
     same = [x for x in b.arrays if x.shape == a.shape]
     other = b.choice.pick(same)
     out = b.make(a.shape)
@@ -98,9 +104,7 @@ def _elementwise(b: _Builder) -> bool:
 
 
 def _transpose(b: _Builder) -> bool:
-    a = b.source(2)
-    if a is None:
-        return False
+    a = b.matrix()
     out = b.make((a.shape[1], a.shape[0]))
     if b.choice.pick((False, True)):
         b.nest(a.shape, "SS", [f"{out.name}[v1, v0] = {a.name}[v0, v1]"])
@@ -112,7 +116,6 @@ def _transpose(b: _Builder) -> bool:
 
 def _reversed(b: _Builder) -> bool:
     a = b.source()
-    assert a is not None
     out = b.make(a.shape)
     rest = "".join(f", v{d}" for d in range(1, len(a.shape)))
     b.nest(a.shape, "S" * len(a.shape), [f"{out.name}[v0{rest}] = {a.name}[{a.shape[0] - 1} - v0{rest}]"])
@@ -122,7 +125,7 @@ def _reversed(b: _Builder) -> bool:
 
 def _strided(b: _Builder) -> bool:
     a = b.source()
-    if a is None or a.shape[0] < 2:
+    if a.shape[0] < 2:
         return False
     out = b.make((a.shape[0] // 2, *a.shape[1:]))
     rest = "".join(f", v{d}" for d in range(1, len(a.shape)))
@@ -134,7 +137,7 @@ def _strided(b: _Builder) -> bool:
 
 def _stencil(b: _Builder) -> bool:
     a = b.source()
-    if a is None or a.shape[-1] < 3:
+    if a.shape[-1] < 3:
         return False
     out = b.make((*a.shape[:-1], a.shape[-1] - 2))
     last = len(a.shape) - 1
@@ -146,9 +149,7 @@ def _stencil(b: _Builder) -> bool:
 
 
 def _reduction(b: _Builder) -> bool:
-    a = b.source(2)
-    if a is None:
-        return False
+    a = b.matrix()
     out = b.make((a.shape[0],))
     update = b.choice.pick((f"{out.name}[v0] + {a.name}[v0, v1]", f"T.max({out.name}[v0], {a.name}[v0, v1])"))
     lines = ["with T.init():", f"    {out.name}[v0] = {T(b.dtype, 0)}", f"{out.name}[v0] = {update}"]
@@ -158,9 +159,7 @@ def _reduction(b: _Builder) -> bool:
 
 
 def _matmul(b: _Builder) -> bool:
-    a = b.source(2)
-    if a is None:
-        return False
+    a = b.matrix()
     fits = [x for x in b.arrays if len(x.shape) == 2 and x.shape[0] == a.shape[1]]
     if fits:
         other = b.choice.pick(fits)
@@ -181,7 +180,7 @@ def _matmul(b: _Builder) -> bool:
 
 
 def _predicated(b: _Builder) -> bool:
-    a = b.source(1)
+    a = b.vector()
     if a is None:
         return False
     factor = b.choice.number(2, 4)
@@ -200,8 +199,8 @@ def _predicated(b: _Builder) -> bool:
 
 
 def _broadcast(b: _Builder) -> bool:
-    a, row = b.source(2), b.source(1)
-    if a is None or row is None or row.shape[0] not in a.shape:
+    a, row = b.matrix(), b.vector()
+    if row is None or row.shape[0] not in a.shape:
         return False
     axis = a.shape.index(row.shape[0])
     out = b.make(a.shape)
@@ -213,7 +212,7 @@ def _broadcast(b: _Builder) -> bool:
 
 def _prefix(b: _Builder) -> bool:
     """A prefix sum: each element depends on the one before it, a dependence that a loop carries."""
-    a = b.source(1)
+    a = b.vector()
     if a is None:
         return False
     out = b.make(a.shape)
@@ -243,9 +242,7 @@ def _in_place(b: _Builder) -> bool:
 
 def _shared_loop(b: _Builder) -> bool:
     """Producer and consumer under one loop."""
-    a = b.source(2)
-    if a is None:
-        return False
+    a = b.matrix()
     n, m = a.shape
     mid = b.make(a.shape)
     k = b.count
@@ -267,8 +264,8 @@ def _shared_loop(b: _Builder) -> bool:
 
 
 def _triangle(b: _Builder) -> bool:
-    a = b.source(2)
-    if a is None or a.shape[1] < a.shape[0]:
+    a = b.matrix()
+    if a.shape[1] < a.shape[0]:
         return False
     out = b.make((a.shape[0],))
     k = b.count

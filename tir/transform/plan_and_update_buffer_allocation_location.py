@@ -190,8 +190,6 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         return item
 
     def visit(item: Any) -> Any:
-        if isinstance(item, (Buffer, Var)):
-            return item
         return place_in(item.map_children(visit), item)
 
     return func.with_body(visit(func.body))
