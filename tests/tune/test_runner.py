@@ -140,6 +140,35 @@ def test_the_caches_are_emptied_before_a_cold_call(monkeypatch):
         assert len(filled) == times
 
 
+@pytest.mark.parametrize("factor, right", [(2, True), (3, False)])
+def test_what_constants_determine_is_computed_once_before_a_candidate_is_timed(factor: int, right: bool):
+    from tir.tune import child
+
+    text = """
+@T.prim_func
+def scale(A: T.Buffer((64,), "float32"), W: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    T.func_attr({{"tir.constant": ["W"]}})
+    V = T.alloc_buffer((64,), "float32")
+    for i in range(64):
+        with T.block("V"):
+            vi = T.axis.spatial(64, i)
+            V[vi] = W[63 - vi] * T.float32({})
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * V[vi]
+"""
+    problem = Problem(tir.IRModule.of(parse(text.format(2))), Target.of("llvm"))
+    about = {"target": problem.spec, "sizes": {}, "seed": 0, "folder": "", "serial": True, "cold": False}
+    task = child.Task(problem.mod, about)
+    loaded = child.Loaded(tir.IRModule.of(parse(text.format(factor))), problem.spec)
+    assert [b.name for b in loaded.module.entry.func.buffers()] == ["A", "B", "V"]
+    loaded.run(task)
+    assert ("B[" not in loaded.compare(task)) == right
+    if right:
+        assert loaded.time(2, 2, task) > 0
+
+
 def test_times_with_empty_caches_are_kept_apart():
     keys = {machine_key(Target.of("llvm"), 1, cold) for cold in (True, False)}
     assert len(keys) == 2 and machine_key(Target.of("llvm"), 1) in keys

@@ -132,6 +132,22 @@ def at_each_call(func: PrimFunc) -> PrimFunc:
     return foldable.split().program if foldable.makes else func
 
 
+def places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
+    """Which parameters of ``func`` a part of it takes, by number; what the maker makes, its last parameters, is none of them.
+
+    >>> import tir
+    >>> func = tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"])
+    >>> [places(func, part) for part in fold_constants(func)]
+    [(0, 2), (1,)]
+    """
+
+    def known(of: PrimFunc) -> list[Var]:
+        return [of.buffer_map[p].data if p in of.buffer_map else p for p in of.params]
+
+    numbers = {v: n for n, v in enumerate(known(func))}
+    return tuple(numbers[v] for v in known(part) if v in numbers)
+
+
 class Foldable:
     """Which statements of the root block of a function constants determine, and why the others are not.
 

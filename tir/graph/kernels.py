@@ -10,8 +10,7 @@ import numpy as np
 
 from codegen.build import build
 
-from ..aliases import sharing
-from ..analysis.constants import CONSTANT, Foldable
+from ..analysis.constants import CONSTANT, Foldable, places
 from ..buffer import Buffer
 from ..canonical import canonical
 from ..expr import IntImm
@@ -80,18 +79,15 @@ class Kernels:
 
     def _kernel(self, name: str, func: PrimFunc) -> _Kernel:
         scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
-        places = {b.data: n for n, b in enumerate(scheduled.buffers())}
         foldable = Foldable(scheduled)
         if not foldable.makes:
             self.functions[name] = scheduled.without_attr("global_symbol")
-            return _Kernel(name, tuple(places.values()))
+            return _Kernel(name, places(scheduled, scheduled))
         program, maker = foldable.split()
         self.functions[name] = program.without_attr("global_symbol")
         self.makers[name] = maker.without_attr("global_symbol")
-        kept = tuple(places[b.data] for b in sharing(program.buffers(), places))
-        sources = tuple(places[b.data] for b in sharing(maker.buffers(), places))
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
-        return _Kernel(name, kept, name, sources, made)
+        return _Kernel(name, places(scheduled, program), name, places(scheduled, maker), made)
 
     def weights(
         self, calls: Sequence[Call], constants: Mapping[Value, np.ndarray]
@@ -99,13 +95,13 @@ class Kernels:
         """The constants that kernels read in one aligned array of bytes, and the byte at which each begins."""
         makers = {v: of for of, several in self.made.items() for v in several}
         read = dict.fromkeys(v for call in calls for v in call.arguments)
-        places: dict[Value, int] = {}
+        offsets: dict[Value, int] = {}
         total = 0
         for value in [*(v for v in constants if v in read), *makers]:
-            places[value] = total
+            offsets[value] = total
             total += aligned(value.nbytes)
         packed = memory(total)
-        for value, begin in places.items():
+        for value, begin in offsets.items():
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
         if self.makers:
@@ -114,8 +110,8 @@ class Kernels:
                 shapes = map(_sizes, self.makers[maker].buffers())
                 given = [constants[v].reshape(shape) for v, shape in zip(sources, shapes)]
                 given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
-                module[maker](*given, *(part(packed, places[v], v) for v in several))
-        return packed, places
+                module[maker](*given, *(part(packed, offsets[v], v) for v in several))
+        return packed, offsets
 
 
 def _sizes(buffer: Buffer) -> tuple[int, ...]:
