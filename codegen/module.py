@@ -335,13 +335,7 @@ class LLVMModule(Module):
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads a library or an object back. Raises ``BuildError`` for another suffix or when linking fails.
         """
-        options = aot.Options(
-            header=None if header is None else Path(header),
-            threads=threads,
-            checks=checks,
-            cmake=None if cmake is None else Path(cmake),
-        )
-        self.save_functions(self.functions, Path(path), options, levels)
+        self.save_functions(self.functions, Path(path), aot.Options.of(header, threads, checks, cmake), levels)
 
     def save_functions(
         self,

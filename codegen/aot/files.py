@@ -42,6 +42,12 @@ class Options:
     checks: bool = False
     cmake: Path | None = None
 
+    @staticmethod
+    def of(header: str | Path | None, threads: str, checks: bool, cmake: str | Path | None) -> Options:
+        """The options that a call of ``save`` gives."""
+        files = (None if path is None else Path(path) for path in (header, cmake))
+        return Options(next(files), threads, checks, next(files))
+
 
 @dataclass(frozen=True)
 class Extras:

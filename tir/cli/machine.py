@@ -22,23 +22,32 @@ _OF_GPUS = (".cu", ".ptx", ".zip", ".c")
     option("-o", "--output", required=True, help=".so or .o, .a, .ll or .s; for CUDA .zip, .c, .cu or .ptx"),
     option("--target", help="with options as in 'llvm -mcpu=…'; the default is that of the output, llvm or cuda"),
     option("--header", help="also write a C header here (llvm)"),
+    option("--cmake", metavar="FILE", help="also write the target of CMake here (llvm)"),
     option("--weights", metavar="FILE", help="of a model: write its weights here, and not into the output"),
+    option(
+        "--threads", choices=["linked", "openmp", "pool", "serial"], help="whose threads parallel loops run on (llvm)"
+    ),
+    option("--levels", metavar="CPU,CPU…", help="code for several processors, as x86-64-v2,x86-64-v4 (llvm)"),
+    option("--checks", action="store_true", default=None, help="functions check what C gives them (llvm)"),
     SHAPE,
 )
 def build(options: argparse.Namespace) -> Answer:
     """Compile it: into a .so, .o or .zip that tir.load and C read, an archive, or a text of the code."""
-    named = {"header": options.header, "weights": options.weights}
-    named = {name: path for name, path in named.items() if path is not None}
-    written = [options.output, *named.values()]
+    files = {name: getattr(options, name) for name in ("header", "cmake", "weights")}
+    levels = None if options.levels is None else options.levels.split(",")
+    ways = {"threads": options.threads, "levels": levels, "checks": options.checks}
+    named = {name: given for name, given in {**files, **ways}.items() if given is not None}
+    written = [options.output, *(named[name] for name in files if name in named)]
     for path in written:
         require_writable(Path(path))
     output = Path(options.output)
     if output.suffix in _SOURCES and named:
-        what, file = next(iter(named.items()))
-        raise ValueError(f"--{what} {file} is for what C links, a .so, .o or .a, not for a {output.suffix}")
+        raise ValueError(f"--{next(iter(named))} is for what C links, a .so, .o or .a, not for a {output.suffix}")
     made = _compiled(options, output)
-    if named and made.module.target.kind != "llvm" and output.suffix != ".c":
-        raise ValueError(f"only modules for llvm have a C header, not those for {made.module.target.kind}")
+    if made.module.target.kind != "llvm":
+        for name in named:
+            if name != "header" or output.suffix != ".c":
+                raise ValueError(f"only modules for llvm have --{name}, not those for {made.module.target.kind}")
     if output.suffix in _SOURCES:
         output.write_text(str(made.module.source(_SOURCES[output.suffix])), encoding="utf-8")
     else:

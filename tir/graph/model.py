@@ -174,12 +174,13 @@ class CompiledModel(Model):
         threads: str = "linked",
         levels: Sequence[str] = (),
         checks: bool = False,
+        cmake: str | Path | None = None,
     ) -> None:
         """Write the model as ``.so``, ``.o`` or ``.a``, and a C ``header``: a function of the file's name that takes inputs and results,
         and ``<name>_with_workspace``, which takes memory to work in as well. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
-        ``threads``, ``levels`` and ``checks`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
+        ``threads``, ``levels``, ``checks`` and ``cmake`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
         for a target that has no code.
 
         >>> import tempfile
@@ -193,6 +194,8 @@ class CompiledModel(Model):
         ...     tir.load(f"{folder}/model.o")(np.zeros(2, "float32"))
         array([1., 2.], dtype=float32)
         """
+        from codegen.aot import Options
+
         from .saved import save
 
-        save(self, Path(path), header, weights, threads, levels, checks)
+        save(self, Path(path), weights, Options.of(header, threads, checks, cmake), levels)

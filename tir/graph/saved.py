@@ -44,11 +44,9 @@ class _Function:
 def save(
     model: CompiledModel,
     path: Path,
-    header: str | Path | None,
     weights: str | Path | None,
-    threads: str,
+    options: Options,
     levels: Sequence[str],
-    checks: bool,
 ) -> None:
     """Carry :meth:`CompiledModel.save` out."""
     module = model.module
@@ -79,7 +77,6 @@ def save(
         },
     }
     extras = Extras({held.name: model.weights} if weights is None else {}, {"model": about}, sizes)
-    options = Options(None if header is None else Path(header), threads, checks)
     module.save_functions(functions, path, options, levels, extras)
 
 
