@@ -508,6 +508,30 @@ def test_values_are_clipped_by_the_bounds_there_are(bounds, opset):
     np.testing.assert_array_equal(made, np.clip(x, bounds.get("min", -1), bounds.get("max", 1)))
 
 
+@pytest.mark.parametrize(
+    ("node", "constants", "why"),
+    [
+        (("ConstantOfShape", "n", "y"), {"n": np.array([1 << 40])}, "makes a constant of shape"),
+        (("ConstantOfShape", "n", "y"), {"n": np.array([-1])}, "makes a constant of shape"),
+        (("Range", "a n b", "y"), {"a": np.int64(0), "n": np.int64(1 << 40), "b": np.int64(1)}, "makes a constant of"),
+        (("Range", "a n b", "y"), {"a": np.int64(0), "n": np.int64(8), "b": np.int64(0)}, "counts from 0 to 8 by 0"),
+        (("OneHot", "x n v", "y"), {"n": np.int64(1 << 40), "v": np.float32([0, 1])}, "makes a constant of shape"),
+        (("Hardmax", "x", "y", {"axis": 0}), {}, "makes a constant of shape"),
+    ],
+)
+def test_constants_that_no_memory_holds_are_faults_of_the_node(node, constants, why):
+    model = model_of([node], [tensor("x", [1 << 40])], [tensor("y", None)], constants)
+    with pytest.raises(ModelError, match=why):
+        from_onnx(model)
+
+
+def test_names_that_are_no_text_are_refused():
+    data = model_of([("Relu", "x", "y")], [tensor("x", [1])], [tensor("y", [1])]).SerializeToString()
+    assert data.count(b"Relu") == 1
+    with pytest.raises(ModelError, match=r"the name b'R.*u', which is no text"):
+        from_onnx(data.replace(b"Relu", b"R\xff\xfeu"))
+
+
 @pytest.mark.parametrize("version", [0, -1, 1 << 31, 1 << 40])
 def test_a_version_that_is_none_is_refused(version):
     model = model_of([("Relu", "x", "y")], [tensor("x", [1])], [tensor("y", [1])])

@@ -84,6 +84,7 @@ def read_model(model: Any) -> Any:
     does."""
     onnx = _package()
     read = _read(model, onnx)
+    _require_text(read.graph)
     return onnx.inliner.inline_local_functions(read) if len(read.functions) else read
 
 
@@ -110,6 +111,15 @@ def _read(model: Any, onnx: Any) -> Any:
         missing = "versions of operators" if read.HasField("graph") else "graph"
         raise ModelError(f"{what} has no {missing}: it is no ONNX model")
     return read
+
+
+def _require_text(graph: Any) -> None:
+    """Raise ``ModelError`` for a name that is no text: protobuf gives it as bytes."""
+    texts = [text for node in graph.node for text in (node.op_type, node.domain, node.name, *node.input, *node.output)]
+    texts += [attribute.name for node in graph.node for attribute in node.attribute]
+    texts += [each.name for each in (*graph.initializer, *graph.input, *graph.output)]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise ModelError(f"the model has the name {wrong[0]!r}, which is no text in UTF-8")
 
 
 def _parsed(content: bytes, what: str, onnx: Any) -> Any:

@@ -333,7 +333,7 @@ def _layer_norm(c: Call) -> Any:
     axes = tuple(range(axis_of(c.attribute("axis", -1), len(x.shape)), len(x.shape)))
     shape = tuple(x.shape[a] for a in axes)
     if len(c.outputs) == 1 and c[1].shape == shape and x.dtype == c[1].dtype:
-        bias = c.get(2) or c.array(np.zeros(shape, str(x.dtype)))
+        bias = c.get(2) or c.array(np.zeros(c.room(*shape), str(x.dtype)))
         return c.op("nn.layer_norm", x, c[1], bias, axes, epsilon)
     mean = c.op("mean", x, axes, True)
     centered = c.op("subtract", x, mean)

@@ -91,7 +91,7 @@ def _hardmax(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", -1), len(c[0].shape))
     shape = [1] * len(c[0].shape)
     shape[axis] = c[0].shape[axis]
-    places = c.array(np.arange(shape[axis]).reshape(shape))
+    places = c.array(np.arange(*c.room(shape[axis])).reshape(shape))
     return c.op("astype", c.op("equal", c.op("argmax", c[0], axis, True), places), c[0].dtype)
 
 

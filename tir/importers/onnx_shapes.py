@@ -217,14 +217,18 @@ def _padded(c: Call, pads: list[int], axes: list[int] | None, value: Any) -> Val
 @row("ConstantOfShape", 9)
 def _constant_of_shape(c: Call) -> Any:
     value = c.attribute("value", np.zeros(1, "float32"))
-    return c.array(np.full(tuple(c.integers(0, "shape") or ()), value.reshape(-1)[0], value.dtype))
+    return c.array(np.full(c.room(*(c.integers(0, "shape") or ())), value.reshape(-1)[0], value.dtype))
 
 
 @row("Range", 11)
 def _range(c: Call) -> Any:
     start, stop, step = (c.constant(n, what) for n, what in enumerate(("start", "limit", "delta")))
     assert start is not None and stop is not None and step is not None
-    return c.array(np.arange(start.item(), stop.item(), step.item()).astype(start.dtype))
+    first, last, by = start.item(), stop.item(), step.item()
+    if not by or not all(map(math.isfinite, (first, last, by))):
+        raise Unsupported(f"it counts from {first} to {last} by {by}")
+    c.room(max(0, math.ceil((last - first) / by)))
+    return c.array(np.arange(first, last, by).astype(start.dtype))
 
 
 @row("EyeLike", 9)
@@ -243,7 +247,7 @@ def _one_hot(c: Call) -> Any:
     indices = _from_front(c, indices, size)
     shape = [1] * (len(c[0].shape) + 1)
     shape[axis] = size
-    places = c.array(np.arange(size).reshape(shape).astype(str(indices.dtype)))
+    places = c.array(np.arange(*c.room(size)).reshape(shape).astype(str(indices.dtype)))
     here = c.op("equal", c.op("expand_dims", indices, axis), places)
     off, on = (c.op("reshape", c.op("strided_slice", values, [n], [n + 1]), ()) for n in (0, 1))
     return c.op("where", here, on, off)

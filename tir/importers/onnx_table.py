@@ -6,6 +6,7 @@ A row is a function with ``@row``: of what the node says (:class:`Call`) it make
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..graph.graph import results, values_in
 from ..graph.passes import evaluate
 from ..ops import registry
 
+MOST = 1 << 25  # elements of a constant that a row makes
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
 _FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks", "onnx_recurrent")
 
@@ -122,6 +124,12 @@ class Call:
                 values = tuple(self.array(array) for array in arrays)
                 return values[0] if len(values) == 1 else values
         return self.builder.call(operator, *arguments, **attributes)
+
+    def room(self, *sizes: int) -> tuple[int, ...]:
+        """The sizes of a constant that is made here. Raises :class:`Unsupported` if they are none, or too large."""
+        if min(sizes, default=0) < 0 or math.prod(sizes) > MOST:
+            raise Unsupported(f"it makes a constant of shape {list(sizes)}; at most {MOST} elements are made at import")
+        return sizes
 
     def array(self, array: Any) -> Value:
         """A constant."""
