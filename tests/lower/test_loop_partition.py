@@ -145,3 +145,16 @@ def f(A: T.Buffer((40,), "int32"), n: T.int32):
         tir.interp.run(func, wanted, n)
         tir.interp.run(made, found, n)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("condition", ["M[i]", "not M[i]", "T.isnan(X[i])", "X[i] < T.float32(2)", "M[i] and i < 9"])
+def test_conditions_that_are_no_comparisons_of_indices_stay(condition):
+    func = parse(f"""
+@T.prim_func
+def f(M: T.Buffer((20,), "bool"), X: T.Buffer((20,), "float32"), B: T.Buffer((20,), "int32")):
+    for i in T.serial(0, 20{HINT}):
+        B[i] = T.Select({condition}, 1, 2)
+""")
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    assert len(conditions(made)) == 1
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
