@@ -596,3 +596,12 @@ def test_declared_regions_are_kept_and_the_others_inferred(declared, inner):
     (block,) = [b for b in found(body_of(f"{text}        A[vi, 0] = A[vi, 1] + 1.0\n"), S.Block) if b.name == "b"]
     for side, inferred in (("reads", "A[vi, 1]"), ("writes", "A[vi, 0]")):
         assert [str(region) for region in getattr(block, side)] == ["A[0:16, vi]" if side in declared else inferred]
+
+
+@pytest.mark.parametrize("names, kinds, loops", [("a, b", "S", "i, j"), ("a, b", "SSR", "i, j"), ("a, b", "SS", "i"), ("a", "SS", "i, j"), ("a, b, c", "SS", "i, j")])  # fmt: skip
+def test_names_kinds_and_loops_of_a_remap_agree(names, kinds, loops):
+    text = f'for i, j in T.grid(4, 4):\n    with T.block("b"):\n        {names} = T.axis.remap("{kinds}", [{loops}])\n        A[0, 0] = 1.0\n'
+    with pytest.raises(
+        ParseError, match=rf"has {len(kinds)} kinds .* and {len(loops.split(','))} loops .*the three must agree"
+    ):
+        body_of(text)
