@@ -1,38 +1,14 @@
 """tir: a schedulable tensor IR for Python. The public face: names only.
 
-Heavy parts (NumPy, LLVM, exact sets, the parser) load when first used.
+All parts load when first used: the nodes of the language together, each heavy one (NumPy, LLVM, exact sets, the parser)
+alone. A command that only lists its verbs needs none.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
-
-from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
-from .dtype import DType
-from .errors import BuildError, ModelError, ParseError, RunError, ScheduleError, TirError, WellFormedError
-from .expr import *  # noqa: F403
-from .expr import Expr, FloatImm, IntImm, StringImm, Var, cast, const
-from .function import IRModule, PrimFunc
-from .stmt import (
-    Allocate,
-    AllocateConst,
-    AssertStmt,
-    AttrStmt,
-    Block,
-    BlockRealize,
-    BufferRealize,
-    BufferStore,
-    DeclBuffer,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    While,
-)
-from .target import Target
 
 __version__ = "0.1.0"
 
@@ -163,14 +139,28 @@ if TYPE_CHECKING:
     from .transform.pipeline import lower
 
 
+def _with_nodes() -> set[str]:
+    """Have the names of the nodes here; gives them."""
+    nodes = {n: v for n, v in vars(importlib.import_module("tir._nodes")).items() if not n.startswith("_")}
+    globals().update(nodes)
+    return set(nodes)
+
+
 def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name not in _LAZY and importlib.util.find_spec(f"tir.{name}") is not None:
+        return importlib.import_module(
+            f"tir.{name}"
+        )  # asked for by modules that import each other before there are nodes
+    nodes = _with_nodes()
+    if name == "__all__":
+        return sorted(nodes)
+    if name in globals():
+        return globals()[name]
     if name in ("tir", "s_tir", "tirx"):  # `import tir as tvm` makes tvm.tir this package, and its names of TVM 0.27
         value = importlib.import_module("tir")
     elif name in _LAZY:
         module, attribute = _LAZY[name]
         value = getattr(importlib.import_module(module), attribute)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f"tir.{name}")
     elif not name.startswith("_") and (name in EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
         value = getattr(importlib.import_module("tir.script.tir"), name)
     else:
@@ -183,6 +173,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What a user may want: classes and errors, what builds expressions, and what loads on first use."""
+    _with_nodes()
     classes = {n for n, v in globals().items() if isinstance(v, type) and v.__module__.startswith("tir.")}
     operators = importlib.import_module("tir.op").OPS
     return sorted({*classes, *_BUILDERS, *_LAZY, *_SUBMODULES, *EXPRESSIONS, *operators})

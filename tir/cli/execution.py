@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..function import IRModule
+import tir
+
 from . import models
 from .programs import is_model, is_saved, program_of
 from .subjects import (
@@ -87,7 +88,7 @@ def _of_program(options: argparse.Namespace) -> Checks:
 
     if is_saved(options.program):
         raise ValueError("a saved module has no program to check")
-    program = IRModule.of(program_of(options.program))
+    program = tir.IRModule.of(program_of(options.program))
     name = entry(program)
     names = list(dict.fromkeys([*parameter_names(program[name]), *symbolic_sizes(program[name])]))
     args = arguments_of(program[name], given_arguments(options, names), options.seed)

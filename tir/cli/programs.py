@@ -9,8 +9,9 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tir
+
 from ..errors import ParseError, TirError
-from ..function import IRModule, PrimFunc
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -32,7 +33,7 @@ class FileError(TirError):
         super().__init__(f"{place}: {type(error).__name__}: {error}")
 
 
-def program_of(spec: str) -> PrimFunc | IRModule:
+def program_of(spec: str) -> tir.PrimFunc | tir.IRModule:
     """The program that ``FILE[:NAME]`` names: of a schedule, what it made; of a saved module, its signatures. Raises
     ``ValueError`` unless it is one, and what reading the file raises.
 
@@ -41,10 +42,10 @@ def program_of(spec: str) -> PrimFunc | IRModule:
     ValueError: no file 'nowhere.tir'
     """
     found = named(spec)
-    return found if isinstance(found, (PrimFunc, IRModule)) else found.mod
+    return found if isinstance(found, (tir.PrimFunc, tir.IRModule)) else found.mod
 
 
-def named(spec: str) -> PrimFunc | IRModule | Schedule:
+def named(spec: str) -> tir.PrimFunc | tir.IRModule | Schedule:
     """As :func:`program_of`, but a schedule is given as it is."""
     path, name = _split(spec)
     found = _read(path)
@@ -94,10 +95,10 @@ def _split(spec: str) -> tuple[str, str]:
     return (path, name) if colon and path else (spec, "")
 
 
-def _function(found: dict[str, Any], name: str) -> PrimFunc | None:
+def _function(found: dict[str, Any], name: str) -> tir.PrimFunc | None:
     """A function of the only module there is."""
     (only,) = found.values()
-    return only.functions.get(name) if isinstance(only, IRModule) else None
+    return only.functions.get(name) if isinstance(only, tir.IRModule) else None
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -136,4 +137,4 @@ def _run(path: str) -> dict[str, Any]:
         raise  # it says its place
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise FileError(path, error) from error
-    return {name: value for name, value in names.items() if isinstance(value, (PrimFunc, IRModule, Schedule))}
+    return {name: value for name, value in names.items() if isinstance(value, (tir.PrimFunc, tir.IRModule, Schedule))}

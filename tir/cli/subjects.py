@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from ..buffer import Buffer
+import tir
+
 from ..errors import TirError
-from ..expr import IntImm, Var
-from ..function import IRModule, PrimFunc
 from . import models
 from .programs import is_model, is_saved, program_of
 from .verbs import option
@@ -68,7 +67,7 @@ def subject_of(options: argparse.Namespace) -> Subject:
             return ModelSubject(module, options)
         name, engine = module.entry_name, module.target.kind
         return ProgramSubject(module.ir, name, engine, module[name], is_saved=True)
-    program = IRModule.of(program_of(options.program))
+    program = tir.IRModule.of(program_of(options.program))
     name = entry(program)
     engine = options.target or usual_engine(program)
     from codegen.build import build
@@ -82,7 +81,7 @@ class ProgramSubject:
     gives = "arguments"
     judge = "the reference executor"
 
-    def __init__(self, program: IRModule, name: str, engine: str, call: Callable[..., Any], is_saved: bool = False):
+    def __init__(self, program: tir.IRModule, name: str, engine: str, call: Callable[..., Any], is_saved: bool = False):
         from ..interp.named_arguments import parameter_names
         from ..testing.oracle import symbolic_sizes
 
@@ -143,7 +142,7 @@ class ModelSubject:
         models.assert_as_reference(self.name, self.takes, args, self.run(args))
 
 
-def entry(program: IRModule) -> str:
+def entry(program: tir.IRModule) -> str:
     """The name of the function that is run."""
     if len(program) == 1:
         return next(iter(program))
@@ -152,7 +151,7 @@ def entry(program: IRModule) -> str:
     raise ValueError(f"the module has the functions {', '.join(program) or 'none'}: say FILE:NAME")
 
 
-def usual_engine(program: IRModule) -> str:
+def usual_engine(program: tir.IRModule) -> str:
     """What runs a program if nobody says it."""
     from ..stmt import THREAD_BINDING, For
     from ..visit import walk
@@ -204,7 +203,7 @@ def given_arguments(options: argparse.Namespace, names: list[str]) -> dict[str, 
     return given
 
 
-def arguments_of(func: PrimFunc, given: Mapping[str, Any], seed: int) -> list[Any]:
+def arguments_of(func: tir.PrimFunc, given: Mapping[str, Any], seed: int) -> list[Any]:
     """The arguments of a call: those given, and random ones of the sizes that these determine."""
     from ..interp.arguments import bind_arguments, written_positions
     from ..interp.named_arguments import parameter_names
@@ -216,7 +215,7 @@ def arguments_of(func: PrimFunc, given: Mapping[str, Any], seed: int) -> list[An
     known = {name: value for name, value in given.items() if isinstance(value, int)}
     for buffer in func.buffer_map.values():
         for size, extent in zip(buffer.shape, getattr(given.get(buffer.name), "shape", ())):
-            if isinstance(size, Var):
+            if isinstance(size, tir.Var):
                 known.setdefault(size.name, extent)
     _require_memory(func.buffer_map.values(), known)
     made = random_inputs(func, seed, known)
@@ -225,10 +224,10 @@ def arguments_of(func: PrimFunc, given: Mapping[str, Any], seed: int) -> list[An
     return args
 
 
-def _require_memory(buffers: Iterable[Buffer], sizes: dict[str, int]) -> None:
+def _require_memory(buffers: Iterable[tir.Buffer], sizes: dict[str, int]) -> None:
     total = 0
     for buffer in buffers:
-        extents = [s.value if isinstance(s, IntImm) else sizes.get(getattr(s, "name", ""), 9) for s in buffer.shape]
+        extents = [s.value if isinstance(s, tir.IntImm) else sizes.get(getattr(s, "name", ""), 9) for s in buffer.shape]
         if min(extents, default=1) < 0:
             raise ValueError(f"`{buffer.name}` would have a negative size: {tuple(extents)}")
         total += math.prod(extents) * buffer.dtype.bits * buffer.dtype.lanes // 8

@@ -7,7 +7,8 @@ import difflib
 import json
 from typing import Any
 
-from ..function import IRModule, PrimFunc
+import tir
+
 from . import models
 from .programs import is_model, named, program_of, read_text
 from .verbs import MODEL, PROGRAM, SHAPE, TARGET, Answer, option, verb
@@ -19,9 +20,9 @@ STEPS = option(
 )
 
 
-def _program(program: PrimFunc | IRModule) -> Answer:
+def _program(program: tir.PrimFunc | tir.IRModule) -> Answer:
     text = program.script()
-    return Answer(text, {"program": text, "functions": list(IRModule.of(program))})
+    return Answer(text, {"program": text, "functions": list(tir.IRModule.of(program))})
 
 
 @verb(
@@ -41,7 +42,7 @@ def show(options: argparse.Namespace) -> Answer:
     if not options.trace:
         return _program(program_of(options.program))
     found = named(options.program)
-    if isinstance(found, (PrimFunc, IRModule)):
+    if isinstance(found, (tir.PrimFunc, tir.IRModule)):
         raise ValueError(f"{options.program} is a program, not a schedule: it has no steps")
     steps = found.trace.as_json()
     return Answer(json.dumps(steps, indent=1), {"trace": steps})
@@ -65,7 +66,7 @@ def tree(options: argparse.Namespace) -> Answer:
     from ..schedule import Schedule
 
     found = named(options.program)
-    schedule = Schedule(found) if isinstance(found, (PrimFunc, IRModule)) else found
+    schedule = Schedule(found) if isinstance(found, (tir.PrimFunc, tir.IRModule)) else found
     return Answer(str(schedule.loop_tree()))
 
 
@@ -96,7 +97,7 @@ def opt(options: argparse.Namespace) -> Answer:
     return _program(program if options.upto is None else _lowered(program, options))
 
 
-def _lowered(program: PrimFunc | IRModule, options: argparse.Namespace) -> IRModule:
+def _lowered(program: tir.PrimFunc | tir.IRModule, options: argparse.Namespace) -> tir.IRModule:
     from codegen.build import machine_of
 
     from ..target import Target
@@ -108,7 +109,7 @@ def _lowered(program: PrimFunc | IRModule, options: argparse.Namespace) -> IRMod
     return lower(program, upto=options.upto, target=target)
 
 
-def _after_steps(options: argparse.Namespace) -> PrimFunc | IRModule:
+def _after_steps(options: argparse.Namespace) -> tir.PrimFunc | tir.IRModule:
     """The program after the steps that the options give."""
     from ..schedule import Schedule
     from ..schedule.trace_text import apply_text
@@ -143,7 +144,7 @@ def diff(options: argparse.Namespace) -> Answer:
 
     if options.a == options.b == "-":
         raise ValueError("standard input is one program: give a file for the other")
-    one, other = IRModule.of(program_of(options.a)), IRModule.of(program_of(options.b))
+    one, other = tir.IRModule.of(program_of(options.a)), tir.IRModule.of(program_of(options.b))
     difference = first_difference(one, other)
     if difference is None:
         return Answer("the same", {"same": True})
