@@ -9,6 +9,7 @@ import tir
 from tir.ops import _docs as operator_docs
 from tir.schedule import docs
 from tir.schedule import stubs as schedule_stubs
+from tir.script import _stubs as script_stubs
 from tir.transform import _stubs as transform_stubs
 
 
@@ -29,3 +30,11 @@ def test_stub_of_the_passes():
 
 def test_page_of_operators():
     assert operator_docs.PAGE.read_text(encoding="utf-8") == operator_docs.text(), "run: python -m tir.ops._docs"
+
+
+def test_stub_of_the_package():
+    kept, made = (
+        ast.dump(ast.parse(text))
+        for text in (script_stubs.PACKAGE_STUB.read_text(encoding="utf-8"), script_stubs.package_text())
+    )
+    assert kept == made, "run: python -m tir.script._stubs"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ HEADER = '''"""Made by ``python -m tir.script._stubs``; do not edit."""
 # ruff: noqa
 # fmt: off
 import builtins
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, overload
@@ -270,11 +272,12 @@ def _in_dialect(name: str) -> bool:
 
 
 def _imported() -> dict[str, tuple[str, str]]:
-    """What the package's file imports by name: name -> (module, name there)."""
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    """What the package's file, and that of its nodes, import by name: name -> (module, name there)."""
+    own = Path(package.__file__)
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (own.with_name("_nodes.py"), own)]
     return {
         alias.name: ("tir." * item.level + (item.module or ""), alias.name)
-        for item in ast.walk(tree)
+        for item in itertools.chain.from_iterable(map(ast.walk, trees))
         if isinstance(item, ast.ImportFrom) and (item.level == 1 or (item.module or "").startswith("codegen"))
         for alias in item.names
         if alias.name != "*"
