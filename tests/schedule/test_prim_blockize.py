@@ -347,3 +347,34 @@ def test_an_init_taken_apart_keeps_the_views_that_it_uses(depth):
     init = sch.decompose_reduction("C", sch.get_loops("C")[depth])
     assert [m.buffer.name for m in sch.get(init).match_buffers] == ["M"]
     same(sch)
+
+
+ROWS_ADDED = """
+@T.prim_func
+def f(A: T.Buffer((6, 4), "int32"), C: T.Buffer((4, 4), "int32")):
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + A[vi + {far}, vj] * 2
+"""
+DOUBLED = """
+@T.prim_func
+def f(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4,), "int32", offset_factor=1)
+    C = T.match_buffer(c, (4,), "int32", offset_factor=1)
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(C[0:4])
+        for j in range(4):
+            with T.block("C"):
+                vj = T.axis.spatial(4, j)
+                C[vj] = A[vj] * 2
+"""
+
+
+@pytest.mark.parametrize("far", [1, 2])
+def test_a_region_of_more_rows_is_not_that_of_an_intrinsic(far: int) -> None:
+    """The description has no operand for the other rows, so that nothing of the block is compared with it."""
+    TensorIntrin.register("doubled", parse(DOUBLED), parse(DOUBLED), override=True)
+    sch = schedule(ROWS_ADDED.format(far=far))
+    refused(lambda: sch.tensorize("j", "doubled"), "does not compute what", f"the region of A ({far + 1}, 4)")

@@ -110,9 +110,11 @@ def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, L
             yield after, after.index.loops[order[0].var]
 
 
-def _difference(described: Any, block: Block, pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]) -> str:
-    """How ``block`` differs from what is ``described``, each buffer there in the place of its pair; empty if it does
-    not."""
+def _difference(
+    described: Any, block: Block, pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegion]
+) -> str | None:
+    """How ``block`` differs from what is ``described``, each buffer there in the place of its pair (empty: in a way that has
+    no words); None if it does not."""
     relative = _relative(block, {b: (d, regions[b]) for d, b in pairs.items()})
     if relative is None:
         return _other_shapes(pairs, regions)
@@ -120,7 +122,7 @@ def _difference(described: Any, block: Block, pairs: dict[Buffer, Buffer], regio
     if difference is not None:  # an intrinsic of one width of indices in a program of another
         narrow = [_stripped(with_narrow_indices(s)) for s in (described, relative)]
         difference = first_difference(narrow[0], narrow[1])
-    return difference or ""
+    return difference
 
 
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
@@ -154,7 +156,7 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
         if any((d in written) != (b in outputs) or d.dtype != b.dtype for d, b in pairs.items()):
             continue
         difference = _difference(described, block, pairs, regions)
-        if not difference:
+        if difference is None:
             return {d: regions[b] for d, b in pairs.items()}
         best = best or difference
     require(
@@ -209,8 +211,8 @@ def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegio
     found = []
     for wanted, buffer in pairs.items():
         have = [r.extent for r in regions[buffer].region]
-        kept = len(have) - wanted.ndim
-        if kept < 0 or not all(map(same_size, have[kept:], wanted.shape)):
+        units = [IntImm(1)] * (len(have) - wanted.ndim)
+        if len(have) < wanted.ndim or not all(map(same_size, have, (*units, *wanted.shape))):
             want = ", ".join(map(repr, wanted.shape))
             found.append(f"{wanted.name} is ({want}), the region of {buffer.name} ({', '.join(map(repr, have))})")
     return "; ".join(found)
