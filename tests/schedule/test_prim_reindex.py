@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from layout_programs import BLUR, MATMUL, TWO
 from prim_checks import refused, same, schedule
 
@@ -347,3 +348,29 @@ def main(c: T.handle, n: T.int32):
     )
     sch.reindex("C", ("read", 0))
     same(sch, n=3)
+
+
+OF_N = """
+@T.prim_func
+def f(a: T.handle, b: T.handle, n: T.int32):
+    A, B = T.match_buffer(a, ({extent},), "int32"), T.match_buffer(b, ({extent},), "int32")
+    for i in range({extent}):
+        with T.block("B"):
+            vi = T.axis.spatial({extent}, i)
+            B[vi] = A[vi] + vi
+"""
+
+
+@pytest.mark.parametrize("step", ["reindex_cache_write", "reindex_cache_read"])
+def test_a_layout_divides_by_no_size_that_may_be_zero(step: str) -> None:
+    """The program divides by nothing, the copy would. A factor of the extent divides only what is there."""
+
+    def tiled(extent: str):
+        sch = schedule(OF_N.format(extent=extent))
+        n = sch.func.params[2]
+        getattr(sch, step)("B", 0, "global", lambda i: (i // n, i % n))
+        return sch
+
+    refused(lambda: tiled("4"), "divides by `n`")
+    for n in (0, 3):
+        same(tiled("n * 4"), n=n)

@@ -143,7 +143,8 @@ def _check_transform_layout(
     )
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
     if pad_value is not None and made.symbolic_divisors():
-        _require_positive(state, old, made)  # and a bijection, below
+        if old not in state.func.buffer_map.values():  # the caller passes the new layout of a parameter
+            require_positive_divisors(state, old, made, old.shape)  # and a bijection, below
     elif not assume_injective_transform:
         rule = "two elements of buffer {0} would go to one place"
         require_injective(made.final_indices, domains, rule, old.name)
@@ -166,20 +167,20 @@ def _check_transform_layout(
     return LayoutPlan(func, recorded, keeps if renamed else Keeps.NOTHING)
 
 
-def _require_positive(state: State, buffer: Buffer, index_map: IndexMap) -> None:
-    """Require that the index map divides by positive sizes, or by a factor of the extent, which the new shape does not divide
-    by. Those of a parameter are positive: the caller passes the new layout."""
-    analyzer, extents = Analyzer(), dict(zip(index_map.initial_indices, buffer.shape))
+def require_positive_divisors(state: State, buffer: Buffer, index_map: IndexMap, extents: Sequence[Expr]) -> None:
+    """Require that a map of indices below ``extents`` divides by positive sizes, or by factors of the extents, which the shape
+    of ``buffer`` in the new layout does not divide by."""
+    analyzer, extent_of = Analyzer(), dict(zip(index_map.initial_indices, extents))
     analyzer.assume_sizes(state.func.buffer_map.values())
     unknown = [
         d
         for v, d in index_map.symbolic_divisors()
-        if exact_quotient(as_expr(extents[v], v.dtype), d) is None and not analyzer.can_prove(d > 0)
+        if exact_quotient(as_expr(extent_of[v], v.dtype), d) is None and not analyzer.can_prove(d > 0)
     ]
     rule = (
         "the index map divides by `{0}`, which is not known to be positive: the new shape of buffer {1} divides by it"
     )
-    require_none([] if buffer in state.func.buffer_map.values() else unknown, rule, buffer.name)
+    require_none(unknown, rule, buffer.name)
 
 
 def _same_reductions(before: PrimFunc, after: PrimFunc, buffer: Buffer) -> bool:

@@ -40,7 +40,7 @@ from ..staging import (
     require_one_name,
 )
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of
+from .layout import index_map_of, require_positive_divisors
 from .storage import pick_any
 
 
@@ -168,7 +168,7 @@ class _Staged:
     recorded: dict[str, Any]
 
 
-def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str) -> _Staged:
+def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str) -> _Staged:
     indices = _one_place(block, buffer)
     every = block.block.iter_vars
     for i in every:
@@ -197,6 +197,7 @@ def _staged(block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any,
         shape: Sequence[Expr] = tuple(domains[i.var].extent for i in iters)
     else:
         made = index_map_of(index_map, len(every), every[0].var.dtype if every else "int32")
+        require_positive_divisors(state, buffer, made, [domains[i.var].extent for i in every])
         places = made.map_indices([i.var for i in every], analyzer)
         iters = tuple(i for i in every if any(uses_var(e, i.var) for e in (*indices, *places)))
         if not {key(analyzer.simplify(e)) for e in indices} <= {key(analyzer.simplify(e)) for e in places}:
@@ -380,7 +381,7 @@ def _stage_read(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
 ) -> Stage:
     scope = scope_of(state, block)
-    staged = _staged(block, buffer, storage_scope, index_map, name)
+    staged = _staged(state, block, buffer, storage_scope, index_map, name)
     sources = {buffer, *(n.buffer for e in staged.indices for n in nodes_of(e) if isinstance(n, BufferLoad))}
     require(
         unsafe or not any(r.buffer in sources for r in block.block.writes),
@@ -432,7 +433,7 @@ def _stage_write(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
 ) -> Stage:
     scope = scope_of(state, block)
-    staged = _staged(block, buffer, storage_scope, index_map, name)
+    staged = _staged(state, block, buffer, storage_scope, index_map, name)
     others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)
     box, whole = _box(block, staged, host)
