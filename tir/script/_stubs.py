@@ -66,7 +66,6 @@ HEADER = '''"""Made by ``python -m tir.script._stubs``; do not edit."""
 # ruff: noqa
 # fmt: off
 import builtins
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, overload

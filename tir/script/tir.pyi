@@ -3,7 +3,6 @@
 # ruff: noqa
 # fmt: off
 import builtins
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, overload
