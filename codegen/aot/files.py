@@ -138,6 +138,8 @@ class _Made:
         self.functions = [f.with_held(held) for f in exported(functions, stem, external, taken, options.checks)]
         text += _undefined({held[name]: array.nbytes for name, array in extras.held.items()})
         wrappers = "".join(f.wrapper(prefix, options.checks) for f in self.functions)
+        if options.checks:
+            wrappers += "".join(f.handler(f"{stem}_error") for f in self.functions)
         self.text = text + wrappers + "".join(own.values())
 
     def about(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Var
@@ -17,6 +18,7 @@ from ..c_names import identifier, is_reserved, parameter
 from ..llvm.signature import buffer_alignment, slots_of
 from ..llvm.text import own_name, symbol
 from ..llvm.types import memory_element
+from . import xla
 from .checks import check_name, tensors_name
 
 
@@ -90,6 +92,23 @@ class Function:
         """The symbol of the function that takes tensors."""
         return f"{self.symbol}_tensors"
 
+    @property
+    def _arrays(self) -> list[tuple[Buffer, bool]]:
+        """The buffers that C gives, and whether each is written."""
+        of = [(self.func.buffer_map.get(p), k in self.written) for k, p in enumerate(self.func.params)]
+        return [(b, written) for b, written in of if b is not None and b.name not in self.held]
+
+    @property
+    def by_xla(self) -> str:
+        """The symbol of the handler of XLA; empty for a function that takes or returns more than arrays."""
+        numbers = any(p not in self.func.buffer_map for p in self.func.params) or self.result is not None
+        fits = not numbers and all(xla.is_passed(b) for b, _ in self._arrays)
+        return f"{self.symbol}_xla" if fits and self._arrays else ""
+
+    def handler(self, error: str) -> str:
+        """The handler of XLA as LLVM assembly, if there is one; ``error`` is the function that gives the message of a code."""
+        return xla.Handler(self.by_xla, self.by_tensors, error, self._arrays).text() if self.by_xla else ""
+
     def wrapper(self, prefix: str, checked: bool) -> str:
         """The C functions as LLVM assembly: they store their arguments into slots and call the entry, after the checks."""
         entry = [check_name(self.name), self.call] if checked else [self.call]
@@ -145,6 +164,7 @@ class Function:
         about = "/* The same of tensors, which give the sizes; their types, shapes and strides are checked. */\n"
         return (
             f"{text}{about}{_declared(self.by_tensors, [*(p for p in self._tensors(tensor) if not p.held), *result])}"
+            f"{xla.PROTOTYPE.format(self.by_xla) if self.by_xla else ''}"
         )
 
 
@@ -206,8 +226,9 @@ def exported(
         at = f"{stem}_{own}" if _is_taken(at) or at in external else at
         made = Function(name, at, function.func, function.written)
         take(at, made)
-        if checked:
-            take(made.by_tensors, None)
+        for name in (made.by_tensors, made.by_xla) if checked else ():
+            if name:
+                take(name, None)
     return [function for function in found.values() if function is not None]
 
 
