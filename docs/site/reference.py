@@ -45,7 +45,7 @@ def members(title: str) -> dict[str, Any]:
 
 
 def _public(holder: Any) -> dict[str, Any]:
-    names = getattr(holder, "__all__", None) or [n for n in dir(holder) if not n.startswith("_")]
+    names = vars(holder).get("__all__") or [n for n in dir(holder) if not n.startswith("_")]
     found = {name: getattr(holder, name, None) for name in sorted(names, key=str.lower)}
     return {name: value for name, value in found.items() if _is_shown(value) and _is_of(holder, value)}
 

@@ -157,4 +157,27 @@ def test_a_question_that_another_asks_shares_its_limit(monkeypatch):
     first, second = decide(asks_twice)
     assert isinstance(first, TooLong) and isinstance(second, TooLong)
     assert slow.now <= relation.MOST_SECONDS
-    assert relation._limit is None
+    assert relation._asked.limit is None
+
+
+def test_threads_ask_questions_of_their_own():
+    """One that is asked while another thread's is answered, and is answered after it, leaves no limit behind."""
+    from threading import Barrier, Thread
+
+    inside, after, left = Barrier(2), Barrier(2), []
+
+    def first() -> None:
+        decide(inside.wait)
+        after.wait()
+        left.append(relation._asked.limit)
+
+    def second() -> None:
+        decide(lambda: (inside.wait(), after.wait()))
+        left.append(relation._asked.limit)
+
+    threads = [Thread(target=first), Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [*left, relation._asked.limit] == [None] * 3

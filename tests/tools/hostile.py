@@ -43,7 +43,7 @@ from tir.tune.records import Records
 from tir.tune.runner import Measurement
 
 SECONDS = 2.0  # of CPU time for a case
-MEMORY = 512 << 20  # bytes that are in memory at once
+MEMORY = 512 << 20  # bytes in memory at once, beside those that were there before a case
 TRAP = "ran"  # a file that hostile pieces make, if they run
 PIECES = [
     f'__import__("os").mkdir("{TRAP}")', f'open("{TRAP}", "w")', "sum(range(10**10))", "10**10**10", "9" * 5000, "1e999", "NaN", "null",
@@ -356,6 +356,7 @@ def fault(kind: str, number: int) -> str:
     """What is wrong with how a case is answered; empty if nothing is."""
     data = case(kind, number)
     forget_peak()
+    before = peak()
     try:
         with limited():
             KINDS[kind][1](data)
@@ -370,8 +371,8 @@ def fault(kind: str, number: int) -> str:
         return f"it takes more than {SECONDS} s"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
-    if peak() > MEMORY:
-        return f"it takes {peak() >> 20} MB"
+    if peak() - before > MEMORY:
+        return f"it takes {(peak() - before) >> 20} MB"
     if os.path.exists(TRAP):
         os.rmdir(TRAP) if os.path.isdir(TRAP) else os.remove(TRAP)
         return "it ran code"

@@ -8,6 +8,7 @@ where there is no answer; :class:`Together` limits several questions.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ContextDecorator
 from functools import cache
@@ -60,13 +61,11 @@ class Together(ContextDecorator):
         self._outer: list[Together | None] = []
 
     def __enter__(self) -> None:
-        global _together
-        self._outer.append(_together)
-        _together = _together or self
+        self._outer.append(_asked.together)
+        _asked.together = _asked.together or self
 
     def __exit__(self, *_: object) -> None:
-        global _together
-        _together = self._outer.pop()
+        _asked.together = self._outer.pop()
 
 
 class _Limit:
@@ -78,17 +77,24 @@ class _Limit:
     def left(self) -> float:
         now = thread_time()
         if self.end is None:
-            self.end = now + (MOST_SECONDS if _together is None else max(_together.left, LEAST_SECONDS))
+            together = _asked.together
+            self.end = now + (MOST_SECONDS if together is None else max(together.left, LEAST_SECONDS))
         return self.end - now
 
     def ran_out(self) -> TooLong:
-        if _together is not None:
-            _together.left = min(_together.left, self.left())
+        if _asked.together is not None:
+            _asked.together.left = min(_asked.together.left, self.left())
         return TooLong()
 
 
-_together: Together | None = None  # the questions of a step
-_limit: _Limit | None = None  # of the question that is being answered
+class _Asked(threading.local):
+    """What this thread asks: the limit of the question that is being answered, and the questions of a step."""
+
+    limit: _Limit | None = None
+    together: Together | None = None
+
+
+_asked = _Asked()
 
 
 def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
@@ -98,14 +104,14 @@ def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
     >>> decide(lambda: IntegerSet.point([1, 2]).sample())
     [1, 2]
     """
-    global _limit
-    outer, _limit = _limit, _limit or _Limit()
+    outer = _asked.limit
+    _asked.limit = outer or _Limit()
     try:
         return question(*args)
     except Undecided as reason:
         return reason
     finally:
-        _limit = outer
+        _asked.limit = outer
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
@@ -114,7 +120,7 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
     isl can only be stopped after a number of steps, of which each may take the longer the more there were: there is an
     attempt of few steps, and others of more while they fit into the time that is left.
     """
-    limit = _limit or _Limit()
+    limit = _asked.limit or _Limit()
     context, steps = _isl().DEFAULT_CONTEXT, FIRST_STEPS
     while True:
         left, start = limit.left(), thread_time()
