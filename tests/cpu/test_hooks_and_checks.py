@@ -252,8 +252,9 @@ def axpy(x: T.handle, y: T.handle, alpha: T.float32):
 def test_types_of_elements_have_the_codes_of_dlpack():
     for name in ("int8", "uint16", "int64", "float16", "float32", "float64", "bool"):
         array = np.zeros(1, name)
-        capsule = _DLTensor.from_address(pointer(array.__dlpack__()))
-        assert type_code(tir.dtype.DType(name)) == (capsule.code, capsule.bits)
+        capsule = array.__dlpack__()  # what it points to is gone with it
+        tensor = _DLTensor.from_address(pointer(capsule))
+        assert type_code(tir.dtype.DType(name)) == (tensor.code, tensor.bits)
     assert type_code(tir.dtype.DType("float8_e4m3fn")) == (10, 8)
 
 
