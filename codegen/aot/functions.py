@@ -118,7 +118,7 @@ class Function:
         return text
 
     def _wrapper(self, name: str, given: list[Parameter], prefix: str, stages: list[str]) -> str:
-        """A function whose arguments stand in slots when the ``stages`` run; the first code that is not 0 is returned."""
+        """A function that puts its arguments into slots, calls the ``stages``, and returns the first code other than 0."""
         count = len(self.slots)
         params = [f"{_passed(p.llvm_type, p.c_type)} %a{k}" for k, p in enumerate(given) if not p.held]
         lines = [f"  %slots = alloca [{count + 4} x i64], align 8"]

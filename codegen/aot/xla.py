@@ -1,7 +1,7 @@
 """Functions of a saved file as handlers of XLA's foreign function interface, by which JAX calls them without Python.
 
-A handler takes one record, the call: version 0 of the interface (``xla/ffi/api/c_api.h``), of which it uses the parts below.
-Offsets are in bytes.
+A handler takes one record, the call, in version 0 of the interface (``xla/ffi/api/c_api.h``). The parts that it uses are
+below; offsets are in bytes.
 """
 
 from __future__ import annotations
