@@ -6,7 +6,7 @@ The code generators keep their own spelling tables keyed by these names. ``regis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .dtype import VOID, DType
@@ -26,6 +26,8 @@ class Pointer:
     argument that says it. A tile has the greatest of the arguments at ``rows`` and ``columns`` as its sizes, and the
     argument at ``stride`` elements from row to row. Without these, any element may be accessed. ``each_thread``: every
     thread makes the access for itself, otherwise a warp makes it together. ``asynchronous``: complete after a wait.
+    ``ordered``: an engine beside the threads makes the access, and the program itself orders it, by transaction barriers
+    and groups: a barrier of the block neither begins nor completes it.
     """
 
     mode: str = "rw"
@@ -37,6 +39,7 @@ class Pointer:
     stride: int | None = None
     each_thread: bool = False
     asynchronous: bool = False
+    ordered: bool = False
 
 
 ANY_ELEMENT = Pointer()
@@ -308,13 +311,19 @@ class _LazyNumpy:
 
 # what operators do with the pointers that they are given, by position
 _TILE = (1, 2, 3)  # the sizes m, n, k of wmma operators
+_READ, _WRITTEN = Pointer("r", ordered=True), Pointer("w", ordered=True)
 _POINTERS: dict[str, dict[int, Pointer | str]] = {
     "prefetch": {0: ""},
     "ptx_cp_async": {
         0: Pointer("w", offset=1, size=4, each_thread=True, asynchronous=True),
         2: Pointer("r", offset=3, size=4, each_thread=True),
     },
-    "ptx_cp_async_bulk": {0: "w", 2: "r"},
+    "ptx_cp_async_bulk": {0: replace(_WRITTEN, offset=1, size=4), 2: replace(_READ, offset=3, size=4)},
+    **dict.fromkeys(
+        ("ptx_cp_async_bulk_tensor", "ptx_cp_async_bulk_tensor_multicast"), {0: replace(_WRITTEN, offset=1), 2: _READ}
+    ),
+    "ptx_cp_async_bulk_tensor_store": {0: _WRITTEN, 1: replace(_READ, offset=2)},
+    "ptx_wgmma": {4: Pointer("rw", offset=5, ordered=True), 6: replace(_READ, offset=7), 12: replace(_READ, offset=13)},
     "atomic_add": {0: Pointer("rw", bytes=1)},  # within one element, whatever its type
     "ptx_ldmatrix": {3: Pointer("w", offset=4), 5: Pointer("r", offset=6, bytes=16)},
     "ptx_mma": {6: Pointer("r", offset=7), 8: Pointer("r", offset=9), 10: Pointer("rw", offset=11)},

@@ -288,6 +288,7 @@ call_spirv_pure_glsl450(number, *args): An instruction of SPIR-V's ``GLSL.std.45
 = read given
 address_of(element):
 tvm_access_ptr(type, *data_offset_extent_mask):
+tensor_map(pointer, dtype, swizzle, *shape_strides_box) -> handle:
 = read given: It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``.
 tvm_struct_get(handle, index, *kind): A field of an array's or an argument's description; the last argument, or the
     first, is its type.
@@ -409,9 +410,10 @@ ptx_arrive_barrier(barrier): Say that this thread has arrived at a barrier.
 ptx_arrive_barrier_expect_tx(barrier, bytes): Arrive at a barrier that also waits for ``bytes`` bytes of bulk copies.
     >>> T.ptx_arrive_barrier_expect_tx(0, 1024)
     T.ptx_arrive_barrier_expect_tx(0, 1024)
-ptx_wait_barrier(barrier): Wait until a barrier is complete.
-    >>> T.ptx_wait_barrier(0)
-    T.ptx_wait_barrier(0)
+ptx_wait_barrier(barrier, *parity): Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A
+    barrier begins in phase 0: of the phase before it, of parity 1, the wait is over at once.
+    >>> T.ptx_wait_barrier(0, i % 2)
+    T.ptx_wait_barrier(0, i % 2)
 ptx_cp_async_barrier(barrier): Arrive at a barrier once the asynchronous copies of this thread are done.
     >>> T.ptx_cp_async_barrier(0)
     T.ptx_cp_async_barrier(0)
@@ -422,6 +424,68 @@ ptx_cp_async_bulk(shared, offset, memory, from_offset, *bytes_and_barrier): Begi
 ptx_ldg32(register, guard, *address_and_offset): Load 32 bits through the read-only cache; 0 where the guard is false.
     >>> T.ptx_ldg32(A, i < 8, x, 0)
     T.ptx_ldg32(A, i < 8, x, 0)
+= opaque given: CUDA kernels for sm_90a have it.
+ptx_arrive_barrier_cluster(barrier, rank): Arrive at the barrier of this number in the block ``rank`` of the cluster.
+    >>> T.ptx_arrive_barrier_cluster(0, 1)
+    T.ptx_arrive_barrier_cluster(0, 1)
+ptx_fence_barrier_init(): Make the initial state of the barriers known to the copy engine, and to the cluster.
+    >>> T.ptx_fence_barrier_init()
+    T.ptx_fence_barrier_init()
+ptx_fence_proxy_async(): Make what this thread stored to shared memory visible to bulk copies and to ``T.ptx_wgmma``.
+    >>> T.ptx_fence_proxy_async()
+    T.ptx_fence_proxy_async()
+ptx_cp_async_bulk_tensor(shared, offset, map, barrier, *coordinates): Begin to copy the box of ``T.tensor_map`` at
+    ``coordinates`` (an index for each axis) to shared memory, zeros for elements out of bounds; a barrier counts the
+    bytes of the box.
+    >>> T.ptx_cp_async_bulk_tensor(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, i)
+    T.ptx_cp_async_bulk_tensor(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, i)
+ptx_cp_async_bulk_tensor_multicast(shared, offset, map, barrier, mask, *coordinates): As ``T.ptx_cp_async_bulk_tensor``,
+    to the same place in every block of the cluster that has a bit in ``mask``; the barrier of each counts the bytes.
+    >>> T.ptx_cp_async_bulk_tensor_multicast(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, 3, i)
+    T.ptx_cp_async_bulk_tensor_multicast(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, 3, i)
+ptx_cp_async_bulk_tensor_store(map, shared, offset, *coordinates): Begin to copy shared memory to the box of
+    ``T.tensor_map`` at ``coordinates``, but for elements out of bounds.
+    >>> T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)
+    T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)
+ptx_cp_async_bulk_commit_group(): Make the bulk stores of this thread since the last such call one group.
+    >>> T.ptx_cp_async_bulk_commit_group()
+    T.ptx_cp_async_bulk_commit_group()
+ptx_cp_async_bulk_wait_group(count): Wait until at most ``count`` of the newest groups of bulk stores of this
+    thread are under way.
+    >>> T.ptx_cp_async_bulk_wait_group(0)
+    T.ptx_cp_async_bulk_wait_group(0)
+ptx_cp_async_bulk_wait_group_read(count): Wait until all but the newest ``count`` groups of bulk stores of this
+    thread have read shared memory, which may then change.
+    >>> T.ptx_cp_async_bulk_wait_group_read(0)
+    T.ptx_cp_async_bulk_wait_group_read(0)
+ptx_wgmma(shape, a_type, b_type, d_type, d, d_offset, a, a_offset, a_leading, a_stride, a_swizzle, a_transposed, b,
+    b_offset, b_leading, b_stride, b_swizzle, b_transposed, accumulate): Begin ``d += a @ b``, or ``d = a @ b`` where ``accumulate`` is false, by the 128 threads of a warpgroup (PTX
+    ``wgmma.mma_async``). ``d`` is in registers, ``b`` in shared memory, ``a`` in either. A matrix in shared memory has
+    its leading and stride offsets in bytes, a swizzle of 0, 32, 64 or 128 bytes, and is ``transposed`` (1) if k is not
+    its innermost axis. Element r of d in thread t of the warpgroup is in row
+    ``t // 32 * 16 + t % 32 // 4 + r // 2 % 2 * 8`` and column ``r // 4 * 8 + t % 4 * 2 + r % 2``.
+    >>> T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1)
+    T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1, dtype="void")
+ptx_wgmma_fence(): Order what this warpgroup did to registers before the products that it begins after.
+    >>> T.ptx_wgmma_fence()
+    T.ptx_wgmma_fence()
+ptx_wgmma_commit_group(): Make the products that this warpgroup began since the last such call one group.
+    >>> T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_commit_group()
+ptx_wgmma_wait_group(count): Wait until at most ``count`` of the newest groups of products are under way; only then are
+    the registers of the others known, and the shared memory that they read may change.
+    >>> T.ptx_wgmma_wait_group(0)
+    T.ptx_wgmma_wait_group(0)
+ptx_setmaxnreg(count, increase): Give each thread of this warpgroup ``count`` registers: more than it has (``increase`` is
+    1), or fewer (0), which others may then take.
+    >>> T.ptx_setmaxnreg(232, 1)
+    T.ptx_setmaxnreg(232, 1)
+ptx_cluster_arrive(): Say that this thread has arrived at the barrier of the cluster, and release what it wrote.
+    >>> T.ptx_cluster_arrive()
+    T.ptx_cluster_arrive()
+ptx_cluster_wait(): Wait until all threads of the cluster have arrived.
+    >>> T.ptx_cluster_wait()
+    T.ptx_cluster_wait()
 = opaque given: A pass lowers it before code is generated.
 tvm_thread_allreduce(count, value, predicate, result, *threads): Reduce ``value`` over the threads of the given axes;
     each gets the total in ``result``.

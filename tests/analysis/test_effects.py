@@ -237,3 +237,15 @@ def main(A: T.Buffer((8, 8), "float32")):
 """)
     (buffer,) = func.buffer_map.values()
     assert {e.buffer for e in effects(func.body)} == {buffer}
+
+
+def test_a_tensor_map_is_read_or_written_by_the_copy_that_takes_it():
+    found = effects(
+        parse("""
+@T.prim_func
+def f(A: T.Buffer((64, 64), "float16"), B: T.Buffer((64, 64), "float16"), S: T.Buffer((4096,), "float16", scope="shared")):
+    T.ptx_cp_async_bulk_tensor(S.data, 0, T.tensor_map(A, (64, 64)), 0, 0, 0)
+    T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, (64, 64)), S.data, 0, 0, 0)
+""").body
+    )
+    assert [(e.kind, e.buffer.name) for e in found] == [(WRITE, "S"), (READ, "A"), (WRITE, "B"), (READ, "S")]

@@ -83,3 +83,30 @@ def wmma_fragments(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"))
         T.reads(A[0:16])
         T.writes(F[0:16, 0:16])
         T.tvm_load_matrix_sync(F.data, 16, 16, 16, 0, A.data, 16, "row_major")
+
+
+@T.prim_func
+def copied_by_the_engine(a: T.handle, D: T.Buffer((64, 8), "float32")):
+    T.func_attr({"tir.cluster": [2, 1, 1]})
+    m = T.int32()
+    A = T.match_buffer(a, (m, 64), "float16")
+    S = T.allocate([4608], "float16", "shared.dyn")
+    R = T.allocate([4], "float32", "local")
+    bx = T.launch_thread("blockIdx.x", 2)
+    tx = T.launch_thread("threadIdx.x", 128)
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_fence_barrier_init()
+    T.ptx_cluster_arrive()
+    T.ptx_cluster_wait()
+    if tx == 0:
+        T.ptx_arrive_barrier_expect_tx(0, 9216)
+        T.ptx_cp_async_bulk_tensor(S, 0, T.tensor_map(A.data, "float16", 128, m, 64, 64, 1, 64, 64), 0, bx * 64, 0)
+    T.ptx_wait_barrier(0, 1 - 1)
+    T.ptx_wgmma(
+        "m64n8k16", "fp16", "fp16", "fp32", R, 0, S, 0, 0, 1024, 128, 0, S, 4096, 0, 1024, 128, 0, bx > 0, dtype="void"
+    )
+    T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_wait_group(0)
+    T.ptx_setmaxnreg(40, 0)

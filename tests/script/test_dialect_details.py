@@ -298,3 +298,26 @@ def test_targets():
         Target("nvidia/none")
     with pytest.raises(tir.BuildError, match="no backend builds for target 'ext_dev'"):
         tir.build(program("C[0] = 1"), Target.named("ext_dev"))
+
+
+def test_a_tensor_map_has_the_shape_and_strides_of_its_buffer():
+    body = """
+    E = T.decl_buffer((4, 2), "float32", data=A.data, strides=(8, 1))
+    T.ptx_cp_async_bulk_tensor(C.data, 0, T.tensor_map(A, (2, 4)), 0, 0, 0)
+    T.ptx_cp_async_bulk_tensor(C.data, 0, T.tensor_map(E, (2, 2), swizzle=32), 0, 0, 0)
+    """
+    text = program(body).script()
+    assert 'T.tensor_map(A.data, "float32", 0, 8, 4, 4, 1, 2, 4)' in text
+    assert 'T.tensor_map(A.data, "float32", 32, 4, 2, 8, 1, 2, 2)' in text
+
+
+@pytest.mark.parametrize(
+    "made, reason",
+    [
+        ("T.tensor_map(A, (4,))", "has 1 axes, and `A` has 2"),
+        ('T.tensor_map(A.data, "float32", 0, 8, 4, 4, 1, 2)', "of as many numbers each, not 5 numbers"),
+        ("T.tensor_map(A.data, box=(2, 2))", "with a buffer, not with a pointer"),
+    ],
+)
+def test_a_tensor_map_describes_each_axis(made, reason):
+    assert reason in refusal(f"T.ptx_cp_async_bulk_tensor(C.data, 0, {made}, 0, 0, 0)")

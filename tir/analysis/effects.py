@@ -497,6 +497,16 @@ class _Walker:
         else:
             self.visit(args[1])
 
+    def _tensor_map(self, call: Call, kinds: Iterable[str] = (READ, WRITE), through: Through = None) -> None:
+        """Memory that a copy engine accesses: any element behind the pointer."""
+        pointer = call.args[0]
+        for arg in call.args[1:]:
+            self.visit(arg)
+        if isinstance(pointer, Call) and pointer.op in _PLACES:
+            _PLACES[pointer.op](self, pointer, kinds, through)
+        elif isinstance(pointer, Var):
+            self._pointer(pointer, kinds, call, through)
+
     def _prefetch(self, call: Call, *_: Any) -> None:
         """Accesses a cache, not an element: an address past the end is allowed."""
         address, *rest = call.args
@@ -556,6 +566,7 @@ class _Outliner(_Walker):
 _PLACES: dict[str, Any] = {
     "address_of": _Walker._address_of,
     "tvm_access_ptr": _Walker._access_ptr,
+    "tensor_map": _Walker._tensor_map,
     "prefetch": _Walker._prefetch,
 }
 

@@ -1148,6 +1148,15 @@ def ptx_arrive_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> 
     >>> from tir.script import tir as T
     >>> T.ptx_arrive_barrier(0)
     T.ptx_arrive_barrier(0)"""
+def ptx_arrive_barrier_cluster(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Arrive at the barrier of this number in the block ``rank`` of the cluster. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_arrive_barrier_cluster(0, 1)
+    T.ptx_arrive_barrier_cluster(0, 1)"""
 def ptx_arrive_barrier_expect_tx(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Arrive at a barrier that also waits for ``bytes`` bytes of bulk copies. CUDA kernels have it.
 
@@ -1157,6 +1166,25 @@ def ptx_arrive_barrier_expect_tx(*args: Any, dtype: Any = ..., annotations: Any 
     >>> from tir.script import tir as T
     >>> T.ptx_arrive_barrier_expect_tx(0, 1024)
     T.ptx_arrive_barrier_expect_tx(0, 1024)"""
+def ptx_cluster_arrive(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Say that this thread has arrived at the barrier of the cluster, and release what it wrote. CUDA kernels for
+    sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_cluster_arrive()
+    T.ptx_cluster_arrive()"""
+def ptx_cluster_wait(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Wait until all threads of the cluster have arrived. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_cluster_wait()
+    T.ptx_cluster_wait()"""
 def ptx_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Make the asynchronous copies since the last such call one group. Kernels have it: CUDA, and the simulator.
 
@@ -1194,6 +1222,85 @@ def ptx_cp_async_bulk(*args: Any, dtype: Any = ..., annotations: Any = ...) -> V
     >>> A, B = T.Var("A", "handle"), T.Var("B", "handle")
     >>> T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
     T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")"""
+def ptx_cp_async_bulk_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Make the bulk stores of this thread since the last such call one group. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_cp_async_bulk_commit_group()
+    T.ptx_cp_async_bulk_commit_group()"""
+def ptx_cp_async_bulk_tensor(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Begin to copy the box of ``T.tensor_map`` at ``coordinates`` (an index for each axis) to shared memory, zeros
+    for elements out of bounds; a barrier counts the bytes of the box. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
+
+    >>> from tir.script import tir as T
+    >>> i, A, B = T.Var("i", "int32"), T.Var("A", "handle"), T.Var("B", "handle")
+    >>> T.ptx_cp_async_bulk_tensor(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, i)
+    T.ptx_cp_async_bulk_tensor(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, i)"""
+def ptx_cp_async_bulk_tensor_multicast(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """As ``T.ptx_cp_async_bulk_tensor``, to the same place in every block of the cluster that has a bit in ``mask``;
+    the barrier of each counts the bytes. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
+
+    >>> from tir.script import tir as T
+    >>> i, A, B = T.Var("i", "int32"), T.Var("A", "handle"), T.Var("B", "handle")
+    >>> T.ptx_cp_async_bulk_tensor_multicast(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, 3, i)
+    T.ptx_cp_async_bulk_tensor_multicast(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, 3, i)"""
+def ptx_cp_async_bulk_tensor_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Begin to copy shared memory to the box of ``T.tensor_map`` at ``coordinates``, but for elements out of bounds.
+    CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
+
+    >>> from tir.script import tir as T
+    >>> i, A, B = T.Var("i", "int32"), T.Var("A", "handle"), T.Var("B", "handle")
+    >>> T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)
+    T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)"""
+def ptx_cp_async_bulk_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Wait until at most ``count`` of the newest groups of bulk stores of this thread are under way. CUDA kernels
+    for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_cp_async_bulk_wait_group(0)
+    T.ptx_cp_async_bulk_wait_group(0)"""
+def ptx_cp_async_bulk_wait_group_read(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Wait until all but the newest ``count`` groups of bulk stores of this thread have read shared memory, which
+    may then change. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_cp_async_bulk_wait_group_read(0)
+    T.ptx_cp_async_bulk_wait_group_read(0)"""
+def ptx_fence_barrier_init(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Make the initial state of the barriers known to the copy engine, and to the cluster. CUDA kernels for sm_90a
+    have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_fence_barrier_init()
+    T.ptx_fence_barrier_init()"""
+def ptx_fence_proxy_async(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Make what this thread stored to shared memory visible to bulk copies and to ``T.ptx_wgmma``. CUDA kernels for
+    sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_fence_proxy_async()
+    T.ptx_fence_proxy_async()"""
 def ptx_init_barrier_thread_count(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Set how many threads a barrier waits for. CUDA kernels have it.
 
@@ -1242,15 +1349,26 @@ def ptx_mma_sp(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> i, A, B, C = T.Var("i", "int32"), T.Var("A", "handle"), T.Var("B", "handle"), T.Var("C", "handle")
     >>> T.ptx_mma_sp("m16n8k32", "row", "col", "fp16", "fp16", "fp32", A, 0, B, 0, C, 0, i, 0, 0, False, dtype="void")
     T.ptx_mma_sp("m16n8k32", "row", "col", "fp16", "fp16", "fp32", A, 0, B, 0, C, 0, i, 0, 0, False, dtype="void")"""
-def ptx_wait_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Wait until a barrier is complete. CUDA kernels have it.
+def ptx_setmaxnreg(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Give each thread of this warpgroup ``count`` registers: more than it has (``increase`` is 1), or fewer (0),
+    which others may then take. CUDA kernels for sm_90a have it.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
 
     >>> from tir.script import tir as T
-    >>> T.ptx_wait_barrier(0)
-    T.ptx_wait_barrier(0)"""
+    >>> T.ptx_setmaxnreg(232, 1)
+    T.ptx_setmaxnreg(232, 1)"""
+def ptx_wait_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A barrier begins in phase 0:
+    of the phase before it, of parity 1, the wait is over at once. CUDA kernels have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
+
+    >>> from tir.script import tir as T
+    >>> i = T.Var("i", "int32")
+    >>> T.ptx_wait_barrier(0, i % 2)
+    T.ptx_wait_barrier(0, i % 2)"""
 def ptx_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until at most ``count`` of the newest groups of asynchronous copies are still under way. Kernels have it:
     CUDA, and the simulator.
@@ -1261,6 +1379,50 @@ def ptx_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Valu
     >>> from tir.script import tir as T
     >>> T.ptx_wait_group(0)
     T.ptx_wait_group(0)"""
+def ptx_wgmma(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Begin ``d += a @ b``, or ``d = a @ b`` where ``accumulate`` is false, by the 128 threads of a warpgroup (PTX
+    ``wgmma.mma_async``). ``d`` is in registers, ``b`` in shared memory, ``a`` in either. A matrix in shared
+    memory has its leading and stride offsets in bytes, a swizzle of 0, 32, 64 or 128 bytes, and is ``transposed``
+    (1) if k is not its innermost axis. Element r of d in thread t of the warpgroup is in row ``t // 32 * 16 + t %
+    32 // 4 + r // 2 % 2 * 8`` and column ``r // 4 * 8 + t % 4 * 2 + r % 2``. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> A, B, C = T.Var("A", "handle"), T.Var("B", "handle"), T.Var("C", "handle")
+    >>> T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1)
+    T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1, dtype="void")"""
+def ptx_wgmma_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Make the products that this warpgroup began since the last such call one group. CUDA kernels for sm_90a have
+    it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_commit_group()"""
+def ptx_wgmma_fence(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Order what this warpgroup did to registers before the products that it begins after. CUDA kernels for sm_90a
+    have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_wgmma_fence()
+    T.ptx_wgmma_fence()"""
+def ptx_wgmma_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
+    """Wait until at most ``count`` of the newest groups of products are under way; only then are the registers of
+    the others known, and the shared memory that they read may change. CUDA kernels for sm_90a have it.
+
+    A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
+    ``ValueError`` for another number of arguments.
+
+    >>> from tir.script import tir as T
+    >>> T.ptx_wgmma_wait_group(0)
+    T.ptx_wgmma_wait_group(0)"""
 def q_multiply_shift(x: _Operand, y: _Operand, q: _Operand, s: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product.
 
@@ -1442,6 +1604,7 @@ def tanh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> simplify(T.tanh(1.0))
     T.float32(0.7615941762924194)"""
 def target(spec: Any, host: Any = ...) -> Any: ...
+def tensor_map(pointer: Any, *description: Any, dtype: Any = ..., **of_buffer: Any) -> Value: ...
 def texture2d_load(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Load from a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused
     by ``tir.build``.

@@ -10,6 +10,7 @@ from ..buffer import Buffer as _Buffer
 from ..checked import checked
 from ..expr import Expr
 from . import frames as _f
+from .buffer_methods import compact_strides
 from .tir_types import DataType
 from .values import as_buffer_load, dtype_of, to_expr
 
@@ -28,6 +29,7 @@ __all__ = [
     "isnullptr",
     "llvm_lookup_intrinsic_id",
     "ret",
+    "tensor_map",
     "tvm_access_ptr",
     "tvm_tuple",
     "type_annotation",
@@ -214,6 +216,43 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
     if isinstance(ptype, (str, DataType)):
         ptype = type_annotation(ptype)
     return _op.call("tvm_access_ptr", ptype, data, offset, extent, rw_mask, dtype="handle")
+
+
+def tensor_map(pointer: Any, *description: Any, dtype: Any = "handle", **of_buffer: Any) -> Expr:
+    """How the copy engine of Hopper sees a tensor in global memory, for ``T.ptx_cp_async_bulk_tensor``, which moves a
+    box of it: ``T.tensor_map(A, box, swizzle)`` of a buffer, with the elements of the box along each axis, and the
+    swizzle in shared memory, of 0, 32, 64 or 128 bytes. In full the pointer, the data type, the swizzle, then for each
+    axis the shape, for each axis the stride in elements, for each axis the box. Raises ``ValueError`` for a box with
+    another number of axes than the buffer has, and for a description that is not three numbers for each axis.
+
+    >>> from tir.script import tir as T
+    >>> A = T.Buffer((512, 256), "float16")
+    >>> T.tensor_map(A, (128, 64), swizzle=128)
+    T.tensor_map(A.data, "float16", 128, 512, 256, 256, 1, 128, 64)
+    """
+    if dtype_of(dtype) != "handle":
+        raise TypeError(f"T.tensor_map gives a handle, not a {dtype_of(dtype)}")
+    if isinstance(pointer, _Buffer):
+        pointer, description = pointer.data, _description(pointer, *description, **of_buffer)
+    elif of_buffer:
+        raise TypeError(f"T.tensor_map takes {', '.join(of_buffer)} with a buffer, not with a pointer")
+    if len(description) < 5 or (len(description) - 2) % 3:
+        raise ValueError(
+            "T.tensor_map takes a buffer, a box and a swizzle; or a pointer, a data type, a swizzle, and then a shape, "
+            f"strides and a box of as many numbers each, not {max(0, len(description) - 2)} numbers"
+        )
+    return _op.call("tensor_map", pointer, *(to_expr(x) for x in description), dtype="handle")
+
+
+def _description(buffer: _Buffer, box: Any, swizzle: Any = 0) -> tuple[Any, ...]:
+    """The arguments of ``tensor_map`` after the pointer."""
+    if buffer.elem_offset is not None and not _e.is_const(buffer.elem_offset, 0):
+        raise ValueError(f"T.tensor_map takes a whole buffer; `{buffer.name}` begins at element {buffer.elem_offset!r}")
+    if len(tuple(box)) != len(buffer.shape):
+        raise ValueError(
+            f"the box of T.tensor_map has {len(tuple(box))} axes, and `{buffer.name}` has {len(buffer.shape)}"
+        )
+    return str(buffer.dtype), swizzle, *buffer.shape, *(buffer.strides or compact_strides(buffer)), *box
 
 
 def isnullptr(pointer: Any) -> Expr:
