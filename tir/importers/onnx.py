@@ -277,9 +277,17 @@ class _Import:
                 made = self._made(node, inputs, given, _Scope(self.versions, self.values))
             except _FAULTS as error:
                 self._fault(node, error)
+        elif not self._is_known(node):
+            self._fault(node, Unsupported(onnx_table.NO_ROW))
         for name, value in zip(given, made):
             if name:
                 self._define(name, value, f"made by node {_title(node)}")
+
+    def _is_known(self, node: Any) -> bool:
+        """Whether nodes like this are imported for some inputs: those of this one are not known."""
+        domain = _domain(node)
+        known = onnx_table.rows(node.op_type, domain) or (node.op_type == "If" and not domain)
+        return bool(known) or onnx_functions.is_defined(self.onnx, node, self.versions.get(domain, 0), domain)
 
     def _made(
         self, node: Any, inputs: Sequence[Value | None], outputs: Sequence[str], scope: _Scope
@@ -352,7 +360,7 @@ class _Import:
 
     def _fault(self, node: Any, error: Exception) -> None:
         why = _reason(error)
-        if "there is no row" in why:
+        if why == onnx_table.NO_ROW:
             why += did_you_mean(node.op_type, onnx_table.names())
         self.faults.setdefault((*self._operator(node), why), []).append(_title(node))
 

@@ -24,6 +24,14 @@ def definition(onnx: Any, node: Any, opset: int, inputs: Sequence[Value | None])
     return body if len(body.node) else None
 
 
+def is_defined(onnx: Any, node: Any, opset: int, domain: str) -> bool:
+    """Whether an operator has a definition in terms of others, for some inputs."""
+    with suppress(onnx.defs.SchemaError):
+        schema = onnx.defs.get_schema(node.op_type, opset, domain)
+        return schema.has_function or schema.has_context_dependent_function
+    return False
+
+
 def _type(onnx: Any, value: Value | None) -> Any:
     if value is None:
         return onnx.TypeProto()

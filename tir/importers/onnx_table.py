@@ -21,6 +21,7 @@ from ..ops import registry
 
 MOST = 1 << 25  # elements of a constant that a row makes
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
+NO_ROW = "there is no row for this operator"
 _FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks", "onnx_recurrent")
 
 Row = Callable[["Call"], Any]
@@ -140,7 +141,7 @@ def imported(call: Call, domain: str = "") -> tuple[Value, ...]:
     """The values that the row of a node makes. Raises :class:`Unsupported` where there is none for its version."""
     known = rows(call.operator, domain)
     if not known:
-        raise Unsupported("there is no row for this operator")
+        raise Unsupported(NO_ROW)
     chosen = max((v for v in known if v <= call.version), default=None)
     if chosen is None:
         raise Unsupported(f"there are rows from version {min(known)} on")
