@@ -15,7 +15,7 @@ import pytest
 from small_models import small_model
 
 import tir
-from tir.cli import command_line, execution, machine, models, programs, subjects, texts, tvmc, verbs
+from tir.cli import command_line, execution, machine, models, programs, subjects, texts, tuning, tvmc, verbs
 from tir.dtype import DType
 from tir.script import programs_in
 from tir.script import tir as T
@@ -539,3 +539,21 @@ def test_a_file_of_the_cache_that_another_deletes_is_no_error(tir_, monkeypatch,
     assert tir_("cache")[1] == f"{folder / 'cache'}: 1 files, 2.0 MB\n"
     monkeypatch.setattr(Path, "unlink", late)
     assert tir_("cache --clear") == (0, f"{folder / 'cache'}: deleted 1 files, 2.0 MB\n", "") and not kept.exists()
+
+
+def test_sizes_and_options_that_are_taken_word_for_word(tir_, capsys):
+    assert tuning._sizes(["n=64", "m=0"]) == {"n": 64, "m": 0}
+    for text in ("n=x", "n=-1", "n=1.5"):
+        assert refused(tuning._sizes, [text]) == f"--size {text}: a size is an integer"
+    assert tir_("tune k.so")[2] == "k.so is no program: its kernels have schedules already\n"
+    assert tir_("tune k.onnx")[2] == "k.onnx is no program: its kernels have schedules already\n"
+    found = vars(tvmc._parser().parse_args(["compile", "m.onnx", "--model-format", "onnx", "-O", "3"]))
+    assert (found["target"], found["output"], found["opt_level"]) == ("llvm", "module.tar", 3)
+    found = vars(tvmc._parser().parse_args(["run", "m.tar", "--device", "cpu"]))
+    assert (found["repeat"], found["number"], found["print_time"], found["print_top"]) == (1, 1, False, None)
+    for line, said in (
+        ("run m.tar --device cuda", "invalid choice: 'cuda'"),
+        ("compile m --model-format tflite", "invalid choice"),
+        ("", "the following arguments are required: COMMAND"),
+    ):
+        assert tvmc.main(line.split()) == 2 and said in capsys.readouterr().err

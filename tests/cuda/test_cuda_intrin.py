@@ -10,8 +10,7 @@ from codegen.cuda.matrix import Fragment
 from tests.cuda.test_cuda_codegen import compiled
 from tir.dtype import DType
 from tir.interp.numbers import encode
-from tir.intrin import TensorIntrin
-from tir.intrin.cuda import get_mma_intrin_group, get_wmma_intrin_group, layout_a, layout_b
+from tir.intrin.cuda import get_mma_intrin_group, get_wmma_intrin_group
 from tir.script import parse
 
 CASES = [
@@ -156,35 +155,6 @@ def test_wmma(kind: str, out: str, trans: bool):
         mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
         assert "wmma.mma.sync" in mod.source("cuda")
         assert all(row.spills == 0 for row in mod.report())
-
-
-def test_every_intrinsic_can_be_made_and_agrees_on_its_buffers():
-    names = [n for n in TensorIntrin.list() if n.startswith(("wmma_", "mma_"))]
-    assert len(names) >= 100
-    for name in names:
-        made = TensorIntrin.get(name)
-        assert made is not None and made.name == name
-
-
-@pytest.mark.parametrize("e", [1, 2, 4])
-def test_layouts_place_each_element_once(e: int):
-    a = {layout_a(i, j, e) for i in range(16) for j in range(8 * e)}
-    b = {layout_b(k, j, e) for k in range(8 * e) for j in range(16)}
-    every = {(lane, k) for lane in range(32) for k in range(4 * e)}
-    assert a == every and b == every
-
-
-def test_groups_name_what_is_there():
-    for kind, out in [*CASES, ("float8_e4m3fn", "float32")]:
-        if not kind.startswith("float8"):
-            group = get_wmma_intrin_group("shared.dyn", "global", kind, out, True)
-            assert all(TensorIntrin.get(n) for n in group.values())
-        mma = get_mma_intrin_group("shared.dyn", "global", kind, out, trans_b=True)
-        assert all(TensorIntrin.get(mma[k]) for k in ("init", "load_a", "load_b", "compute", "store"))
-    with pytest.raises(ValueError, match="no product for float64"):
-        get_wmma_intrin_group("shared", "global", "float64", "float64")
-    with pytest.raises(ValueError, match="B transposed"):
-        get_mma_intrin_group("shared", "global", "int8", "int32")
 
 
 @pytest.mark.parametrize(
