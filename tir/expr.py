@@ -61,14 +61,14 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
             return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
-    if hasattr(value, "item") and not isinstance(value, (int, float)):
+    if hasattr(value, "item"):
         value = value.item()  # numpy scalar
     want = dtype if type(dtype) is DType else DType(_usual_dtype(value) if dtype is None else dtype)
     if want is VOID:
         raise TypeError(f"the constant {value!r} beside an operand that has no value: its type is void")
     if want.lanes > 1:
         return Broadcast(const(value, want.element), want.lanes)
-    if not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+    if not hasattr(value, "__float__"):
         raise TypeError(f"a constant of {want} is a number, not {value!r}")
     if want.is_float:
         return FloatImm(_number_of(want, value), want)
@@ -108,8 +108,6 @@ def is_const(e: Any, value: int | float | None = None) -> bool:
     """Whether ``e`` is a number (equal to ``value`` when one is given)."""
     if isinstance(e, (IntImm, FloatImm)):
         return value is None or e.value == value
-    if isinstance(e, Expr):
-        return False
     return isinstance(e, (int, float)) and (value is None or e == value)
 
 
@@ -119,7 +117,7 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
         return value
     if isinstance(value, str):
         return StringImm(value)
-    if isinstance(value, (bool, int, float)) or hasattr(value, "item"):
+    if isinstance(value, (int, float)) or hasattr(value, "item"):
         return const(value, dtype)
     dtype_of_iter = getattr(value, "var", None)  # an IterVar stands for its variable
     if isinstance(dtype_of_iter, Var):
