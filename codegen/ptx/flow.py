@@ -14,6 +14,7 @@ from .table import Mods
 
 def end(m: Machine) -> Any:
     m.status[m.idx] = DONE
+    m.jumps = 0
     return STOP
 
 

@@ -64,6 +64,7 @@ class Machine:
         self.idx: Any = slice(None)
         self.n = self.lanes
         self.first, self.limit = 0, _FAR
+        self.jumps = 0  # since a thread has ended
         self.changes = self.seen_changes = self.polls = 0
         self.polling = False  # whether threads that poll are the only ones left
         self.unknown: dict[int, Array] = {}  # by register, the threads in which nothing has written it: see unknown.py
@@ -97,7 +98,7 @@ class Machine:
 
     def run(self) -> None:
         code, slow, unknown = self.program.code, self.program.following, self.unknown
-        executed, jumps = self.executed, 0
+        executed = self.executed
         while self.pick():
             at, limit, n = self.first, self.limit, self.n
             while True:
@@ -109,16 +110,16 @@ class Machine:
                         continue
                     self.pc[self.idx] = at
                     break
-                jumps += 1
+                self.jumps += 1
                 if found is STOP:
                     break
                 at = found
                 if at >= limit:
                     self.pc[self.idx] = at
                     break
-                if jumps > _MOST_JUMPS:
+                if self.jumps > _MOST_JUMPS:
                     raise self.fault("a loop does not end")
-            if jumps > _MOST_JUMPS:
+            if self.jumps > _MOST_JUMPS:
                 raise self.fault("a loop does not end")
 
     def pick(self) -> bool:

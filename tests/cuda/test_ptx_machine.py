@@ -371,3 +371,12 @@ def test_ldmatrix_and_stmatrix(trans: str):
     back = f"stmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 [%r3], {{%r9,%r10,%r11,%r12}}; bar.sync 0; ld.shared.v4.u32 {{%r9,%r10,%r11,%r12}}, [%r3];"
     same = run(fill + "bar.sync 0;" + load + back + out, 32, declared)[:128].reshape(32, 4)
     assert (same == np.array([[row << 16 | n for n in range(4)] for row in range(32)])).all()
+
+
+@pytest.mark.parametrize("order", ["together", "forward", "reverse", "threads"])
+def test_a_loop_ends_however_many_threads_run_it_one_by_one(order: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("codegen.ptx.machine._MOST_JUMPS", 50)
+    loop = "mov.u32 %r4, 0; L1: add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, 10; @%p0 bra L1; st.global.u32 [%a2], %r4;"
+    assert (run(loop, 64, "", order)[:64] == 10).all()
+    with pytest.raises(PTXFault, match="a loop does not end"):
+        run(loop.replace("4, 10;", "4, 100;"), 64, "", order)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tir
-from tests.gpu_examples import NAMES, load
-from tests.tools.executed_kernels import cases, executed
+from tests.gpu_examples import NAMES
+from tests.tools.executed_kernels import Record, examples, executed, operators, programs_of_the_library, table
 from tir import BuildError, RunError
 from tir.script import parse
-from tir.testing.oracle import random_inputs
 
 SCALE = """
 @T.prim_func
@@ -154,22 +153,34 @@ def f(A: T.Buffer((64,), "bfloat16"), B: T.Buffer((2,), "bfloat16")):
 @pytest.mark.parametrize("name", NAMES)
 def test_example(name: str):
     """The kernels of the documentation's examples, compiled and executed, give what NumPy gives."""
-    example = load(name)
-    func, sch = example.small()
-    arch = sch.target.attrs.get("arch", "sm_80") if sch.target is not None else "sm_80"
-    mod = tir.build(sch.mod, f"cuda-ptx -arch={arch} -order=reverse")
-    *inputs, out = random_inputs(func, 1)
-    mod(*inputs, out)
-    wanted = np.asarray(example.reference(*inputs)).reshape(out.shape)
-    near = 1e-4 if all(x.dtype == "float32" for x in inputs) else 2e-2
-    np.testing.assert_allclose(out.astype("float64"), wanted.astype("float64"), rtol=near, atol=near)
+    (program,) = examples([name])
+    assert not executed(program, ("reverse",)).wrong
 
 
-@pytest.mark.parametrize("name", ["argmax", "cumsum", "matrix_set_diag", "topk"])
-def test_operator(name: str):
-    """A share of what ``python -m tests.tools.executed_kernels`` judges: all operators by their default schedules."""
-    for _, judged in list(cases([name]))[:1]:
-        executed(judged, "threads", Counter())
+SHARE = [
+    *(program for name in ("argmax", "cumsum", "matrix_set_diag", "topk") for program in [*operators([name])][:1]),
+    *programs_of_the_library(["softmax", "transpose"]),
+]
+
+
+@pytest.mark.parametrize("program", SHARE, ids=[p.title for p in SHARE])
+def test_program_by_its_default_schedule(program):
+    """A share of what ``python -m tests.tools.executed_kernels`` judges: all operators and libraries."""
+    result = executed(program, ("threads",))
+    assert not result.wrong and result.launches
+
+
+def test_the_table_counts_what_is_right_and_says_what_is_not(tmp_path):
+    (program,) = programs_of_the_library(["scale_add"])
+    broken = replace(program, title="library: broken", judge=lambda function: program.judge(lambda *arrays: None))
+    record = Record(tmp_path / "record")
+    for p in (program, broken):
+        record.add("library", p.title, executed(p, ("forward",)))
+    right, wrong = Record(tmp_path / "record").found["library"].values()
+    assert right.executed["st.global.f32"] == 300 and "AssertionError" in wrong.wrong
+    (row,) = [line for line in table(record.found).splitlines() if "library" in line]
+    assert row.split()[:4] == ["library", "2", "1", "1"]
+    assert record.has("library", program.title) and not record.has("library", broken.title)
 
 
 @pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
