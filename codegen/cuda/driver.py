@@ -12,6 +12,8 @@ from typing import Any
 from tir.errors import RunError
 from tir.target import Target
 
+from .tensor_map import TensorMap
+
 DEFAULT_ARCH = "sm_80"
 
 NO_DEVICE = (
@@ -110,6 +112,16 @@ class Driver:
                 f"the launch of a kernel with grid {grid}, block {block} and {shared} bytes of dynamic shared memory "
                 f"failed: {_error_name(self.cu, error)}"
             )
+
+    def encode_tensor_map(self, described: TensorMap, address: int) -> bytes:
+        """How the copy engine sees the tensor at ``address``: the 128 bytes of a kernel's argument."""
+
+        def enum(kind: str, member: str) -> Any:
+            return getattr(getattr(self.cu, f"CUtensorMap{kind}"), f"CU_TENSOR_MAP_{member}")
+
+        kind, rank, *rest = described.encoded(self.cu, enum)
+        made = self._do("cuTensorMapEncodeTiled", kind, rank, address, *rest)
+        return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
 
     # ---------------------------------------------------------- memory
 

@@ -105,6 +105,9 @@ class Generator(Dispatch):
         self.helpers: dict[str, None] = {}  # parts of the prelude that the kernel uses
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
         self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
+        self.engines: frozenset[Var] = frozenset()  # shared memory of copy engines and tensor cores
+        self.maps: dict[Any, tuple[str, Any]] = {}  # tensor maps, by their parts: a parameter, and the call
+        self.sums: dict[Any, list[Any]] = {}  # by fence and wait: the registers that products are summed in
         self.statics: list[str] = []  # declarations before the kernel
         self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name
         self.lane_vars: set[Any] = set()  # the variables of threadIdx.x

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tir.aliases import overlapping, parameter_pointers
+from tir.analysis.engines import engine_memory
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
@@ -15,11 +16,12 @@ from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
 from tir.visit import walk
 
-from . import expr, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)
+from . import expr, hopper, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import LOCAL, Generator, finished
 from .memory import Place
 from .prelude import prelude
 from .promises import promises
+from .tensor_map import MapParameter
 from .types import c_type
 
 
@@ -29,7 +31,7 @@ class KernelText:
 
     ``functions``: inline functions and types made for it, by name. ``alignments``: the bytes to which each parameter's
     address must be aligned for vector accesses (1 for scalars). ``threads``: of a block, if constant. ``shared``,
-    ``dynamic``: bytes of static and dynamic shared memory.
+    ``dynamic``: bytes of static and dynamic shared memory. ``maps``: the parameters after ``params``.
     """
 
     name: str
@@ -40,6 +42,7 @@ class KernelText:
     alignments: tuple[int, ...]
     threads: int | None
     dynamic: int
+    maps: tuple[MapParameter, ...] = ()
 
 
 def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
@@ -49,21 +52,25 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     g.analyzer.note_aliases(overlapping(func))
     symbol = g.symbol
-    made = promises(func)
+    promised = promises(func)
     params = []
     pointers = parameter_pointers(func)
     for p in pointers:
         hint = g.name(p, p.name)
         if p.dtype.is_handle:
             element = p.pointer_dtype or DType("void")
-            params.append(f"{made[p].declares(expr.declare_type(g, element))} {hint}")
-            g.pointers[p] = Place(hint, element, "global", const=made[p].const, constant=made[p].restrict)
+            params.append(f"{promised[p].declares(expr.declare_type(g, element))} {hint}")
+            g.pointers[p] = Place(hint, element, "global", const=promised[p].const, constant=promised[p].restrict)
         else:
             params.append(f"const {expr.declare_type(g, p.dtype)} {hint}")
     _thread_axes(g, func)
     matrix.find_fragments(g, func.body)
+    hopper.find_sums(g, func.body)
+    g.engines = engine_memory(func.body)
     g.stmt(func.body)
+    params += [f"const __grid_constant__ {g.need('tensor_map')} {hint}" for hint, _ in g.maps.values()]
     bounds = f" __launch_bounds__({threads})" if threads else ""
+    bounds += _cluster(g, func)
     head = f'extern "C" __global__ void{bounds} {symbol}('
     one_line = head + ", ".join(params) + ") {"
     if len(one_line) - one_line.count(LOCAL) > 120:
@@ -80,7 +87,19 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
         alignments,
         threads,
         _dynamic(func),
+        tuple(MapParameter.of(call, name, {*pointers}) for _, call in g.maps.values()),
     )
+
+
+def _cluster(g: Generator, func: PrimFunc) -> str:
+    """The blocks of a cluster along each axis, as the function's attribute says."""
+    sizes = func.attrs.get("tir.cluster")
+    if sizes is None:
+        return ""
+    numbers = [int(n) for n in sizes]
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise g.error(f'the attribute "tir.cluster" is {numbers}; it is the blocks of a cluster along x, y and z')
+    return f" __cluster_dims__({', '.join(map(str, numbers))})"
 
 
 def _thread_axes(g: Generator, func: PrimFunc) -> None:

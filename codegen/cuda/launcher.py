@@ -246,6 +246,10 @@ class _Body:
     def launch(self, e: Call) -> None:
         name = string_arg(e.args[0])
         text = self.source.module.texts[name]
+        if text.maps:
+            raise self.error(
+                f"{name}: the tensor map of `{text.maps[0].pointer.name}` is made at each call, by the driver from Python"
+            )
         axes = tuple(self.source.module.kernels[name].attrs["tir.kernel_launch_params"])
         count = len(text.params)
         self.emit("if (code == 0) {")

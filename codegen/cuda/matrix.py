@@ -36,7 +36,7 @@ _PTX = {
     "float8_e5m2": "e5m2",
 }
 # as users name operands of mma: PTX's, TVM's and the dialect's names
-_NAMES = {
+TYPE_NAMES = {
     "fp16": "f16",
     "fp32": "f32",
     "fp64": "f64",
@@ -65,7 +65,7 @@ def inline(
     return g.function(name, f"{INLINE} void {name}({parameters}) {{\n  {body}\n}}")
 
 
-def _set(first: int, count: int) -> str:
+def register_set(first: int, count: int) -> str:
     return "{" + ", ".join(f"%{first + k}" for k in range(count)) + "}"
 
 
@@ -179,7 +179,7 @@ def _wmma_load(g: Generator, e: Call) -> str:
     target, _m, _n, _k, index, memory, stride, layout = e.args
     f, name = _fragment(g, target)
     space, n = _space(g, memory), f.registers
-    text = f"wmma.load.{f.role}.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} {_set(0, n)}, [%{n}], %{n + 1}"
+    text = f"wmma.load.{f.role}.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} {register_set(0, n)}, [%{n}], %{n + 1}"
     function = inline(
         g,
         f"wmma_load_{f.role}_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
@@ -197,7 +197,7 @@ def _wmma_store(g: Generator, e: Call) -> str:
     source, _m, _n, _k, index, memory, stride, layout = e.args
     f, name = _fragment(g, source)
     space, n = _space(g, memory), f.registers
-    text = f"wmma.store.d.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} [%0], {_set(2, n)}, %1"
+    text = f"wmma.store.d.sync.aligned.{_layout(layout)}.{f.shape}.{space}.{f.ptx} [%0], {register_set(2, n)}, %1"
     function = inline(
         g,
         f"wmma_store_{_layout(layout)}_{f.shape}_{f.ptx}_{space}",
@@ -234,7 +234,7 @@ def _wmma_mma(g: Generator, e: Call) -> str:
     types = f"{fd.ptx}.{fc.ptx}" if fa.ptx == "f16" else f"{fd.ptx}.{fa.ptx}.{fb.ptx}.{fc.ptx}"
     first, sets = 0, []
     for f in (fd, fa, fb, fc):
-        sets.append(_set(first, f.registers))
+        sets.append(register_set(first, f.registers))
         first += f.registers
     text = f"wmma.mma.sync.aligned.{layouts[0]}.{layouts[1]}.{fa.shape}.{types} {', '.join(sets)}"
     function = inline(
@@ -279,12 +279,12 @@ def find_fragments(g: Generator, body: Any) -> None:
 _MMA_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
-def _words(name: str, count: int, letter: str, sign: str = "") -> list[str]:
+def words(name: str, count: int, letter: str, sign: str = "") -> list[str]:
     """``count`` 32-bit registers of an array, as asm operands."""
     return [f'"{sign}{letter}"({name}[{k}])' for k in range(count)]
 
 
-def _words_at(g: Generator, e: Any, offset: Expr, type_: str) -> str:
+def words_at(g: Generator, e: Any, offset: Expr, type_: str) -> str:
     """A pointer to registers, cast to a pointer to 32-bit words."""
     text = pointer(g, e, offset)
     held = c_type(element_of(g, e))
@@ -300,7 +300,7 @@ def _mma(g: Generator, e: Call) -> str:
     if found is None:
         raise g.error(f"ptx_mma: {string_arg(shape)!r} is no shape; write m16n8k16")
     m, n, k = map(int, found.groups())
-    pa, pb, pc = (_NAMES.get(string_arg(t), string_arg(t)) for t in (ta, tb, tc))
+    pa, pb, pc = (TYPE_NAMES.get(string_arg(t), string_arg(t)) for t in (ta, tb, tc))
     bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(pa, 4 if pa in ("s4", "u4") else 8)
     if pa == "f64":
         raise g.error("ptx_mma: f64 is not supported; use float64 arithmetic or f16, bf16, tf32, 8-bit operands")
@@ -310,18 +310,18 @@ def _mma(g: Generator, e: Call) -> str:
     kind, letter = ("float", "f") if pc == "f32" else ("unsigned", "r")
     text = (
         f"mma.sync.aligned.{string_arg(shape)}.{string_arg(la)}.{string_arg(lb)}{saturate}.{pc}.{pa}.{pb}.{pc} "
-        f"{_set(0, count_c)}, {_set(count_c, count_a)}, {_set(count_c + count_a, count_b)}, {_set(0, count_c)}"
+        f"{register_set(0, count_c)}, {register_set(count_c, count_a)}, {register_set(count_c + count_a, count_b)}, {register_set(0, count_c)}"
     )
     function = inline(
         g,
         f"mma_{string_arg(shape)}_{string_arg(la)}_{string_arg(lb)}_{pc}_{pa}_{pb}{saturate.replace('.', '_')}",
         f"{kind}* c, const unsigned* a, const unsigned* b",
         text,
-        _words("c", count_c, letter, "+"),
-        [*_words("a", count_a, "r"), *_words("b", count_b, "r")],
+        words("c", count_c, letter, "+"),
+        [*words("a", count_a, "r"), *words("b", count_b, "r")],
         memory=False,
     )
-    places = [_words_at(g, c, c_at, kind), _words_at(g, a, a_at, "unsigned"), _words_at(g, b, b_at, "unsigned")]
+    places = [words_at(g, c, c_at, kind), words_at(g, a, a_at, "unsigned"), words_at(g, b, b_at, "unsigned")]
     return f"{function}({', '.join(places)})"
 
 
@@ -330,17 +330,17 @@ def _ldmatrix(g: Generator, e: Call) -> str:
     trans, number, kind, target, target_at, source, source_at = e.args
     count = int(number)
     flag = ".trans" if int(trans) else ""
-    text = f"ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared{string_arg(kind)} {_set(0, count)}, [%{count}]"
+    text = f"ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared{string_arg(kind)} {register_set(0, count)}, [%{count}]"
     function = inline(
         g,
         f"ldmatrix_x{count}{flag.replace('.', '_')}",
         "unsigned* r, const void* p",
         text,
-        _words("r", count, "r", "="),
+        words("r", count, "r", "="),
         [f'"r"({g.need("shared_address")}(p))'],
         memory=True,
     )
-    return f"{function}({_words_at(g, target, target_at, 'unsigned')}, {pointer(g, source, source_at)})"
+    return f"{function}({words_at(g, target, target_at, 'unsigned')}, {pointer(g, source, source_at)})"
 
 
 @op_rule("mma_fill")
@@ -394,47 +394,3 @@ def _commit(g: Generator, e: Call) -> str:
 @op_rule("ptx_wait_group")
 def _wait(g: Generator, e: Call) -> str:
     return f"{g.need('wait_copies')}<{g.expr(e.args[0])}>()"
-
-
-# ---------------------------------------------------------------- transaction barriers (sm_90)
-
-
-@op_rule("create_barriers")
-def _create_barriers(g: Generator, e: Call) -> str:
-    count = int(e.args[0])
-    g.emit(f"__shared__ alignas(8) unsigned long long barriers[{count}];")
-    return ""
-
-
-def _barrier(g: Generator, index: Expr) -> str:
-    return f"&barriers[{bare(g.expr(index))}]"
-
-
-_ON_BARRIERS = {  # operators on a barrier and perhaps a number, and their helpers in the prelude
-    "ptx_init_barrier_thread_count": "barrier_init",
-    "ptx_arrive_barrier": "barrier_arrive",
-    "ptx_arrive_barrier_expect_tx": "barrier_expect",
-    "ptx_cp_async_barrier": "barrier_arrive_after_copies",
-}
-
-
-@op_rule(*_ON_BARRIERS)
-def _on_barrier(g: Generator, e: Call) -> str:
-    args = [_barrier(g, e.args[0]), *(bare(g.expr(number)) for number in e.args[1:])]
-    return f"{g.need(_ON_BARRIERS[e.op])}({', '.join(args)})"
-
-
-@op_rule("ptx_wait_barrier")
-def _wait_barrier(g: Generator, e: Call) -> str:
-    """Wait until phase 0 of the barrier has completed."""
-    return f"{g.need('barrier_wait')}({_barrier(g, e.args[0])}, 0)"
-
-
-@op_rule("ptx_cp_async_bulk")
-def _cp_async_bulk(g: Generator, e: Call) -> str:
-    """(shared, offset, global, offset, bytes, barrier): a bulk copy whose bytes the barrier counts."""
-    target, target_at, source, source_at, size, barrier = e.args
-    place = place_of(g, data_of(source))
-    place.aligned = max(place.aligned, 16)
-    args = [pointer(g, target, target_at), pointer(g, source, source_at), bare(g.expr(size)), _barrier(g, barrier)]
-    return f"{g.need('copy_bulk')}({', '.join(args)})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tir.dtype import DType
 from tir.errors import RunError
 from tir.expr import Var
 from tir.interp.numbers import encode, is_small_float, storage_dtype
+
+from .tensor_map import BYTES, MapParameter, TensorMap
 
 MOST_LAUNCHES = 4096  # of a plan; a host loop that launches more is refused
 ALIGNED = 256  # every buffer between kernels begins at a multiple of this
@@ -62,6 +65,25 @@ class Address(int):
         return made
 
 
+@dataclass
+class Encoded:
+    """A tensor map in the packed arguments of a launch, and the address that it was made for."""
+
+    slot: Any
+    parameter: MapParameter
+    map: TensorMap
+    place: Address
+    address: int = 0
+
+    def update(self, addresses: Sequence[int], base: int, driver: Any) -> None:
+        """Make the map anew if the tensor is at another address than before."""
+        address = addresses[self.place.number] if self.place.number >= 0 else base + self.place.at
+        if address != self.address:
+            self.parameter.check_address(address)
+            ctypes.memmove(self.slot, driver.encode_tensor_map(self.map, address), BYTES)
+            self.address = address
+
+
 class Plan:
     """The launches of one call. ``run(addresses, …)`` launches with these addresses of the arguments."""
 
@@ -72,6 +94,7 @@ class Plan:
         self._launches: list[tuple[Any, ...]] = []
         self._slots: list[tuple[Any, int]] = []  # where an argument's address goes
         self._inner: list[tuple[Any, int]] = []  # where that of a buffer between kernels goes
+        self._maps: list[Encoded] = []
         self._held: list[Any] = []
         self._module = module
         self.sizes: list[int] = []  # bytes of the arguments
@@ -98,13 +121,24 @@ class Plan:
                 self._slots.append((slot, value.number))
             else:
                 self._inner.append((slot, value.at))
+        packed += self._maps_of(text, dict(zip(self._module.kernels[name].params, args)))
         params = (ctypes.c_void_p * max(1, len(packed)))(*(ctypes.addressof(p) for p in packed))
         self._held.append((packed, params))
         handle = self._module.kernel_handle(name)
         self._launches.append((handle, grid, block, shared, ctypes.addressof(params)))
 
+    def _maps_of(self, text: Any, values: dict[Var, Any]) -> list[Any]:
+        """Room for the tensor maps of a kernel, which :meth:`run` fills in."""
+        made = []
+        for parameter in text.maps:
+            made.append((ctypes.c_uint8 * BYTES)())
+            self._maps.append(Encoded(made[-1], parameter, parameter.at(values), values[parameter.pointer]))
+        return made
+
     def run(self, addresses: Sequence[int], stream: int, base: int, launch: Callable[..., None]) -> None:
         """Launch on ``stream``; ``base`` is the address of the workspace. Not thread-safe."""
+        for encoded in self._maps:
+            encoded.update(addresses, base, self._module.device)
         for slot, number in self._slots:
             slot.value = addresses[number]
         if base != self._base:

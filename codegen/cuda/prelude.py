@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from tir.small_floats import SMALL_FLOATS, SmallFloat
 
+from .prelude_copies import COPIES_AND_BARRIERS, copy_async, tensor_copies
+
 INLINE = "__device__ __forceinline__"
 
 # Parts, each under its name and what it needs; `DEVICE` stands for the qualifiers.
@@ -393,64 +395,6 @@ DEVICE void mma_store_16x16_pairs(T* out, const S* sums, int stride) {
 """
 
 
-def _copy_async(size: int) -> str:
-    cache = "cg" if size == 16 else "ca"
-    return f"""
-// {size} bytes to shared memory, while the thread goes on
-DEVICE void copy_async_{size}(void* to, const void* from) {{
-  asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size};" :: "r"(shared_address(to)), "l"(from) : "memory");
-}}
-// the same, or zeros where not `really`
-DEVICE void copy_async_{size}(void* to, const void* from, bool really) {{
-  asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
-               :: "r"(shared_address(to)), "l"(from), "r"(really ? {size} : 0) : "memory");
-}}
-"""
-
-
-_COPIES_AND_BARRIERS = r"""
-=== commit_copies
-DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-=== wait_copies
-// until at most N groups of copies are under way
-template <int N> DEVICE void wait_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
-=== barrier_init: shared_address
-DEVICE void barrier_init(unsigned long long* barrier, unsigned arrivals) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
-=== barrier_arrive: shared_address
-DEVICE void barrier_arrive(unsigned long long* barrier) {
-  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(shared_address(barrier)) : "memory");
-}
-=== barrier_expect: shared_address
-DEVICE void barrier_expect(unsigned long long* barrier, unsigned bytes) {
-  asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1; }"
-               :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
-}
-=== barrier_arrive_after_copies: shared_address
-DEVICE void barrier_arrive_after_copies(unsigned long long* barrier) {
-  asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" :: "r"(shared_address(barrier)) : "memory");
-}
-=== barrier_wait: shared_address
-// until the phase of this parity is over
-DEVICE void barrier_wait(unsigned long long* barrier, unsigned parity) {
-#if __CUDA_ARCH__ >= 900
-#define TIR_WAIT "try_wait"  // sleeps in between
-#else
-#define TIR_WAIT "test_wait"
-#endif
-  asm volatile("{ .reg .pred over; again_%=: mbarrier." TIR_WAIT ".parity.shared.b64 over, [%0], %1; @!over bra again_%=; }"
-               :: "r"(shared_address(barrier)), "r"(parity) : "memory");
-}
-=== copy_bulk: shared_address
-// a copy to shared memory by the copy engine, whose bytes the barrier counts; sizes and addresses are multiples of 16
-DEVICE void copy_bulk(void* to, const void* from, unsigned bytes, unsigned long long* barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
-}
-"""
-
-
 def _parts(text: str) -> dict[str, tuple[tuple[str, ...], str]]:
     """Name -> (what it needs, text) of a text in sections: ``=== name: needed needed``."""
     _, *sections = re.split(r"^=== (\w+)(?:: (.+))?(?=\n)", text, flags=re.M)
@@ -464,8 +408,9 @@ _PARTS = {
     **_parts(_VECTORS_AND_NUMBERS),
     **{name: ((), _small_float(name, small)) for name, small in SMALL_FLOATS.items() if small.bits <= 8},
     **_parts(_WARPS_AND_MATRICES),
-    **{f"copy_async_{size}": (("shared_address",), _copy_async(size)) for size in (4, 8, 16)},
-    **_parts(_COPIES_AND_BARRIERS),
+    **{f"copy_async_{size}": (("shared_address",), copy_async(size)) for size in (4, 8, 16)},
+    **_parts(COPIES_AND_BARRIERS),
+    **{f"tensor_copies_{rank}": (("tensor_map", "shared_address"), tensor_copies(rank)) for rank in range(1, 6)},
 }
 
 

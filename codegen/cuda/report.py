@@ -16,7 +16,21 @@ from tir.target import Target
 from tir.visit import walk
 
 STATIC_LIMIT = 48 * 1024
-HOPPER = ("copy_bulk", "barrier_expect")  # parts of the prelude that need sm_90
+# parts of the prelude that need sm_90, and those that need sm_90a itself
+HOPPER = (
+    "copy_bulk",
+    "barrier_expect",
+    "barrier_arrive_cluster",
+    "fence_barrier_init",
+    "fence_proxy_async",
+    "bulk_commit",
+    "bulk_wait",
+    "bulk_wait_read",
+    "cluster_arrive",
+    "cluster_wait",
+    "tensor_map",
+)
+HOPPER_ALONE = ("set_registers", "wgmma_matrix", "wgmma_fence", "wgmma_commit", "wgmma_wait")
 REGISTERS = 65536
 RESERVED = 1024  # bytes of shared memory per block that the system reserves, from sm_80 on
 
@@ -171,12 +185,7 @@ def check_limits(module: Any) -> None:
             raise BuildError(
                 f"{name}: a block of {text.threads} threads; at most {most}: split the loops bound to threadIdx"
             )
-        newer = [h for h in text.helpers if h in HOPPER]
-        if newer and _number(module.arch) < 90:
-            raise BuildError(
-                f"{name}: bulk copies and barriers that count bytes ({', '.join(newer)}) need sm_90 or later, not "
-                f"{module.arch}: build for arch=sm_90a, or copy by ptx_cp_async"
-            )
+        _check_arch(name, text, module)
         allocated = _shared(module.kernels[name])
         fixed = sum(size for _, scope, size in allocated if scope == "shared")
         listed = ", ".join(f"{n} {size} bytes" for n, _, size in allocated)
@@ -191,6 +200,25 @@ def check_limits(module: Any) -> None:
                 f"{name}: {fixed + text.dynamic} bytes of shared memory ({listed}); a block of {module.arch} has at most "
                 f"{limit}: use smaller tiles or fewer stages"
             )
+
+
+def _check_arch(name: str, text: Any, module: Any) -> None:
+    """Raise ``BuildError`` for what only later architectures have."""
+    number, clusters = _number(module.arch), module.kernels[name].attrs.get("tir.cluster")
+    newer = (
+        [h for h in text.helpers if h in HOPPER] + ["maps of tensors"] * bool(text.maps) + ["clusters"] * bool(clusters)
+    )
+    if newer and number < 90:
+        raise BuildError(
+            f"{name}: bulk copies, barriers that count bytes, and clusters ({', '.join(newer)}) need sm_90 or later, not "
+            f"{module.arch}: build for arch=sm_90a, or copy by ptx_cp_async"
+        )
+    alone = [h for h in text.helpers if h in HOPPER_ALONE]
+    if alone and module.arch.replace("compute_", "sm_") != "sm_90a":
+        raise BuildError(
+            f"{name}: products of warpgroups and their registers ({', '.join(alone)}) need sm_90a itself, not {module.arch}: "
+            "build for arch=sm_90a, or multiply by ptx_mma"
+        )
 
 
 def _shared(kernel: Any) -> list[tuple[str, str, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tir.aliases import other_names
 from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
+from tir.analysis.engines import ALIGNMENT
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared
@@ -113,6 +114,8 @@ def _indexes_registers(s: For) -> bool:
         if isinstance(node, Call) and node.op.startswith(("ptx_mma", "ptx_ldmatrix", "mma_", "tvm_")):
             if any(uses_var(a, {s.loop_var}) for a in node.args if not isinstance(a, StringImm)):
                 return True
+        if isinstance(node, Call) and node.op == "ptx_wgmma" and uses_var(node.args[5], {s.loop_var}):  # its sums
+            return True
     return False
 
 
@@ -215,11 +218,12 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
     type_, name = declare_type(g, s.dtype), g.name(var, var.name)
     total = f"{count}] /* {count * s.dtype.bytes} bytes */" if is_shared(scope) else f"{count}]"
     place = Place(name, s.dtype, scope)
+    start = ALIGNMENT if var in g.engines else 128
     if scope == "shared":
-        g.emit(f"__shared__ alignas(128) {type_} {name}[{total};")
+        g.emit(f"__shared__ alignas({start}) {type_} {name}[{total};")
     elif scope == "shared.dyn":
         g.emit(
-            f"extern __shared__ __align__(128) unsigned char {name}[];  // {count * s.dtype.bytes} bytes, given at launch"
+            f"extern __shared__ __align__({start}) unsigned char {name}[];  // {count * s.dtype.bytes} bytes, given at launch"
         )
         place.element = DType("uint8")
     elif is_in_registers(scope):

@@ -38,9 +38,6 @@ LACKING = {
         tvm_throw_last_error tvm_tuple vectorload vectorstore
         break_loop continue_loop create_barriers ptx_arrive_barrier ptx_arrive_barrier_expect_tx
         ptx_cp_async_barrier ptx_cp_async_bulk ptx_init_barrier_thread_count ptx_ldg32 ptx_wait_barrier
-    """,
-    # of Hopper
-    tuple(TABLES): """
         ptx_arrive_barrier_cluster ptx_cluster_arrive ptx_cluster_wait ptx_cp_async_bulk_commit_group
         ptx_cp_async_bulk_tensor ptx_cp_async_bulk_tensor_multicast ptx_cp_async_bulk_tensor_store
         ptx_cp_async_bulk_wait_group ptx_cp_async_bulk_wait_group_read ptx_fence_barrier_init ptx_fence_proxy_async

@@ -362,7 +362,7 @@ def test_bulk_copies_compile_from_sm_90_on_and_are_refused_before():
     assert "mbarrier.try_wait.parity" in ptx and "cp.async.bulk.shared::cluster.global" in ptx
     func = parse(BULK)
     with pytest.raises(
-        BuildError, match=r"k: bulk copies and barriers that count bytes .* need sm_90 or later, not sm_80"
+        BuildError, match=r"k: bulk copies, barriers that count bytes, and clusters .* need sm_90 or later, not sm_80"
     ):
         check_limits(Built(emit_kernel(func, "k"), func, "sm_80"))
     check_limits(Built(emit_kernel(func, "k"), func, "sm_90a"))

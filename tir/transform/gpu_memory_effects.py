@@ -194,7 +194,8 @@ def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
 class Accesses:
     """The accesses of single statements in program order, under the lets, loops and conditions around them.
 
-    ``tracked(pointer)``: whether its memory matters. ``launched``: the variables of thread axes, which are no loops.
+    ``tracked(pointer)``: whether its memory matters. ``launched``: the variables of thread axes, which are no loops. An
+    access that the program itself orders (``Pointer.ordered``) is none.
     """
 
     def __init__(self, tracked: Callable[[Var], bool], launched: Collection[Var]):
@@ -206,7 +207,8 @@ class Accesses:
 
     def of(self, s: Any) -> list[Access]:
         found = effects(s, Surroundings(self.lets))
-        return [self._access(e, s) for e in found if e.kind != PREFETCH and self.tracked(e.buffer.data)]
+        mine = (e for e in found if e.kind != PREFETCH and self.tracked(e.buffer.data) and not _pointer_of(e).ordered)
+        return [self._access(e, s) for e in mine]
 
     def loop(self, s: For) -> Loop:
         return s.loop_var, self.known(s.min), self.known(s.extent)

@@ -30,7 +30,7 @@ class Lifetimes:
     """
 
     def __init__(self, root: Stmt, taken: Callable[[Allocate], bool]):
-        self.taken = taken
+        self.root, self.taken = root, taken
         self.allocs: dict[Var, Allocate] = {}
         self.depth: dict[Var, int] = {}
         self.exact: Spans = {}

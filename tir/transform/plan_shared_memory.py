@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..analysis.engines import ALIGNMENT, engine_memory
 from ..analysis.kernels import bytes_of, is_launch, kernels_of
 from ..buffer import Buffer
 from ..dtype import DType
@@ -26,22 +27,25 @@ SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 
 def _lives(kernel: Stmt) -> Lifetimes:
-    return Lifetimes(kernel, lambda a: is_shared(a.buffer_var.scope))
+    lives = Lifetimes(kernel, lambda a: is_shared(a.buffer_var.scope))
+    for pointer in engine_memory(kernel) & lives.allocs.keys():
+        lives.exact[pointer] = lives.wide[pointer] = (0, lives.clock)
+    return lives
 
 
 def _alignment(size: int, views: list[Buffer]) -> int:
-    return (
-        max([16, *(v.data_alignment for v in views)]) if size < 128 else max([128, *(v.data_alignment for v in views)])
-    )
+    return max([16 if size < 128 else 128, *(v.data_alignment for v in views)])
 
 
 def _placed(lives: Lifetimes, scope: str, spans: Spans, kernel: int, smallest: int = 0) -> dict[Var, PlannedBuffer]:
     """First fit, largest buffers first: each at the lowest offset free during its live range."""
     done: dict[Var, PlannedBuffer] = {}
     mine = [(v, bytes_of(a)) for v, a in lives.allocs.items() if v.scope == scope and v in spans]
+    engines = engine_memory(lives.root)
     for pointer, size in sorted(mine, key=lambda x: -x[1]):
         first, last = spans[pointer]
         step = _alignment(size, lives.views.get(pointer, []))
+        step = max(step, ALIGNMENT) if pointer in engines else step
         offset = 0
         for other in sorted(done.values(), key=lambda b: b.offset):
             apart = disjoint((first, last), (other.first, other.last))

@@ -23,6 +23,7 @@ from .passes import module_pass
 from .threads import axis_order, flat
 
 DYNAMIC = "tir.use_dyn_shared_memory"
+CLUSTER = "tir.cluster"  # the attribute of a function that says how many blocks of its kernels are a cluster
 
 
 class _Splitter:
@@ -82,6 +83,8 @@ class _Splitter:
             "tir.kernel_launch_params": launch,
             "tir.noalias": self.func.attrs.get("tir.noalias", True),
         }
+        if CLUSTER in self.func.attrs:
+            attrs[CLUSTER] = self.func.attrs[CLUSTER]
         body = substitute(body, params)
         self.kernels[name] = PrimFunc(tuple(params.values()), body, attrs=frozendict(attrs))
         sizes = [extents[axis] for axis in order] + ([IntImm(shared)] if shared else [])
