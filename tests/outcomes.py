@@ -34,10 +34,11 @@ def check(request: pytest.FixtureRequest, path: Path, title: str, names: Mapping
 def shown(run: Any) -> str:
     """What a call makes: the text of its result, with the type of an expression, or its error."""
     try:
-        value = run()
+        text = _text(run())
     except Exception as error:  # whatever it is, it is the outcome
-        return f"{type(error).__name__}: {error}"
-    return _text(value)
+        text = f"{type(error).__name__}: {error}"
+    assert " at 0x" not in text, f"{text} is another one in each process"
+    return text
 
 
 def _text(value: Any) -> str:
@@ -45,9 +46,7 @@ def _text(value: Any) -> str:
         inner = ", ".join(map(_text, value))
         return f"[{inner}]" if type(value) is list else f"({inner})"
     dtype = getattr(value, "dtype", None)
-    text = f"{value!r} {dtype}" if dtype is not None and hasattr(value, "children") else repr(value)
-    assert " at 0x" not in text, f"{text} is another one in each process"
-    return text
+    return f"{value!r} {dtype}" if dtype is not None and hasattr(value, "children") else repr(value)
 
 
 def _sections(path: Path) -> dict[str, str]:

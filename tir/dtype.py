@@ -194,15 +194,17 @@ def _parse(name: str) -> tuple[str, int, int]:
     vector = re.fullmatch(r"(.+?)x(\d+)", name)
     if vector:
         base, lanes = vector.group(1), int(vector.group(2))
-    if base in ("bool", "handle", "void", ""):
-        bits = {"bool": 1, "handle": 64}.get(base, 0)
-        return base or "void", bits, lanes
     base = CLASSIC.get(base, base)
     scalar = _PATTERN.fullmatch(base)
-    if scalar:
+    if lanes == 0:
+        pass  # of no type
+    elif base in ("bool", "handle", "void", ""):
+        bits = {"bool": 1, "handle": 64}.get(base, 0)
+        return base or "void", bits, lanes
+    elif scalar:
         code = scalar.group(1)
         bits = int(scalar.group(2) or 32)
-        if bits in _LEGAL_BITS[code] and lanes >= 1:
+        if bits in _LEGAL_BITS[code]:
             return code, bits, lanes
     else:
         small = _small_floats().get(base)
