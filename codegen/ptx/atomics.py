@@ -28,7 +28,7 @@ _OPERATIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _operation(op: str, kind: str) -> Any:
+def operation(op: str, kind: str) -> Any:
     form = {"f16": F16, "bf16": BF16, "f16x2": F16, "bf16x2": BF16}.get(kind)
     if form is None:
         return _OPERATIONS[op]
@@ -48,7 +48,7 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
     take_hints(mods)
     mods.take("acq_rel")
     mods.take("noftz")
-    space = mods.take("global", "shared", "shared::cta").partition("::")[0]
+    space = mods.take("global", "shared", "shared::cta", "shared::cluster").replace("::cta", "")
     op = mods.take(*_OPERATIONS, "cas")
     mods.done()
     operands = list(inst.operands)
@@ -57,7 +57,7 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
     space = space or named
     values = [c.get(x, kind) for x in operands]
     bytes_, made = BYTES[kind], numpy_type(kind)
-    run = None if op == "cas" else _operation(op, kind)
+    run = None if op == "cas" else operation(op, kind)
     if not op:
         raise mods.unknown()
 
@@ -72,7 +72,7 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
                 now = left[np.sort(first)]
                 left = np.setdiff1d(left, now, assume_unique=True) if len(now) < len(left) else left[:0]
                 k = members[now]
-                one = type(t)(t.space, place[now], None)
+                one = type(t)(t.space, place[now], k)
                 old, known = t.space.load(one.place, bytes_)
                 if not known.all():
                     raise m.fault(

@@ -49,7 +49,7 @@ class Program:
     """An entry ready to run. ``addresses``: of variables of global and constant memory."""
 
     def __init__(self, module: PTXModule, name: str, addresses: dict[str, int]):
-        from . import atomics, carry, copies, flow, loads, matrices, warps  # noqa: F401  (they fill the table of steps)
+        from . import atomics, carry, clusters, copies, flow, loads, matrices, transactions, warps  # noqa: F401  (they fill the table)
 
         self.module, self.name = module, name
         self.function: Function = flatten(module, name)

@@ -1,18 +1,19 @@
-"""Asynchronous copies, which land when they are waited for, and barriers that count arrivals and bytes."""
+"""Asynchronous copies of threads (cp.async), which land when they are waited for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from .compiler import Compiler, step
 from .loads import access, find, take_hints
-from .machine import SLEEP, STOP, Machine, Step
+from .machine import Machine, Step
 from .memory import GLOBAL
 from .syntax import Imm, Instruction, PTXFault
 from .table import Array, Mods
+from .transactions import Transactions, barrier_at
 
 
 @dataclass
@@ -75,8 +76,10 @@ def _cp(c: Compiler, inst: Instruction) -> Step:
     mods = Mods(inst)
     if not mods.has("async"):
         raise mods.unknown()
-    if mods.left[:1] == ["bulk"]:
-        return _bulk(c, inst, mods)
+    if mods.has("bulk"):
+        from .bulk import bulk
+
+        return bulk(c, inst, mods)
     if mods.left[:1] == ["mbarrier"]:
         return _arrive_after_copies(c, inst, mods)
     what = mods.take("commit_group", "wait_group", "wait_all")
@@ -122,111 +125,6 @@ def _groups(c: Compiler, inst: Instruction, what: str) -> Step:
     return access(c, inst, act)
 
 
-# ------------------------------------------------------------ barriers of transactions
-
-
-@dataclass
-class Transactions:
-    """``expected`` arrivals a phase, ``left`` of this one, ``bytes`` that it waits for. ``after``: what happens before a
-    wait can succeed: copies land, then threads arrive or bytes are counted."""
-
-    expected: int
-    left: int
-    phase: int = 0
-    bytes: int = 0
-    after: list[Any] = field(default_factory=list)
-
-    def arrive(self, m: Machine, count: int = 1) -> None:
-        self.left -= count
-        self.turn(m)
-
-    def turn(self, m: Machine) -> None:
-        """The next phase, if this one is complete."""
-        if self.left < 0:
-            raise m.fault("more threads arrive at a barrier than it was initialised for")
-        if self.left == 0 and self.bytes == 0:
-            self.phase, self.left = self.phase + 1, self.expected
-        m.changes += 1
-
-
-def _barrier_at(m: Machine, lane: int, address: int) -> Transactions:
-    found = m.barriers.get((int(m.block_of[lane]), address))
-    if found is None:
-        raise m.fault(f"no barrier was initialised at {address:#x} of shared memory", int(lane))
-    return found
-
-
-@step("mbarrier")
-def _mbarrier(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
-    mods.type("b64")
-    what = mods.take("init", "inval", "arrive", "test_wait", "try_wait", "expect_tx", "complete_tx")
-    expects, parity = mods.has("expect_tx"), mods.has("parity")
-    for name in ("release", "acquire", "cta", "shared", "shared::cta", "noComplete"):
-        mods.take(name)
-    mods.done()
-    if what in ("test_wait", "try_wait"):
-        return _wait(c, inst, parity)
-    operands = list(inst.operands)
-    state = c.put(operands.pop(0), "b64") if what == "arrive" else None
-    read, _ = c.address(operands.pop(0))
-    count = c.get(operands[0] if operands else Imm(1), "u32")
-
-    def act(m: Machine) -> None:
-        lanes, at, numbers = m.threads(), read(m), count(m)
-        phases = np.zeros(m.n, np.uint64)
-        for k, lane in enumerate(lanes):
-            key = int(m.block_of[lane]), int(at[k])
-            if what == "init":
-                m.shared.place(m.block_of[lanes[k : k + 1]], at[k : k + 1], 8)
-                m.barriers[key] = Transactions(int(numbers[k]), int(numbers[k]))
-                continue
-            barrier = _barrier_at(m, int(lane), int(at[k]))
-            phases[k] = barrier.phase
-            if what == "inval":
-                del m.barriers[key]
-            elif what == "arrive":
-                barrier.bytes += int(numbers[k]) if expects else 0
-                barrier.arrive(m, 1 if expects else int(numbers[k]))
-            else:
-                barrier.bytes += int(numbers[k]) * (1 if what == "expect_tx" else -1)
-                barrier.turn(m)
-        if state is not None:
-            state(m, phases)
-
-    return access(c, inst, act)
-
-
-def _wait(c: Compiler, inst: Instruction, parity: bool) -> Step:
-    """A thread for which the phase is not over sleeps until something changes, then tries again."""
-    at, behind = c.at, c.at + 1
-    put = c.put(inst.operands[0], "pred")
-    read, _ = c.address(inst.operands[1])
-    wanted = c.get(inst.operands[2], "u32" if parity else "u64")
-
-    def test(m: Machine) -> Any:
-        lanes, address, numbers = m.threads(), read(m), wanted(m)
-        over = np.zeros(m.n, bool)
-        for k, lane in enumerate(lanes):
-            barrier = _barrier_at(m, int(lane), int(address[k]))
-            while barrier.after:
-                barrier.after.pop(0)(m)
-            number = int(numbers[k])
-            over[k] = (barrier.phase & 1) != (number & 1) if parity else barrier.phase > number
-        if over.all() or m.polling:
-            m.polling = False
-            put(m, over)
-            return None
-        m.status[lanes[~over]] = SLEEP
-        m.pc[lanes[~over]] = at
-        if over.any():
-            m.among(over, lambda m: put(m, np.ones(m.n, bool)))
-            m.pc[lanes[over]] = behind
-        return STOP
-
-    return test
-
-
 def _arrive_after_copies(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``cp.async.mbarrier.arrive``: an arrival when this thread's copies so far are there."""
     for name in ("mbarrier", "arrive", "shared", "shared::cta", "b64"):
@@ -238,7 +136,7 @@ def _arrive_after_copies(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     def act(m: Machine) -> None:
         copies, at = Copies.of(m), read(m)
         for k, lane in enumerate(m.threads()):
-            barrier = _barrier_at(m, int(lane), int(at[k]))
+            barrier = barrier_at(m, int(m.block_of[lane]), int(at[k]))
             if not no_increment:
                 barrier.left += 1
             barrier.after.append(_landing(copies, int(lane), barrier))
@@ -247,44 +145,11 @@ def _arrive_after_copies(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     return access(c, inst, act)
 
 
-def _landing(copies: Copies, lane: int, barrier: Transactions) -> Any:
+def _landing(copies: Copies, lane: int, barrier: Transactions) -> Callable[[Machine], None]:
     def land(m: Machine) -> None:
         most = np.full(m.lanes, -1, np.int64)
         most[lane] = copies.committed[lane] + 1
         copies.land(m, most)
         barrier.arrive(m)
-
-    return land
-
-
-def _bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
-    """``cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], size, [barrier];``"""
-    legal = ("bulk", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes")
-    for name in legal:
-        mods.take(name)
-    mods.done()
-    to, source, barrier_at = (c.address(inst.operands[k])[0] for k in (0, 1, 3))
-    size = c.get(inst.operands[2], "u32")
-
-    def act(m: Machine) -> None:
-        targets, origins, sizes, at = to(m), source(m), size(m), barrier_at(m)
-        for k, lane in enumerate(m.threads()):
-            count = int(sizes[k])
-            if count % 16 or targets[k] % 16 or origins[k] % 16:
-                raise m.fault("a bulk copy has a size or an address that is no multiple of 16 bytes", int(lane))
-            barrier = _barrier_at(m, int(lane), int(at[k]))
-            one = np.array([lane]), targets[k : k + 1].copy(), origins[k : k + 1].copy()
-            copy = Copy(*one, count, np.array([count]), np.zeros(1, np.int64), np.zeros(1, bool))
-            barrier.after.append(_bulk_landing(copy, barrier, count))
-        m.changes += 1
-
-    return access(c, inst, act)
-
-
-def _bulk_landing(copy: Copy, barrier: Transactions, count: int) -> Any:
-    def land(m: Machine) -> None:
-        _land(m, copy, np.ones(1, bool))
-        barrier.bytes -= count
-        barrier.turn(m)
 
     return land

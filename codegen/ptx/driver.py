@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from tir.dtype import DType
+from tir.errors import RunError
+
 from .compiler import Program
 from .machine import ORDERS, Machine
 from .memory import GLOBAL, GlobalMemory
 from .parser import parse
 from .syntax import PTXError, PTXFault
+from .tensor_maps import encode
 
 _LANES = 1 << 13  # threads that run as one vector, at most
 
@@ -78,21 +82,38 @@ class PTXDriver:
     def function(self, module: Loaded, name: str, dynamic_shared: int) -> Program:
         return module.program(name)
 
-    def launch(self, program: Program, grid: Any, block: Any, shared: int, stream: int, params: int) -> None:
-        """Run a kernel. Raises ``PTXFault``, naming the instruction and the thread."""
+    def encode_tensor_map(self, spec: Any, address: int) -> bytes:
+        """The 128 bytes that the machine's copies read. ``spec`` has ``dtype``, ``shape``, ``strides`` (in elements), ``box``,
+        outermost first, and ``swizzle`` in bytes. Raises ``RunError`` for what the driver of CUDA refuses."""
+        return encode(spec, address, DType(spec.dtype).bits // 8).pack()
+
+    def launch(
+        self,
+        program: Program,
+        grid: Any,
+        block: Any,
+        shared: int,
+        stream: int,
+        params: int,
+        cluster: tuple[int, int, int] | None = None,
+    ) -> None:
+        """Run a kernel, in clusters of ``cluster`` blocks, or as it asks for. Raises ``PTXFault``, naming the instruction and
+        the thread."""
         if self.order not in ORDERS:
             raise ValueError(f"there is no order {self.order!r} of warps; there are {', '.join(ORDERS)}")
         packed = _packed(program, params)
         executed = [0] * (len(program.code))
         threads = -(-block[0] * block[1] * block[2] // 32) * 32
-        total = grid[0] * grid[1] * grid[2]
-        each = max(1, _LANES // threads)
+        sizes = _cluster(program, grid, cluster)
+        numbers = _by_cluster(tuple(grid), sizes)
+        size = sizes[0] * sizes[1] * sizes[2]
+        each = max(1, _LANES // threads // size) * size
         self.memory.begin_launch()
-        starts = range(0, total, each)
+        starts = range(0, len(numbers), each)
         for start in reversed(starts) if self.order == "reverse" else starts:
-            blocks = range(start, min(total, start + each))
+            blocks = numbers[start : start + each]
             machine = Machine(
-                program, self.memory, tuple(grid), tuple(block), blocks, shared, packed, self.order, executed
+                program, self.memory, tuple(grid), tuple(block), blocks, shared, packed, self.order, executed, sizes
             )
             try:
                 with np.errstate(all="ignore"):
@@ -117,6 +138,27 @@ class PTXDriver:
 
     def synchronize(self, stream: int = 0) -> None:
         return None
+
+
+def _cluster(program: Program, grid: Any, given: tuple[int, int, int] | None) -> tuple[int, int, int]:
+    """The blocks of a cluster. Raises ``RunError`` for what a launch refuses."""
+    asked = program.function.cluster
+    if asked is not None and given is not None and tuple(given) != asked:
+        raise RunError(
+            f"{program.name} is compiled for clusters of {asked}, and launched in clusters of {tuple(given)}"
+        )
+    sizes = asked or given or (1, 1, 1)
+    if any(n % k for n, k in zip(grid, sizes)) or not 1 <= sizes[0] * sizes[1] * sizes[2] <= 16:
+        raise RunError(f"{program.name} is launched with grid {tuple(grid)} in clusters of {tuple(sizes)}: each size of the "
+                       "grid is a multiple of the cluster's, which has at most 16 blocks")  # fmt: skip
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _by_cluster(grid: tuple[int, ...], sizes: tuple[int, int, int]) -> list[int]:
+    """The numbers of all blocks, cluster by cluster, in the order of their ranks."""
+    x, y, z = sizes
+    numbers = np.arange(grid[0] * grid[1] * grid[2]).reshape(grid[2] // z, z, grid[1] // y, y, grid[0] // x, x)
+    return numbers.transpose(0, 2, 4, 1, 3, 5).ravel().tolist()
 
 
 def _packed(program: Program, params: int) -> bytes:

@@ -13,8 +13,9 @@ _MOST = 200_000  # instructions of an entry
 
 def flatten(module: PTXModule, name: str) -> Function:
     """The entry ``name`` without calls of other functions. A ``ret`` of a function becomes a jump behind the call."""
-    made = Function(name, True, list(module.functions[name].params))
-    _Writer(module, made).write(module.functions[name], {}, "", ())
+    entry = module.functions[name]
+    made = Function(name, True, list(entry.params), cluster=entry.cluster)
+    _Writer(module, made).write(entry, {}, "", ())
     return made
 
 
@@ -85,7 +86,7 @@ def _renamed(inst: Instruction, names: dict[str, str], suffix: str, keep: bool =
         if isinstance(x, Name):
             return x if keep else Name(names.get(x.name, x.name))
         if isinstance(x, Address):
-            return Address(change(x.base), x.offset)
+            return Address(change(x.base), x.offset, change(x.coordinates))
         if isinstance(x, Vector):
             return Vector(tuple(map(change, x.parts)))
         if isinstance(x, Both):

@@ -8,6 +8,7 @@ import numpy as np
 
 from .compiler import Compiler, step
 from .machine import BARRIER, DONE, STOP, Machine, Step
+from .proxies import WatchedSpace
 from .syntax import Imm, Instruction, Name
 from .table import Mods
 
@@ -64,6 +65,10 @@ def _bra(c: Compiler, inst: Instruction) -> Step:
 def _bar(c: Compiler, inst: Instruction) -> Step:
     """``bar.sync a, b``, ``bar.red`` and ``bar.warp.sync mask``."""
     mods, at = Mods(inst), c.at
+    if mods.has("cluster"):
+        from .clusters import cluster_barrier
+
+        return cluster_barrier(c, inst, mods)
     mods.take("cta")
     if mods.has("warp"):
         mods.take("sync")
@@ -113,10 +118,38 @@ def _reduction(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     return wait
 
 
-@step("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol")
+@step("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol")
 def _hint(c: Compiler, inst: Instruction) -> Step:
-    """One thread's accesses are in order here, and memory is one: nothing is left to do."""
+    """Launches follow one another here, and there are no caches: nothing is left to do."""
     return lambda m: None
+
+
+_SCOPES = (
+    "release", "acquire", "acq_rel", "sc", "cta", "cluster", "gpu", "gl", "sys", "shared::cta", "shared::cluster", "global",
+    "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
+)  # fmt: skip
+
+
+@step("fence", "membar")
+def _fence(c: Compiler, inst: Instruction) -> Step:
+    """Memory is one here, and in order. A proxy fence makes stores visible to the asynchronous proxy."""
+    mods = Mods(inst)
+    proxy, init = mods.has("proxy"), mods.has("mbarrier_init")
+    kind = mods.take("async", "async::generic", "alias", "tensormap::generic") if proxy else ""
+    others = [mods.take(name) for name in _SCOPES]
+    mods.done()
+
+    def fence(m: Machine) -> None:
+        if not isinstance(m.shared, WatchedSpace):
+            return
+        if init:
+            m.shared.fence(m.threads(), m.shared.inits)
+        elif kind == "async" and "global" not in others:
+            m.shared.fence(m.threads(), m.shared.inits, m.shared.stores)
+        elif not proxy:
+            m.shared.meet(m.threads())
+
+    return fence
 
 
 @step("call")
@@ -144,39 +177,3 @@ def _mov(c: Compiler, inst: Instruction) -> Step:
     kind = Mods(inst).type()
     read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
     return lambda m: put(m, read(m))
-
-
-@step("setmaxnreg")
-def _registers(c: Compiler, inst: Instruction) -> Step:
-    return lambda m: None
-
-
-@step("isspacep")
-def _isspacep(c: Compiler, inst: Instruction) -> Step:
-    from .memory import LOCAL, SHARED
-
-    space = inst.mods[0]
-    low, high = {"shared": (SHARED, LOCAL), "local": (LOCAL, 1 << 58), "global": (0, SHARED)}[space.partition("::")[0]]
-    read, put = c.get(inst.operands[1], "u64"), c.put(inst.operands[0], "pred")
-
-    def test(m: Machine) -> None:
-        a = read(m).astype(np.int64)
-        put(m, (a >= low) & (a < high))
-
-    return test
-
-
-@step("cvta")
-def _cvta(c: Compiler, inst: Instruction) -> Step:
-    """Between addresses of a space and generic ones: shared and local memory begin far above global memory."""
-    from .memory import LOCAL, SHARED
-
-    mods = Mods(inst)
-    kind, to = mods.type("u64", "u32"), mods.has("to")
-    space = mods.take("global", "shared", "shared::cta", "local", "const", "param")
-    mods.done()
-    base = np.uint64({"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}.get(space, 0))
-    read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
-    if kind == "u32":
-        raise mods.unknown()
-    return lambda m: put(m, read(m) - base if to else read(m) + base)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,22 @@ import numpy as np
 from . import unknown
 from .compiler import Compiler, Get, step
 from .machine import Machine, Step
-from .memory import GLOBAL, LOCAL, SHARED, Space
+from .memory import GLOBAL, LOCAL, PARAM, SHARED, Space
+from .proxies import synchronised
 from .syntax import BYTES, Instruction, Vector
 from .table import Array, Mods, bits_of
 
-_SPACES = ("global", "shared", "shared::cta", "local", "const", "param", "param::entry", "param::func")
+_SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "const",
+    "param",
+    "param::entry",
+    "param::func",
+)
 _ORDERS = ("weak", "relaxed", "acquire", "release", "volatile", "cta", "cluster", "gpu", "sys", "mmio")
 _CACHES = (
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
@@ -39,16 +49,21 @@ def find(m: Machine, space: str, address: Array, bytes_: int, count: int = 1) ->
     """Where ``count`` words of ``bytes_`` at each address are. Generic addresses may lead to several spaces."""
     if space in ("global", "const"):
         return [Target(m.memory, m.memory.place(0, address - GLOBAL, bytes_, count), None)]
-    if space.startswith("shared"):
+    if space == "shared":
         return [Target(m.shared, m.shared.place(m.block_of[m.idx], address, bytes_, count), None)]
+    if space == "shared::cluster":
+        return [Target(m.shared, m.shared.place(*m.rows(m.threads(), address), bytes_, count), None)]
+    if space == "param":
+        return [Target(m.parameters, m.parameters.place(0, address, bytes_, count), None)]
     if space == "local":
         return [Target(m.local, m.local.place(m.threads(), address, bytes_, count), None)]
     found: list[Target] = []
     lanes = m.threads()
     for low, high, make in (
         (0, SHARED, lambda a, k: (m.memory, m.memory.place(0, a - GLOBAL, bytes_, count))),
-        (SHARED, LOCAL, lambda a, k: (m.shared, m.shared.place(m.block_of[k], a - SHARED, bytes_, count))),
-        (LOCAL, LOCAL << 1, lambda a, k: (m.local, m.local.place(k, a - LOCAL, bytes_, count))),
+        (SHARED, LOCAL, lambda a, k: (m.shared, m.shared.place(*m.rows(k, a - SHARED), bytes_, count))),
+        (LOCAL, PARAM, lambda a, k: (m.local, m.local.place(k, a - LOCAL, bytes_, count))),
+        (PARAM, PARAM << 1, lambda a, k: (m.parameters, m.parameters.place(0, a - PARAM, bytes_, count))),
     ):
         chosen = (address >= low) & (address < high)
         if chosen.any():
@@ -56,24 +71,28 @@ def find(m: Machine, space: str, address: Array, bytes_: int, count: int = 1) ->
     return found
 
 
-def access(c: Compiler, inst: Instruction, run: Callable[[Machine], None]) -> Step:
-    """``run``, whose faults name the instruction."""
+def access(c: Compiler, inst: Instruction, run: Step) -> Step:
+    """``run``, whose faults name the instruction. What acquires synchronises."""
     from .syntax import PTXFault
 
     where = c.program.where(c.at)
+    acquires = "acquire" in inst.mods or "acq_rel" in inst.mods
 
-    def located(m: Machine) -> None:
+    def located(m: Machine) -> Any:
         try:
-            run(m)
+            found = run(m)
         except PTXFault as fault:
             raise PTXFault(f"{fault} ({where})") from fault
+        if acquires:
+            synchronised(m, m.threads())
+        return found
 
     return located
 
 
 def _space_of(mods: Mods, named: str) -> str:
-    space = mods.take(*_SPACES).partition("::")[0]
-    return space or named
+    space = mods.take(*_SPACES)
+    return (space if space == "shared::cluster" else space.partition("::")[0]) or named
 
 
 @step("ld", "ldu")
@@ -90,7 +109,7 @@ def _ld(c: Compiler, inst: Instruction) -> Step:
     puts = [c.put(t, kind) for t in targets]
     if space == "param" and named == "param":
         return _kernel_parameter(c, read, kind, puts)
-    if space == "param":
+    if space == "param" and named:
         space = "local"
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
     where = c.program.where(c.at)
@@ -187,5 +206,4 @@ def _st(c: Compiler, inst: Instruction) -> Step:
 
 def write(m: Machine, t: Target, k: int, value: Array, bytes_: int) -> None:
     t.space.store(t.place + k, value, bytes_)
-    if t.space is m.memory:
-        m.memory.mark_written(t.place + k, bytes_)
+    t.space.wrote(m.threads() if t.chosen is None else m.threads()[t.chosen], t.place + k, bytes_)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .memory import GlobalMemory, Space
+from .proxies import WatchedSpace, runs_beside, synchronised
 from .syntax import PTXFault
 
 Array = np.ndarray
@@ -20,6 +21,7 @@ Step = Callable[["Machine"], Any]
 ORDERS = ("together", "forward", "reverse", "threads")
 STOP = object()  # what a step returns that has set the places of its threads itself
 RUN, BARRIER, SYNC, SLEEP, DONE = range(5)
+RANK_AT = 24  # where the rank of another block begins in an address of its shared memory
 _FAR = 1 << 60
 _MOST_JUMPS = 2_000_000
 _IDLE = 64  # times that threads may poll in vain when nobody else can go on
@@ -27,7 +29,7 @@ JUNK = {"together": 0xFF, "forward": 0x7B, "reverse": 0x5D, "threads": 0x7B}  # 
 
 
 class Machine:
-    """``blocks``: the indices of the blocks that it runs. ``idx``: the threads of the step under way (an index array, or all
+    """``blocks``: the indices of the blocks that it runs, those of a ``cluster`` one after the other. ``idx``: the threads of the step under way (an index array, or all
     of them), ``n`` how many they are."""
 
     def __init__(
@@ -41,6 +43,7 @@ class Machine:
         params: bytes,
         order: str,
         executed: list[int],
+        cluster: Size3 = (1, 1, 1),
     ):
         self.program, self.memory, self.params, self.order, self.executed = program, memory, params, order, executed
         threads = block[0] * block[1] * block[2]
@@ -49,6 +52,8 @@ class Machine:
         every = np.arange(self.lanes)
         self.warp_of, self.lane_of = every // 32, every % 32
         self.block_of = every // (self.warps * 32)
+        self.cluster_size = cluster[0] * cluster[1] * cluster[2]
+        self.cluster_of = self.block_of // self.cluster_size
         self.inside = inside = every % (self.warps * 32)
         self.exists = inside < threads
         self.status = np.where(self.exists, RUN, DONE).astype(np.int8)
@@ -57,10 +62,17 @@ class Machine:
         self.barrier_count = np.zeros(self.lanes, np.int64)
         self.carry = np.zeros(self.lanes, bool)  # of arithmetic in several words
         self.special = _special_registers(grid, block, np.asarray(blocks)[self.block_of], inside, self.lane_of)
+        self.special |= cluster_registers(grid, cluster, self.special)
         junk = JUNK[order]
         self.regs = [np.frombuffer(bytes([junk]) * (self.lanes * t.itemsize), t).copy() for t in program.register_types]
-        self.shared = Space("shared", self.count, program.shared_layout(dynamic), junk)
+        layout = program.shared_layout(dynamic)
+        self.shared = (
+            WatchedSpace(self.count, layout, junk, self.lanes, self.cluster_size)
+            if runs_beside(program.function.body)
+            else Space("shared", self.count, layout, junk)
+        )
         self.local = Space("local", self.lanes, program.local_layout, junk)
+        self.parameters = parameter_space(program, params)
         self.idx: Any = slice(None)
         self.n = self.lanes
         self.first, self.limit = 0, _FAR
@@ -70,7 +82,14 @@ class Machine:
         self.unknown: dict[int, Array] = {}  # by register, the threads in which nothing has written it: see unknown.py
         self.origin = ""  # the last load of such memory
         self.copies: Any = None  # asynchronous copies, made by the first
+        self.stores: Any = None  # and bulk stores
         self.barriers: dict[tuple[int, int], Any] = {}  # of transactions, by block and address
+        self.asleep: dict[int, str] = {}  # what threads wait for at them, for messages
+        self.ends: list[Callable[[Machine], None]] = []  # what is done when all threads have ended
+        self.cluster_arrived = np.zeros(
+            self.lanes, np.int64
+        )  # how often each thread has arrived at its cluster's barrier
+        self.cluster_waited = np.zeros(self.lanes, np.int64)
 
     # ------------------------------------------------------------ threads
 
@@ -93,6 +112,36 @@ class Machine:
 
     def fault(self, message: str, lane: int | None = None) -> PTXFault:
         return PTXFault(message if lane is None else f"{message}, by {self.describe(lane)}")
+
+    def rows(self, lanes: Array, address: Array) -> tuple[Array, Array]:
+        """The block whose shared memory each address is of, and the address there. Raises ``PTXFault`` for one of another
+        block of the cluster that may not have begun, or has ended."""
+        rank, own = address >> RANK_AT, self.block_of[lanes]
+        if not rank.any():
+            return own, address
+        far = rank > 0
+        rows = np.where(far, own - own % self.cluster_size + rank - 1, own)
+        if (rank[far] > self.cluster_size).any():
+            raise self.fault(f"an address of shared memory is of no block of its cluster: {int(address[far][0]):#x}")
+        if (self.cluster_met()[self.cluster_of[lanes[far]]] == 0).any():
+            raise self.fault(
+                "shared memory of another block is accessed before a barrier of the cluster: it may not have begun"
+            )
+        self.alive(rows)
+        return rows, address & ((1 << RANK_AT) - 1)
+
+    def alive(self, rows: Array) -> None:
+        """Raises ``PTXFault`` if a block has ended."""
+        for row in np.unique(rows):
+            if (self.status[self.block_of == row] == DONE).all():
+                first = int(np.nonzero(self.block_of == row)[0][0])
+                at = tuple(int(self.special[f"ctaid.{axis}"][first]) for axis in "xyz")
+                raise self.fault(f"shared memory of block {at} is accessed, which has ended")
+
+    def cluster_met(self) -> Array:
+        """How often all threads of each cluster that have not ended have arrived at its barrier."""
+        arrived = np.where(self.status == DONE, np.iinfo(np.int64).max, self.cluster_arrived)
+        return arrived.reshape(-1, self.cluster_size * self.warps * 32).min(1)
 
     # ------------------------------------------------------------ running
 
@@ -121,6 +170,11 @@ class Machine:
                     raise self.fault("a loop does not end")
             if self.jumps > _MOST_JUMPS:
                 raise self.fault("a loop does not end")
+        for end in self.ends:
+            end(self)
+        if isinstance(self.shared, WatchedSpace) and self.shared.running:
+            one = self.shared.running[0]
+            raise self.fault(f"a block ends while {one.what} begun {one.where} is under way")
 
     def pick(self) -> bool:
         """Choose who runs next; false when all have ended. Raises ``PTXFault`` if those who wait wait for ever."""
@@ -133,10 +187,11 @@ class Machine:
             self.release()
         if self.order != "together":
             size = 1 if self.order == "threads" else 32
-            some = ready.reshape(self.count, -1, size).any(2)
+            some = ready.reshape(self.count // self.cluster_size, -1, size).any(2)
             last = some.shape[1] - 1
             chosen = last - some[:, ::-1].argmax(1) if self.order == "reverse" else some.argmax(1)
-            ready = ready & (self.inside // size == chosen[self.block_of])
+            inside = np.arange(self.lanes) % (size * (last + 1))
+            ready = ready & (inside // size == chosen[self.cluster_of])
         places = self.pc[ready]
         self.first = int(places.min())
         now = ready & (self.pc == self.first)
@@ -186,6 +241,7 @@ class Machine:
                     f"{self.program.where(int(self.pc[here][self.pc[here] != self.pc[here[0]]][0]))}"
                 )
             self.program.meet(self, here)
+            synchronised(self, here)
             self.status[here] = RUN
             self.pc[here] += 1
             freed = True
@@ -194,8 +250,10 @@ class Machine:
     def stuck(self) -> PTXFault:
         """The fault of threads that wait for ever."""
         lanes = np.nonzero((self.status != DONE) & self.exists)[0]
-        lane = int(lanes[0])
+        lane = next((k for k in map(int, lanes) if k in self.asleep), int(lanes[0]))
         place = self.program.where(int(self.pc[lane]))
+        if lane in self.asleep:
+            return self.fault(f"{self.describe(lane)} waits for ever {place}: {self.asleep[lane]}")
         others = np.nonzero((self.block_of == self.block_of[lane]) & self.exists)[0]
         ended = others[self.status[others] == DONE]
         elsewhere = others[(self.status[others] != DONE) & (self.pc[others] != self.pc[lane])]
@@ -206,6 +264,33 @@ class Machine:
         elif len(ended):
             why = f"; {self.describe(int(ended[0]))} has ended"
         return self.fault(f"{self.describe(lane)} waits for ever {place}{why}")
+
+
+def parameter_space(program: Any, params: bytes) -> Space:
+    """The parameters of a kernel as memory, for those that are read by address."""
+    made = Space(
+        "parameter", 1, ([(v.name, program.param_at[v.name], v.size) for v in program.function.params], len(params))
+    )
+    made.data[: len(params)] = np.frombuffer(params, np.uint8)
+    made.known[:] = 1
+    return made
+
+
+def cluster_registers(grid: Size3, cluster: Size3, special: dict[str, Array]) -> dict[str, Array]:
+    """The special registers of blocks in clusters."""
+    made: dict[str, Array] = {}
+    rank = np.zeros_like(special["tid.x"])
+    for k, axis in enumerate("xyz"):
+        block, size = special[f"ctaid.{axis}"], cluster[k]
+        made[f"cluster_ctaid.{axis}"] = inside = block % size
+        made[f"clusterid.{axis}"] = block // size
+        made[f"cluster_nctaid.{axis}"] = np.full_like(block, size)
+        made[f"nclusterid.{axis}"] = np.full_like(block, grid[k] // size)
+        rank = rank + inside * np.uint32(np.prod(cluster[:k], dtype=np.int64))
+    made["cluster_ctarank"] = rank
+    made["cluster_nctarank"] = np.full_like(rank, np.prod(cluster))
+    made["is_explicit_cluster"] = np.full(len(rank), np.prod(cluster) > 1)
+    return made
 
 
 def _special_registers(grid: Size3, block: Size3, number: Array, inside: Array, lane: Array) -> dict[str, Array]:

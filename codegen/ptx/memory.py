@@ -14,7 +14,7 @@ from .syntax import PTXFault
 
 Array = np.ndarray
 GLOBAL = 1 << 40  # where addresses of global memory begin
-SHARED, LOCAL = 1 << 56, 1 << 57  # where generic addresses of shared and local memory begin
+SHARED, LOCAL, PARAM = 1 << 56, 1 << 57, 1 << 58  # where generic addresses of shared, local and parameter memory begin
 GAP = 512  # bytes between allocations, so that an access past the end meets nothing
 JUNK = 0xA5  # what memory has in it before anything is written
 _ALIGN = 256
@@ -82,6 +82,9 @@ class Space:
         data[place] = value
         known[place] = known.dtype.type(int("01" * bytes_, 16))
 
+    def wrote(self, lanes: Array, place: Array, bytes_: int) -> None:
+        """Threads have stored words, one after the other of each."""
+
     def forget(self, place: Array, bytes_: int) -> None:
         """What is there counts as not written."""
         self._typed(bytes_)[1][place] = 0
@@ -133,7 +136,7 @@ class GlobalMemory(Space):
         begin = address - GLOBAL
         return self.data[begin : begin + size]
 
-    def mark_written(self, place: Array, bytes_: int) -> None:
+    def wrote(self, lanes: Array, place: Array, bytes_: int) -> None:
         self.written.view(f"uint{8 * bytes_}")[place] = 1
 
     def was_written(self, place: Array, bytes_: int) -> Array:

@@ -24,10 +24,14 @@ from .syntax import (
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w%$.]+(?:::[\w.]+)*|[{}\[\](),;:@!|<>=+\-]')
-_SPECIAL = re.compile(r"%((?:n?tid|n?ctaid)\.[xyz]|laneid|warpid|nwarpid|lanemask_(?:eq|lt|le|gt|ge)|clock|clock64)$")
+_SPECIAL = re.compile(
+    r"%((?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)\.[xyz]|cluster_n?ctarank|is_explicit_cluster|laneid|warpid|nwarpid|"
+    r"lanemask_(?:eq|lt|le|gt|ge)|clock|clock64)$"
+)
 _NUMBER = re.compile(r"\d\w*$")
 _LINKING = (".visible", ".extern", ".weak", ".common")
-_SKIPPED_IN_HEAD = {".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnreg": 1, ".noreturn": 0}
+_SKIPPED_IN_HEAD = {".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnreg": 1, ".noreturn": 0, ".explicitcluster": 0,
+                    ".reqnctapercluster": 3, ".maxclusterrank": 1}  # fmt: skip
 
 
 class Token(NamedTuple):
@@ -75,6 +79,7 @@ class _Scope:
         self.registers: dict[str, str] = {}
         self.families: dict[str, tuple[str, int]] = {}
         self.variables: set[str] = set()
+        self.labels: set[str] = set()
 
     def type_of(self, name: str) -> str | None:
         if name in self.registers:
@@ -203,21 +208,29 @@ class _Parser:
         returns = self.parameters() if self.next == "(" else []
         name = self.take()
         params = self.parameters() if self.next == "(" else []
-        while self.next in _SKIPPED_IN_HEAD:
-            most = _SKIPPED_IN_HEAD[self.take()]
-            for _ in range(most):
-                self.take()
-                if not self.skip(","):
-                    break
+        cluster = self.in_head()
         if self.skip(";"):
             return
-        self.function = Function(name, entry, params, returns)
+        self.function = Function(name, entry, params, returns, cluster=cluster)
         self.scopes = [_Scope("")]
         self.scopes[0].variables.update(v.name for v in (*params, *returns))
         self.take("{")
         while self.scopes:
             self.in_body()
         self.made.functions[name] = self.function
+
+    def in_head(self) -> tuple[int, int, int] | None:
+        """The directives between parameters and body; the blocks of a cluster, if they are given."""
+        cluster = None
+        while self.next in _SKIPPED_IN_HEAD:
+            word, sizes = self.take(), [1, 1, 1]
+            for k in range(_SKIPPED_IN_HEAD[word]):
+                sizes[k] = number(self.take()).value
+                if not self.skip(","):
+                    break
+            if word == ".reqnctapercluster":
+                cluster = (sizes[0], sizes[1], sizes[2])
+        return cluster
 
     # ------------------------------------------------------------ bodies
 
@@ -228,6 +241,7 @@ class _Parser:
             self.take()
             self.count += 1
             self.scopes.append(_Scope(f"@{self.count}"))
+            self.scopes[-1].labels = self.labels_ahead()
         elif word == "}":
             self.take()
             self.scopes.pop()
@@ -245,12 +259,25 @@ class _Parser:
         elif word.startswith("."):
             raise self.error(f"the directive {word} is not known to the executor")
         elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].text == ":":
-            if word in self.function.labels:
+            label = word + (self.scopes[-1].suffix if word in self.scopes[-1].labels else "")
+            if label in self.function.labels:
                 raise self.error(f"the label {word} is there twice")
-            self.function.labels[self.take()] = len(self.function.body)
+            self.take()
+            self.function.labels[label] = len(self.function.body)
             self.take(":")
         else:
             self.function.body.append(self.instruction())
+
+    def labels_ahead(self) -> set[str]:
+        """The labels of the braces that begin here, which are names inside of them alone."""
+        found, depth, at = set(), 1, self.at
+        while depth and at + 1 < len(self.tokens):
+            word = self.tokens[at].text
+            depth += {"{": 1, "}": -1}.get(word, 0)
+            if depth == 1 and self.tokens[at + 1].text == ":":
+                found.add(word)
+            at += 1
+        return found
 
     def registers(self) -> None:
         self.take(".reg")
@@ -293,8 +320,9 @@ class _Parser:
                 if self.skip("-"):
                     sign = -sign
                 offset += sign * number(self.take()).value
+            coordinates = self.operand() if self.skip(",") else None
             self.take("]")
-            return Address(base, offset)
+            return Address(base, offset, coordinates)
         if self.next in ("{", "("):
             end = {"{": "}", "(": ")"}[self.take()]
             parts = []
@@ -322,7 +350,7 @@ class _Parser:
             kind = scope.type_of(name)
             if kind is not None:
                 return Reg(name + scope.suffix, kind)
-            if name in scope.variables:
+            if name in scope.variables or name in scope.labels:
                 return Name(name + scope.suffix)
         special = _SPECIAL.match(name)
         if special:

@@ -48,10 +48,11 @@ class Name:
 
 @dataclass(frozen=True)
 class Address:
-    """``[base + offset]``."""
+    """``[base + offset]``, or ``[base, {coordinates}]`` of a tensor map."""
 
     base: Any
     offset: int = 0
+    coordinates: Any = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class Variable:
 
 @dataclass
 class Function:
-    """``body``: instructions; ``labels``: the index of the instruction that each label stands before."""
+    """``body``: instructions; ``labels``: the index of the instruction that each label stands before; ``cluster``: the blocks
+    of a cluster that it asks for."""
 
     name: str
     entry: bool
@@ -118,6 +120,7 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    cluster: tuple[int, int, int] | None = None
 
 
 @dataclass

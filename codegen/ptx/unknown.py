@@ -35,7 +35,7 @@ def registers(c: Compiler, *operands: Any) -> list[int]:
         elif isinstance(x, Both):
             found += registers(c, x.first, x.second)
         elif isinstance(x, (Negated, Address)):
-            found += registers(c, x.value if isinstance(x, Negated) else x.base)
+            found += registers(c, x.value) if isinstance(x, Negated) else registers(c, x.base, x.coordinates)
     return found
 
 

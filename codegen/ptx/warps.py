@@ -10,6 +10,7 @@ import numpy as np
 from . import unknown
 from .compiler import Compiler, Get, step
 from .machine import DONE, RUN, STOP, SYNC, Machine, Step
+from .proxies import synchronised
 from .syntax import Both, Instruction
 from .table import Array, Mods
 
@@ -46,6 +47,7 @@ def together(c: Compiler, mask: Get | None, run: Callable[[Machine], None], whol
         present = ballots(m, np.ones(m.n, bool))
         alive = np.ones(m.lanes, bool) if whole else m.status != DONE
         ready = (wanted & ~present & _bits(m, alive)[m.warp_of[lanes]]) == 0
+        synchronised(m, lanes[ready])
         if ready.all():
             m.status[lanes] = RUN
             run(m)
@@ -59,6 +61,34 @@ def together(c: Compiler, mask: Get | None, run: Callable[[Machine], None], whol
             m.status[lanes[ready]] = RUN
             m.among(ready, run)
             m.pc[lanes[ready]] = behind
+        return STOP
+
+    return meet
+
+
+GROUP = 128  # threads of a warpgroup
+
+
+def warpgroup(c: Compiler, run: Callable[[Machine], None]) -> Step:
+    """``run`` for warpgroups all threads of which are here, in their order; the others wait."""
+    at, behind = c.at, c.at + 1
+
+    def meet(m: Machine) -> Any:
+        lanes = m.threads()
+        m.status[lanes], m.pc[lanes] = SYNC, at
+        here = np.all(((m.status == SYNC) & (m.pc == at)).reshape(-1, 32), axis=1)
+        groups = -(-m.warps // 4)
+        four = np.zeros((m.count, 4 * groups), bool)
+        four[:, : m.warps] = here.reshape(m.count, m.warps)
+        whole: Array = np.all(four.reshape(-1, 4), axis=1)
+        group_of = m.block_of * groups + m.inside // GROUP
+        ready = np.nonzero(whole[group_of])[0]
+        if len(ready):
+            before = m.idx, m.n
+            m.status[ready], m.pc[ready] = RUN, behind
+            m.idx, m.n = ready, len(ready)
+            run(m)
+            m.idx, m.n = before
         return STOP
 
     return meet

@@ -251,7 +251,8 @@ def test_a_copy_of_less_leaves_zeros():
     assert (run(none, declared=SHARED, threads=32)[:32] == 0).all()
 
 
-INIT = "setp.ne.u32 %p0, %r0, 0; @!%p0 mbarrier.init.shared.b64 [B], 64; bar.sync 0;"
+INIT = """setp.ne.u32 %p0, %r0, 0; @!%p0 mbarrier.init.shared.b64 [B], 64;
+@!%p0 fence.mbarrier_init.release.cluster; bar.sync 0;"""
 BARRIERS = SHARED + ".shared .align 8 .b8 B[8];"
 
 
@@ -284,7 +285,7 @@ def test_a_bulk_copy_lands_when_its_barrier_is_waited_for():
     assert (run(body, declared=BARRIERS)[:64] == np.arange(64) + 7).all()
     with pytest.raises(PTXFault, match="does not end|waits for ever"):
         run(body.replace("[B], 256;", "[B], 272;"), declared=BARRIERS)
-    with pytest.raises(PTXFault, match="nothing has written"):
+    with pytest.raises(PTXFault, match="nothing has waited for"):
         run(re.sub(r"L0: mb.*bra L0;", "L0:", body), declared=BARRIERS)
 
 
