@@ -102,7 +102,7 @@ class AccessPicture:
         import numpy as np
 
         iterations = np.repeat(np.arange(len(self.touched)), [len(elements) for elements in self.touched])
-        elements, at = np.unique(np.concatenate(self.touched), return_index=True)
+        elements, at = np.unique(np.concatenate([*self.touched, np.zeros(0, int)]), return_index=True)
         return elements, iterations[at]
 
     def _grid(self, most_rows: int) -> _Grid:

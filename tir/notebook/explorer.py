@@ -257,7 +257,7 @@ def value_of(name: str, text: Any) -> Any:
     if not isinstance(text, str):
         return text
     if text.lstrip().startswith("lambda"):
-        return index_map_of(text)
+        return index_map_of(text.strip())
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two for what is nested too deeply
