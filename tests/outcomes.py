@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -68,7 +69,7 @@ def _run(section: str, names: dict[str, Any]) -> str:
         elif not line.startswith("    "):
             made.append(line)
             outcome = _outcome(line, names)
-            made += [f"    {part}".rstrip() for part in outcome.splitlines()]
+            made += [f"    {part.rstrip()}" for part in outcome.splitlines() if part.strip()]
     return "\n".join(made) + "\n"
 
 
@@ -91,6 +92,17 @@ def _each(text: str, names: Mapping[str, Any], values: Mapping[str, list[Any]]) 
     lines = []
     for choice in itertools.product(*values.values()):
         here = dict(zip(values, choice))
-        said = ", ".join(v if isinstance(v, str) else getattr(v, "__name__", None) or repr(v) for v in choice)
+        said = ", ".join(map(_said, choice))
         lines.append(f"{said}: {shown(lambda: eval(code, {**names, **here}))}")  # noqa: B023, S307
     return "\n".join(lines)
+
+
+def _said(value: Any) -> str:
+    """How a line says which value it is about."""
+    if isinstance(value, str):
+        return value
+    if type(value) is tuple:
+        return f"({', '.join(map(_said, value))})"
+    if hasattr(value, "shape") and hasattr(value, "strides") and np.ndim(value):
+        return f"{value.dtype}{list(value.shape)}"
+    return getattr(value, "__name__", None) or repr(value)

@@ -55,6 +55,9 @@ def of_types(monkeypatch):
         monkeypatch.setattr(target, "cache_bytes", lambda level: {2: second, 3: third}[level])
         return target.streams(elements)
 
+    def registered_again(name):
+        return op._fill(getattr(op, name), lambda _: None)
+
     def digits(value):
         with np.errstate(all="ignore"):
             x = value()
@@ -71,7 +74,7 @@ def of_types(monkeypatch):
     limits = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor")
     return {
         **vars(expr), **vars(op), **vars(tir.buffer), **vars(target), "np": np, "math": math, "pickle": pickle,
-        "DType": DType, "n": tir.Var("n"), "f": tir.Var("f", "float32"), "parts": parts, "shown": shown,
+        "DType": DType, "registered_again": registered_again, "n": tir.Var("n"), "f": tir.Var("f", "float32"), "parts": parts, "shown": shown,
         "set_threads": set_threads, "streams_with": streams_with, "digits": digits,
         "LIMITS": limits, "behind": behind, "shown_error": shown_error,
     }  # fmt: skip
@@ -84,4 +87,6 @@ def test_expressions(request, title):
 
 @pytest.mark.parametrize("title", outcomes.titles(HERE / "outcomes_types.txt"))
 def test_types_buffers_targets_operators(request, monkeypatch, title):
+    if title.endswith(" of types"):
+        monkeypatch.setattr(DType, "_interned", {})  # so that types are read, not found
     outcomes.check(request, HERE / "outcomes_types.txt", title, of_types(monkeypatch))

@@ -11,8 +11,8 @@ import numpy as np
 from ..aliases import shares_memory
 from ..analysis.effects import effects
 from ..buffer import Buffer
-from ..errors import RunError
-from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var
+from ..errors import DoesNotFit, RunError
+from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var, const
 from ..function import PrimFunc
 from .dlpack import host_array, is_array, way_out
 from .numbers import array_dtype, constant, storage_dtype
@@ -137,13 +137,16 @@ def _scalar(param: Var, arg: Any, where: str) -> Any:
         return arg.reshape(-1) if isinstance(arg, np.ndarray) and arg.flags.c_contiguous else arg
     if getattr(arg, "shape", None) == () and hasattr(arg, "item"):  # also of ml_dtypes, torch and JAX
         arg = arg.item()
-    got = f"expected {'an integer' if dtype.is_int else 'a number'} ({dtype}), got {_describe(arg)}"
+    got = f"expected {'a number' if dtype.is_float else 'an integer'} ({dtype}), got {_describe(arg)}"
     if isinstance(arg, bool) and not dtype.is_float:
         arg = int(arg)
     if not isinstance(arg, (int, float)):
         raise RunError(f"{where}: {got}")
     if dtype.is_float:
-        return constant(arg, dtype)
+        try:
+            return constant(const(arg, dtype).value, dtype)  # type: ignore[attr-defined]
+        except DoesNotFit as error:
+            raise RunError(f"{where}: {error}") from None
     if not isinstance(arg, int):
         raise RunError(f"{where}: {got}")
     if not dtype.min_value <= arg <= dtype.max_value:
@@ -172,8 +175,6 @@ def _array(buffer: Buffer, arg: Any, where: str, written: bool) -> np.ndarray:
         raise RunError(
             f"{where}: expected dtype {buffer.dtype}{held}, got {array.dtype}; pass x.astype({want.name!r}) if it is only read"
         )
-    if not array.dtype.isnative:
-        raise RunError(f"{where}: the array is not in this machine's byte order")
     ndim = buffer.ndim + (buffer.dtype.lanes > 1)
     if array.ndim != ndim:
         raise RunError(
@@ -251,7 +252,7 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
         if a < 0 and array.shape[axis] > 1:
             raise RunError(f"{where}: stride {axis} is negative ({a} elements); pass a copy")
     alignment = max(buffer.data_alignment, array.dtype.itemsize)
-    if array.size and array.ctypes.data % alignment:
+    if array.ctypes.data % alignment:
         raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")
 
 

@@ -183,9 +183,10 @@ def reinterpret(value: Any, source: DType, target: DType) -> Any:
     if source.is_handle or target.is_handle:
         return value
     raw = encode(value, source) if is_small_float(source) else np.asarray(value, storage_dtype(source))
-    raw = np.atleast_1d(raw).view(storage_dtype(target))
-    if raw.size != target.lanes:
+    raw, held = np.atleast_1d(raw), storage_dtype(target)
+    if raw.nbytes != target.lanes * held.itemsize:
         raise RunError(f"reinterpret from {source} to {target}: the sizes differ")
+    raw = raw.view(held)
     return from_storage(raw if target.lanes > 1 else raw[0], target)
 
 
