@@ -106,6 +106,7 @@ class Generator(Dispatch):
         self.pointers: dict[Var, Any] = {}  # what each pointer is: codegen.cuda.memory.Place
         self.fragments: dict[Any, Any] = {}  # shapes of wmma fragments
         self.engines: frozenset[Var] = frozenset()  # shared memory of copy engines and tensor cores
+        self.barriers = 0  # transaction barriers that the kernel has created
         self.maps: dict[Any, tuple[str, Any]] = {}  # tensor maps, by their parts: a parameter, and the call
         self.sums: dict[Any, list[Any]] = {}  # by fence and wait: the registers that products are summed in
         self.statics: list[str] = []  # declarations before the kernel

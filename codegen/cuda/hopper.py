@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tir.expr import Call, Expr
+from tir.expr import Call, Expr, IntImm
 from tir.levels import is_shared
 from tir.op import string_arg
 from tir.stmt import Allocate
@@ -58,11 +58,18 @@ def _with_count(g: Generator, e: Call) -> str:
 
 @op_rule("create_barriers")
 def _create_barriers(g: Generator, e: Call) -> str:
-    g.emit(f"__shared__ alignas(8) unsigned long long barriers[{_constant(e, 0, 'the number of barriers', g)}];")
+    if g.barriers:
+        raise g.error(f"create_barriers: the kernel has {g.barriers} barriers already; create all of them at once")
+    g.barriers = _constant(e, 0, "the number of barriers", g)
+    g.emit(f"__shared__ alignas(8) unsigned long long barriers[{g.barriers}];")
     return ""
 
 
 def _barrier(g: Generator, index: Expr) -> str:
+    if not g.barriers:
+        raise g.error(f"barrier `{index!r}` is used, and the kernel has none: begin it with T.create_barriers")
+    if isinstance(index, IntImm) and not 0 <= index.value < g.barriers:
+        raise g.error(f"there is no barrier {index.value}: T.create_barriers made {g.barriers}")
     return f"&barriers[{bare(g.expr(index))}]"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 
 from tir.aliases import overlapping, parameter_pointers
 from tir.analysis.engines import engine_memory
@@ -24,6 +25,8 @@ from .promises import promises
 from .tensor_map import MapParameter
 from .types import c_type
 
+_CLUSTER = "tir.cluster"
+
 
 @dataclass(frozen=True)
 class KernelText:
@@ -32,6 +35,7 @@ class KernelText:
     ``functions``: inline functions and types made for it, by name. ``alignments``: the bytes to which each parameter's
     address must be aligned for vector accesses (1 for scalars). ``threads``: of a block, if constant. ``shared``,
     ``dynamic``: bytes of static and dynamic shared memory. ``maps``: the parameters after ``params``.
+    ``cluster``: its blocks along each axis.
     """
 
     name: str
@@ -43,6 +47,7 @@ class KernelText:
     threads: int | None
     dynamic: int
     maps: tuple[MapParameter, ...] = ()
+    cluster: tuple[int, ...] = (1, 1, 1)
 
 
 def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
@@ -70,7 +75,8 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     g.stmt(func.body)
     params += [f"const __grid_constant__ {g.need('tensor_map')} {hint}" for hint, _ in g.maps.values()]
     bounds = f" __launch_bounds__({threads})" if threads else ""
-    bounds += _cluster(g, func)
+    cluster = _cluster(g, func)
+    bounds += f" __cluster_dims__({', '.join(map(str, cluster))})" if _CLUSTER in func.attrs else ""
     head = f'extern "C" __global__ void{bounds} {symbol}('
     one_line = head + ", ".join(params) + ") {"
     if len(one_line) - one_line.count(LOCAL) > 120:
@@ -88,18 +94,18 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
         threads,
         _dynamic(func),
         tuple(MapParameter.of(call, name, {*pointers}) for _, call in g.maps.values()),
+        cluster,
     )
 
 
-def _cluster(g: Generator, func: PrimFunc) -> str:
-    """The blocks of a cluster along each axis, as the function's attribute says."""
-    sizes = func.attrs.get("tir.cluster")
-    if sizes is None:
-        return ""
-    numbers = [int(n) for n in sizes]
-    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
-        raise g.error(f'the attribute "tir.cluster" is {numbers}; it is the blocks of a cluster along x, y and z')
-    return f" __cluster_dims__({', '.join(map(str, numbers))})"
+def _cluster(g: Generator, func: PrimFunc) -> tuple[int, ...]:
+    """The blocks of a cluster along x, y and z, as the function's attribute says."""
+    numbers = tuple(int(n) for n in func.attrs.get(_CLUSTER, (1,)))
+    if not 1 <= len(numbers) <= 3 or not 1 <= min(numbers) <= prod(numbers) <= 8:
+        raise g.error(
+            f'the attribute "{_CLUSTER}" is {list(numbers)}; it is the blocks of a cluster along x, y and z, at most 8 in all'
+        )
+    return (*numbers, 1, 1)[:3]
 
 
 def _thread_axes(g: Generator, func: PrimFunc) -> None:

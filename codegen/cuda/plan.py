@@ -108,7 +108,7 @@ class Plan:
 
     def _record(self, name: str, args: Sequence[Any], grid: Any, block: Any, shared: int) -> None:
         text = self._module.texts[name]
-        check_launch(name, grid, block, self._module.target.limit("max_threads_per_block") or 1024)
+        check_launch(name, grid, block, self._module.target.limit("max_threads_per_block") or 1024, text.cluster)
         if len(self._launches) == MOST_LAUNCHES:
             raise RunError(f"one call launches more than {MOST_LAUNCHES} kernels; make the loop part of the kernel")
         packed = [pack(value, dtype) for value, dtype in zip(args, text.params)]
@@ -149,8 +149,10 @@ class Plan:
             launch(handle, grid, block, shared, stream, params)
 
 
-def check_launch(name: str, grid: Any, block: Any, most: int) -> None:
-    """Raise ``RunError`` for sizes beyond CUDA's limits; ``most``: threads in a block."""
+def check_launch(name: str, grid: Any, block: Any, most: int, cluster: Sequence[int]) -> None:
+    """Raise ``RunError`` for sizes beyond CUDA's limits; ``most``: threads in a block; ``cluster``: blocks in a cluster."""
+    if any(n % each for n, each in zip(grid, cluster)):
+        raise RunError(f"{name}: a grid of {tuple(grid)} blocks cannot be divided into clusters of {tuple(cluster)}")
     threads = block[0] * block[1] * block[2]
     if threads > most or block[2] > 64:
         raise RunError(f"{name}: a block of {block} has {threads} threads; at most {most}, and 64 along z")

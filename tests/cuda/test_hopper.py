@@ -218,11 +218,61 @@ def test_what_the_instructions_do_not_have_is_refused(body, reason):
         built(body)
 
 
-@pytest.mark.parametrize("sizes", [[2, 2, 2, 2], [0], []])
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [0], [], [4, 4]])
 def test_a_cluster_has_up_to_three_extents(sizes):
     func = parse(HEAD.replace("BODY", "T.evaluate(0)").replace("[2, 1, 1]", str(sizes)))
-    with pytest.raises(BuildError, match='the attribute "tir.cluster" is .* the blocks of a cluster along x, y and z'):
+    with pytest.raises(BuildError, match='the attribute "tir.cluster" is .* along x, y and z, at most 8 in all'):
         tir.build(func, target="cuda -arch=sm_90a")
+
+
+def test_a_grid_is_of_whole_clusters():
+    module = tir.build(
+        parse(HEAD.replace("BODY", "C[bx, tx] = 0.0").replace("[2, 1, 1]", "[4]")), target="cuda -arch=sm_90a"
+    )
+    module.use_driver(Encoder())
+    with pytest.raises(RunError, match=r"a grid of \(2, 1, 1\) blocks cannot be divided into clusters of \(4, 1, 1\)"):
+        module(OnDevice(np.zeros((128, 64), np.float16)), OnDevice(np.zeros((64, 256), np.float32)))
+
+
+def test_a_program_in_c_launches_clusters(tmp_path):
+    module = built("C[bx, tx] = 0.0\nT.ptx_cluster_arrive()\nT.ptx_cluster_wait()")
+    module.save(tmp_path / "f.c")
+    assert "cuLaunchKernel" in (tmp_path / "f.c").read_text()
+
+
+def test_what_the_copy_engine_writes_is_not_promised_to_stay():
+    source = built(f"""
+T.ptx_cp_async_bulk_tensor_store({BOX}, S.data, 0, 0, 0)
+C[bx, tx] = A[tx, 0]
+""").source("cuda")
+    assert re.search(r"\(\s*half\* A,\s+float\* C,", source)
+
+
+def test_what_the_copy_engine_reads_is_not_written():
+    source = built(f"T.ptx_cp_async_bulk_tensor(S.data, 0, {BOX}, 0, 0, 0)\nC[bx, tx] = 0.0").source("cuda")
+    assert "const half* __restrict__ A," in source
+
+
+@pytest.mark.parametrize(
+    "body, reason",
+    [
+        ("T.create_barriers(1)", "the kernel has 2 barriers already"),
+        ("T.ptx_arrive_barrier(2)", "there is no barrier 2: T.create_barriers made 2"),
+    ],
+)
+def test_barriers_are_created_once(body, reason):
+    with pytest.raises(BuildError, match=reason):
+        built(body)
+
+
+def test_a_kernel_without_barriers_is_told_to_create_them():
+    with pytest.raises(
+        BuildError, match="barrier `0` is used, and the kernel has none: begin it with T.create_barriers"
+    ):
+        tir.build(
+            parse(HEAD.replace("T.create_barriers(2)", "").replace("BODY", "T.ptx_wait_barrier(0)")),
+            "cuda -arch=sm_90a",
+        )
 
 
 # ---------------------------------------------------------------- tensor maps
