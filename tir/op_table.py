@@ -391,13 +391,6 @@ mma_store(m, n, pointer, *registers_offset_stride): Store a 16 x 16 accumulator 
     ``stride`` elements apart.
     >>> T.mma_store(16, 16, A, C, 0, 64, dtype="float32")
     T.mma_store(16, 16, A, C, 0, 64, dtype="float32")
-= opaque given: CUDA kernels have it.
-continue_loop(): Go on with the next iteration of the innermost loop.
-    >>> T.continue_loop()
-    T.continue_loop()
-break_loop(): Leave the innermost loop.
-    >>> T.break_loop()
-    T.break_loop()
 create_barriers(count): Make ``count`` transaction barriers in shared memory (sm_90), known by their numbers from 0.
     >>> T.create_barriers(2)
     T.create_barriers(2)
@@ -421,16 +414,24 @@ ptx_cp_async_bulk(shared, offset, memory, from_offset, *bytes_and_barrier): Begi
     memory, whose bytes a barrier counts.
     >>> T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
     T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
+= opaque given: CUDA kernels have it.
+continue_loop(): Go on with the next iteration of the innermost loop.
+    >>> T.continue_loop()
+    T.continue_loop()
+break_loop(): Leave the innermost loop.
+    >>> T.break_loop()
+    T.break_loop()
 ptx_ldg32(register, guard, *address_and_offset): Load 32 bits through the read-only cache; 0 where the guard is false.
     >>> T.ptx_ldg32(A, i < 8, x, 0)
     T.ptx_ldg32(A, i < 8, x, 0)
+= opaque given: Kernels for sm_90a have it: CUDA, and the simulator.
+ptx_fence_barrier_init(): Make the initial state of the barriers known to the copy engine, and to the cluster.
+    >>> T.ptx_fence_barrier_init()
+    T.ptx_fence_barrier_init()
 = opaque given: CUDA kernels for sm_90a have it.
 ptx_arrive_barrier_cluster(barrier, rank): Arrive at the barrier of this number in the block ``rank`` of the cluster.
     >>> T.ptx_arrive_barrier_cluster(0, 1)
     T.ptx_arrive_barrier_cluster(0, 1)
-ptx_fence_barrier_init(): Make the initial state of the barriers known to the copy engine, and to the cluster.
-    >>> T.ptx_fence_barrier_init()
-    T.ptx_fence_barrier_init()
 ptx_fence_proxy_async(): Make what this thread stored to shared memory visible to bulk copies and to ``T.ptx_wgmma``.
     >>> T.ptx_fence_proxy_async()
     T.ptx_fence_proxy_async()

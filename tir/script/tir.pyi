@@ -722,8 +722,8 @@ def cosh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     >>> simplify(T.cosh(1.0))
     T.float32(1.5430806875228882)"""
 def create_barriers(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Make ``count`` transaction barriers in shared memory (sm_90), known by their numbers from 0. CUDA kernels have
-    it.
+    """Make ``count`` transaction barriers in shared memory (sm_90), known by their numbers from 0. Kernels have it:
+    CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1140,7 +1140,7 @@ def print(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     T.Call("void", "print", ["found", i])"""
 def ptr(dtype: Any, storage_scope: str = ...) -> Value: ...
 def ptx_arrive_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Say that this thread has arrived at a barrier. CUDA kernels have it.
+    """Say that this thread has arrived at a barrier. Kernels have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1158,7 +1158,8 @@ def ptx_arrive_barrier_cluster(*args: Any, dtype: Any = ..., annotations: Any = 
     >>> T.ptx_arrive_barrier_cluster(0, 1)
     T.ptx_arrive_barrier_cluster(0, 1)"""
 def ptx_arrive_barrier_expect_tx(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Arrive at a barrier that also waits for ``bytes`` bytes of bulk copies. CUDA kernels have it.
+    """Arrive at a barrier that also waits for ``bytes`` bytes of bulk copies. Kernels have it: CUDA, and the
+    simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1205,7 +1206,8 @@ def ptx_cp_async(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> T.ptx_cp_async(A, i, B, i, 16, dtype="float32")
     T.ptx_cp_async(A, i, B, i, 16, dtype="float32")"""
 def ptx_cp_async_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Arrive at a barrier once the asynchronous copies of this thread are done. CUDA kernels have it.
+    """Arrive at a barrier once the asynchronous copies of this thread are done. Kernels have it: CUDA, and the
+    simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1214,7 +1216,8 @@ def ptx_cp_async_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -
     >>> T.ptx_cp_async_barrier(0)
     T.ptx_cp_async_barrier(0)"""
 def ptx_cp_async_bulk(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Begin a bulk copy from global to shared memory, whose bytes a barrier counts. CUDA kernels have it.
+    """Begin a bulk copy from global to shared memory, whose bytes a barrier counts. Kernels have it: CUDA, and the
+    simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 
@@ -1282,8 +1285,8 @@ def ptx_cp_async_bulk_wait_group_read(*args: Any, dtype: Any = ..., annotations:
     >>> T.ptx_cp_async_bulk_wait_group_read(0)
     T.ptx_cp_async_bulk_wait_group_read(0)"""
 def ptx_fence_barrier_init(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Make the initial state of the barriers known to the copy engine, and to the cluster. CUDA kernels for sm_90a
-    have it.
+    """Make the initial state of the barriers known to the copy engine, and to the cluster. Kernels for sm_90a have
+    it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1302,7 +1305,7 @@ def ptx_fence_proxy_async(*args: Any, dtype: Any = ..., annotations: Any = ...) 
     >>> T.ptx_fence_proxy_async()
     T.ptx_fence_proxy_async()"""
 def ptx_init_barrier_thread_count(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set how many threads a barrier waits for. CUDA kernels have it.
+    """Set how many threads a barrier waits for. Kernels have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1361,7 +1364,7 @@ def ptx_setmaxnreg(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Valu
     T.ptx_setmaxnreg(232, 1)"""
 def ptx_wait_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A barrier begins in phase 0:
-    of the phase before it, of parity 1, the wait is over at once. CUDA kernels have it.
+    of the phase before it, of parity 1, the wait is over at once. Kernels have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 

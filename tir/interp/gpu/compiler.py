@@ -1,7 +1,7 @@
 """Statements of a kernel to the source of a Python generator that runs many threads at once.
 
-The generator yields 1 where its threads wait at a barrier of the block. In stepping mode it also yields 0 after every
-statement, so that a scheduler can run warps in any order.
+The generator yields 1 where its threads wait at a barrier of the block, 2 where they wait for something else. In stepping
+mode it also yields 0 after every statement, so that a scheduler can run warps in any order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from ..numbers import storage_dtype
 from . import intrinsics
 from .lanes import EMPTY, narrow
 from .report import Site
+from .turns import diverge
 from .values import Values, identifier
 
-_TYPED = ("ptx_cp_async", "ptx_ldmatrix")  # their offsets count elements of the call's type
+_TYPED = ("ptx_cp_async", "ptx_cp_async_bulk", "ptx_ldmatrix")  # their offsets count elements of the call's type
 _MAX_NEST = 15  # CPython allows 20 nested blocks in one function
 _MAX_ROUNDS = 1_000_000  # limit of a while loop: a thread that waits for another block would never end
 
@@ -66,6 +67,7 @@ class Survey:
         self.offsets: set[E.Var] = set()
         self.warp_barriers = False
         self.shared_bytes = 0  # per block, if the extents are constants
+        self.transactions = 0  # transaction barriers
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
         allocated: dict[E.Var, DType] = {}
@@ -100,6 +102,10 @@ class Survey:
         self.sizes.setdefault(var, set()).add(storage_dtype(dtype).itemsize)
 
     def _call(self, e: E.Call) -> None:
+        if e.op == "create_barriers":
+            if self.transactions:
+                raise RunError("a kernel makes its transaction barriers with one create_barriers: there are two")
+            self.transactions = intrinsics.number(e.args[0], "the number of barriers")
         if e.op == "tvm_storage_sync" and string_arg(e.args[0]) == "warp":
             self.warp_barriers = True
         if e.op == "call_extern" and string_arg(e.args[0]) == "__syncwarp":
@@ -328,6 +334,9 @@ class Compiler(Values):
                 self.body(s.else_case)
             return
         condition = self.keep(text, "t") if s.else_case is not None else text
+        if s.else_case is not None and any(isinstance(n, E.Call) and n.op in intrinsics.WAITS for n in walk(s)):
+            self._both((s.then_case, condition), (s.else_case, f"~{condition}"))
+            return
         outer = self.mask
         for branch, test in ((s.then_case, condition), (s.else_case, f"~{condition}")):
             if branch is not None:
@@ -335,6 +344,20 @@ class Compiler(Values):
                 self.emit(f"if {self.mask} is not {self.const(EMPTY)}:")
                 self.body(branch)
                 self.mask = outer
+
+    def _both(self, *cases: tuple[S.Stmt, str]) -> None:
+        """Branches of which one may wait for the other: they run in turn where threads of a chunk take both."""
+        outer, nest, branches = self.mask, self.nest, []
+        for branch, test in cases:
+            self.mask, self.nest = self.keep(f"{self.helper(narrow)}({outer}, {test})", "m"), 0
+            name = self.fresh("branch")
+            self.emit(f"def {name}():")
+            self.emit("    if False:")
+            self.emit("        yield 0")
+            self.body(branch)
+            branches.append(f"*([{name}()] if {self.mask} is not {self.const(EMPTY)} else [])")
+        self.mask, self.nest = outer, nest
+        self.emit(f"yield from {self.helper(diverge)}(c.launch, {', '.join(branches)})")
 
     def _let(self, s: S.LetStmt) -> None:
         if s.var.dtype.is_handle:

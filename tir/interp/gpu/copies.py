@@ -23,6 +23,12 @@ class Copy:
     values: np.ndarray
     site: Site
 
+    def arrive(self) -> None:
+        """Write the bytes."""
+        self.view.flat[self.at] = self.values
+        assert self.view.memory.pending is not None
+        self.view.memory.pending[self.view.granules(self.at)] = 0
+
     def take(self, keep: np.ndarray) -> Copy | None:
         if keep.all():
             return self
@@ -75,19 +81,30 @@ def start(
     lanes.copies.append(Copy(to, live, at, bytes_, site))
 
 
+def _split(copies: list[Copy], mine: np.ndarray) -> tuple[list[Copy], list[Copy]]:
+    """The copies of the threads that ``mine`` flags, and those of the others."""
+    parts = [(copy.take(mine[copy.threads]), copy.take(~mine[copy.threads])) for copy in copies]
+    return [one for one, _ in parts if one is not None], [other for _, other in parts if other is not None]
+
+
 def commit(lanes: Lanes, act: Any) -> None:
     """Make the copies that the active threads have begun their newest group."""
-    here = lanes.all if act is None else act
     active = np.zeros(lanes.count, bool)
-    active[here] = True
-    group, rest = [], []
-    for copy in lanes.copies:
-        mine = active[copy.threads]
-        for part, where in ((copy.take(mine), group), (copy.take(~mine), rest)):
-            if part is not None:
-                where.append(part)
+    active[lanes.all if act is None else act] = True
+    group, lanes.copies = _split(lanes.copies, active)
     lanes.groups.append((active, group))
-    lanes.copies = rest
+
+
+def detach(lanes: Lanes, threads: np.ndarray) -> list[Copy]:
+    """Take the copies of threads out of their groups: a transaction barrier waits for them instead."""
+    mine = np.zeros(lanes.count, bool)
+    mine[threads] = True
+    taken, lanes.copies = _split(lanes.copies, mine)
+    for k, (active, group) in enumerate(lanes.groups):
+        some, rest = _split(group, mine)
+        taken += some
+        lanes.groups[k] = active, rest
+    return taken
 
 
 def wait(lanes: Lanes, act: Any, newest: int) -> None:
@@ -117,10 +134,8 @@ def wait(lanes: Lanes, act: Any, newest: int) -> None:
 def _land(lanes: Lanes, copy: Copy) -> None:
     """Write the bytes: they are visible to their thread now, to others after a barrier."""
     view, memory = copy.view, copy.view.memory
-    view.flat[copy.at] = copy.values
+    copy.arrive()
     granules = view.granules(copy.at)
-    assert memory.pending is not None
-    memory.pending[granules] = 0
     if memory.races is not None:
         who = Who(lanes, copy.threads, len(granules) // len(copy.threads))
         told = np.ones(len(granules), bool)  # copies by one statement were compared when they began

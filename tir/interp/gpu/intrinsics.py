@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import RunError
 from ...expr import Call, IntImm, StringImm
 from ...op import string_arg
-from . import copies, matrix
+from . import barriers, copies, matrix
 from .lanes import Lanes
 from .report import Site
 
@@ -85,6 +85,7 @@ def _barrier(c: Any, e: Call) -> None:
         return
     c.emit(f"c.barrier({c.mask}, {c.site('barrier')})")
     c.emit("yield 1")
+    c.emit(f"c.barrier_over({c.mask})")
 
 
 def _print(c: Any, e: Call) -> None:
@@ -104,7 +105,7 @@ def _name_of(pointer: Any) -> str:
     return getattr(pointer, "name", "")
 
 
-def _number(e: Any, what: str) -> int:
+def number(e: Any, what: str) -> int:
     if not isinstance(e, IntImm):
         raise RunError(f"{what} must be a constant, not `{e!r}`")
     return e.value
@@ -119,14 +120,14 @@ def _mma(c: Any, e: Call) -> None:
 
 
 def _ldmatrix(c: Any, e: Call) -> None:
-    trans, number, _bits, dst, dst_at, src, src_at = e.args
+    trans, count, _bits, dst, dst_at, src, src_at = e.args
     kind = e.dtype.element
     _call(
         c,
         matrix.ldmatrix,
         c.site("read", _name_of(src)),
-        str(bool(_number(trans, "ldmatrix's transposition"))),
-        str(_number(number, "ldmatrix's number of matrices")),
+        str(bool(number(trans, "ldmatrix's transposition"))),
+        str(number(count, "ldmatrix's number of matrices")),
         c.pointer(dst, kind),
         c.text(dst_at),
         c.pointer(src, kind),
@@ -140,7 +141,7 @@ def _mma_fill(c: Any, e: Call) -> None:
         c,
         matrix.mma_fill,
         c.site("write", _name_of(dst)),
-        str(_number(count, "mma_fill's size")),
+        str(number(count, "mma_fill's size")),
         c.pointer(dst),
         c.text(at),
     )
@@ -152,8 +153,8 @@ def _mma_store(c: Any, e: Call) -> None:
         c,
         matrix.mma_store,
         c.site("write", _name_of(dst)),
-        str(_number(m, "m")),
-        str(_number(n, "n")),
+        str(number(m, "m")),
+        str(number(n, "n")),
         c.pointer(dst),
         c.pointer(src),
         c.text(src_at),
@@ -208,7 +209,7 @@ def _wmma_mma(c: Any, e: Call) -> None:
 
 def _cp_async(c: Any, e: Call) -> None:
     dst, dst_at, src, src_at, size, *predicate = e.args
-    if _number(size, "cp.async's size") not in (4, 8, 16):
+    if number(size, "cp.async's size") not in (4, 8, 16):
         raise RunError(f"cp.async copies 4, 8 or 16 bytes, not {size!r}: `{e!r}`")
     extra = [c.text(p) for p in predicate[:1]]
     kind = e.dtype.element
@@ -221,7 +222,7 @@ def _cp_async(c: Any, e: Call) -> None:
         c.text(dst_at),
         c.pointer(src, kind),
         c.text(src_at),
-        str(_number(size, "cp.async's size")),
+        str(number(size, "cp.async's size")),
         *extra,
     )
 
@@ -232,6 +233,43 @@ def _commit(c: Any, e: Call) -> None:
 
 def _wait(c: Any, e: Call) -> None:
     c.emit(f"{c.helper(copies.wait)}(c, {c.mask}, {c.text(e.args[0])})")
+
+
+def _on_barrier(fn: Any) -> Any:
+    """An operator on a barrier, which is given by its number, and perhaps on something else."""
+
+    def run(c: Any, e: Call) -> None:
+        _need_barriers(c, e)
+        _call(c, fn, c.site("barrier"), *(c.text(a) for a in e.args))
+
+    return run
+
+
+def _need_barriers(c: Any, e: Call) -> None:
+    if not c.survey.transactions:
+        raise RunError(f"there are no transaction barriers, of which `{e!r}` takes one: create_barriers makes them")
+
+
+def _wait_barrier(c: Any, e: Call) -> None:
+    _need_barriers(c, e)
+    number, *parity = (c.text(a) for a in e.args)
+    site = c.site("barrier")
+    name = c.keep(f"{c.helper(barriers.Wait)}(c, {c.mask}, {site}, {number}, {parity[0] if parity else 0})", "wait")
+    c.emit(f"while {name}.blocked():")
+    c.emit("    yield 2")
+
+
+def _fence_initialised(c: Any, e: Call) -> None:
+    if c.survey.transactions:
+        c.emit(f"{c.helper(barriers.fence_initialised)}(c, {c.mask})")
+
+
+def _bulk(c: Any, e: Call) -> None:
+    _need_barriers(c, e)
+    dst, dst_at, src, src_at, size, barrier = e.args
+    kind = e.dtype.element if e.dtype.bits else None
+    _call(c, barriers.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
+          c.text(dst_at), c.pointer(src, kind), c.text(src_at), c.text(size), c.text(barrier))  # fmt: skip
 
 
 def _assume(c: Any, e: Call) -> None:
@@ -256,8 +294,18 @@ EFFECTS = {
     "ptx_cp_async": _cp_async,
     "ptx_commit_group": _commit,
     "ptx_wait_group": _wait,
+    "create_barriers": _nothing,
+    "ptx_init_barrier_thread_count": _on_barrier(barriers.initialise),
+    "ptx_arrive_barrier": _on_barrier(barriers.arrive),
+    "ptx_arrive_barrier_expect_tx": _on_barrier(barriers.arrive),
+    "ptx_cp_async_barrier": _on_barrier(barriers.arrive_after_copies),
+    "ptx_wait_barrier": _wait_barrier,
+    "ptx_fence_barrier_init": _fence_initialised,
+    "ptx_cp_async_bulk": _bulk,
     "assume": _assume,
     "prefetch": _nothing,
 }
 
 EXTERNS = {"print": _print, "printf": _print, "__syncthreads": _barrier, "__syncwarp": _barrier}
+
+WAITS = ("ptx_wait_barrier",)  # operators that wait for what other threads do, perhaps in another branch

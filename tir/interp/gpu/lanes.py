@@ -19,12 +19,25 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 class Launch:
     """The state that all threads of a launch share."""
 
-    def __init__(self, grid: tuple[int, int, int], block: tuple[int, int, int], findings: Findings, sites: list[Site]):
+    def __init__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        findings: Findings,
+        sites: list[Site],
+        transactions: int = 0,
+    ):
         self.grid = grid
         self.block = block
         self.threads = block[0] * block[1] * block[2]
-        # In a barrier interval stamps number each thread, then each warp that acts as a whole.
-        self.slots = self.threads + -(-self.threads // 32)
+        self.warps = -(-self.threads // 32)
+        # In a barrier interval stamps number each thread, then each warp that acts as a whole, then what copies of each
+        # transaction barrier do.
+        self.slots = self.threads + self.warps + transactions
+        self.transactions = transactions
+        self.asynchronous = transactions > 0  # whether clocks tell the order of accesses
+        self.issuers: dict[int, int] = {}  # of copies: the stamp of the thread that began it, by that of the copy
+        self.progress = 0  # changes that a waiting thread may wait for
         self.findings = findings
         self.sites = sites
         self.arrivals = 0  # threads that have arrived at a barrier
@@ -34,9 +47,14 @@ class Launch:
         self.shared_bytes: dict[Any, int] = {}
         self.hook: Any = None
 
+    def issuer(self, stamp: Any) -> int | None:
+        """The stamp of the thread that began the copy of this stamp; None for a thread's own access."""
+        return self.issuers.get(int(stamp))
+
     def who(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Block and thread index of a stamp; of a whole warp, those of its first thread."""
-        block, rest = divmod(int(number), EPOCHS * self.slots)
+        """Block and thread index of a stamp; of a whole warp, those of its first thread; of a copy, of who began it."""
+        number = self.issuers.get(int(number), int(number))
+        block, rest = divmod(number, EPOCHS * self.slots)
         thread = rest % self.slots
         if thread >= self.threads:
             thread = (thread - self.threads) * 32
@@ -58,6 +76,8 @@ class Group:
     def __init__(self, blocks: np.ndarray):
         self.blocks = blocks
         self.memories: dict[Any, Any] = {}
+        self.clocks: Any = None  # of threads that other things than barriers of the block order
+        self.barriers: Any = None  # transaction barriers
 
 
 class Lanes:
@@ -71,8 +91,7 @@ class Lanes:
         self.block = group.blocks[block]  # linear block number
         self.place = block  # position of the block in the group
         self.thread = thread
-        warps = -(-launch.threads // 32)
-        self.warp_of = block * warps + thread // 32
+        self.warp_of = block * launch.warps + thread // 32
         self.lane = thread % 32
         first, self.warp = np.unique(self.warp_of, return_inverse=True)
         self.warps = len(first)
@@ -85,9 +104,13 @@ class Lanes:
         self.copies: list[Any] = []  # asynchronous copies not yet in a group
         self.groups: list[Any] = []  # committed groups, oldest first
         self.waits_at: Site | None = None
-        self._restamp()
+        self.waits: list[Any] = []  # for phases of transaction barriers
+        self.clocks = group.clocks
+        self.row = block * launch.threads + thread  # of the clocks
+        self.meetings = 0  # barriers of the block that were reached
+        self.restamp()
 
-    def _restamp(self) -> None:
+    def restamp(self) -> None:
         slots = self.launch.slots
         self.block_low = self.block * (EPOCHS * slots)
         self.low = self.block_low + self.epoch * slots
@@ -132,15 +155,26 @@ class Lanes:
             )
         launch.arrivals += len(places)
         self.waits_at = site
+        if self.clocks is not None:
+            self.clocks.meet(self, self.all if act is None else act)
+            return
         if act is None:
             self.epoch += 1
         else:
             self.epoch[act] += 1
-        self._restamp()
+        self.restamp()
+
+    def barrier_over(self, act: Any) -> None:
+        """Go on after a barrier: what all threads of the block did before it is now known."""
+        if self.clocks is not None:
+            self.clocks.met_all(self, self.all if act is None else act)
 
     def warp_barrier(self, act: Any, site: Site) -> None:
         """A barrier of each warp."""
         self.whole_warps(act, site, "a warp barrier")
+        if self.clocks is not None:
+            self.clocks.join_warps(self, self.all if act is None else act)
+            return
         if act is None:
             self.warp_epoch += 1
         else:

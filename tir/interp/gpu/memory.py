@@ -12,6 +12,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ..numbers import decode_table, encode, is_small_float, storage_dtype
 from . import counts
+from .clocks import races
 from .lanes import Lanes
 from .records import Races, Who, report_race
 from .report import Site, Traffic
@@ -51,7 +52,7 @@ class Memory:
         return made
 
     def track(self, launch: Any, shared: bool) -> None:
-        self.races = Races(self.data.nbytes // self.granule, shared, launch)
+        self.races = races(self.data.nbytes // self.granule, shared, launch)
 
     def bytes(self) -> tuple[int, int]:
         """The addresses of its first byte, and of the one behind the last."""
@@ -62,11 +63,11 @@ class Memory:
         """Keep records of races by address, for memory that has several names."""
         first, last = min(m.bytes()[0] for m in overlapping), max(m.bytes()[1] for m in overlapping)
         granule = gcd(*(n for m in overlapping for n in (m.granule, m.bytes()[0] - first)))
-        races = Races((last - first) // granule, False, launch)
-        races.atomic, races.any_reader = np.zeros(len(races.writer), bool), True  # of any of the names
+        together = races((last - first) // granule, False, launch)
+        together.atomic, together.any_reader = np.zeros(len(together.writer), bool), True  # of any of the names
         for m in overlapping:
             m.granule = granule
-            m.races = races.part((m.bytes()[0] - first) // granule, m.data.nbytes // granule)
+            m.races = together.part((m.bytes()[0] - first) // granule, m.data.nbytes // granule)
 
     def space(self) -> str:
         return self.scope.partition(".")[0] or "global"
@@ -263,11 +264,13 @@ class View:
                 )
                 memory.written[granules] = True
         if memory.races is not None:
+            if whole and lanes.clocks is not None:
+                lanes.clocks.level(lanes, here)
             who = Who(lanes, act, each, whole)
-            races = memory.races
-            found = races.write(granules, who, site, atomic, same) if write else races.read(granules, who, site)
-            if write and races.redundant:
-                lanes.launch.traffic[site.number].redundant += races.redundant // self.per_granule
+            record = memory.races
+            found = record.write(granules, who, site, atomic, same) if write else record.read(granules, who, site)
+            if write and record.redundant:
+                lanes.launch.traffic[site.number].redundant += record.redundant // self.per_granule
             if found is not None:
                 k = found[0]
                 element = self.element(granules[k] // self.per_granule)

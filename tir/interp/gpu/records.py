@@ -44,10 +44,10 @@ class Races:
         made.warp_epoch = None if self.warp_epoch is None else self.warp_epoch[inside]
         return made
 
-    def _unordered(self, old: np.ndarray, stamp: np.ndarray, low: np.ndarray, block_low: np.ndarray) -> np.ndarray:
+    def _unordered(self, old: np.ndarray, who: Who) -> np.ndarray:
         if self.shared:
-            return (old >= low) & (old != stamp)
-        return (old != stamp) & (old != -1) & ((old < block_low) | (old >= low))
+            return (old >= who.low) & (old != who.stamp)
+        return (old != who.stamp) & (old != -1) & ((old < who.block_low) | (old >= who.low))
 
     def write(self, at: np.ndarray, who: Who, site: Site, atomic: bool = False, same: Any = None) -> Any:
         """Record a write; returns the first conflict as (position, other stamp, other site number, other kind, count).
@@ -58,7 +58,7 @@ class Races:
         self.redundant = 0
         found = None
         old = self.writer[at]
-        bad = self._unordered(old, who.stamp, who.low, who.block_low)
+        bad = self._unordered(old, who)
         if atomic or self.atomic is not None:
             if self.atomic is None:
                 self.atomic = np.zeros(len(self.writer), bool)
@@ -73,14 +73,7 @@ class Races:
             k = int(np.argmax(bad))
             found = (k, old[k], self.writer_site[at[k]], "atomic" if atomic else "write", int(bad.sum()))
         if self.any_reader and found is None:
-            for readers, sites in zip(self.readers, self.reader_site):
-                old = readers[at]
-                bad = self._unordered(old, who.stamp, who.low, who.block_low)
-                bad = self._drop_ordered_by_warp(bad, old, at, who)
-                if bad.any():
-                    k = int(np.argmax(bad))
-                    found = (k, old[k], sites[at[k]], "read", int(bad.sum()))
-                    break
+            found = self._conflicting_reader(at, who)
         self.writer[at] = who.stamp
         self.writer_site[at] = site.number
         if self.warp_epoch is not None:
@@ -100,15 +93,30 @@ class Races:
         """Record a read; returns the first conflict as :meth:`write` does."""
         found = None
         old = self.writer[at]
-        bad = self._unordered(old, who.stamp, who.low, who.block_low)
+        bad = self._unordered(old, who)
         bad = self._drop_ordered_by_warp(bad, old, at, who)
         if bad.any():
             k = int(np.argmax(bad))
             found = (k, old[k], self.writer_site[at[k]], "write", int(bad.sum()))
         self.any_reader = True
-        first, second = self.readers
+        self._record_readers(at, who, site)
+        return found
+
+    def _conflicting_reader(self, at: np.ndarray, who: Who) -> Any:
+        """A reader that a write is not ordered with, as :meth:`write` returns it."""
+        for readers, sites in zip(self.readers, self.reader_site):
+            old = readers[at]
+            bad = self._unordered(old, who)
+            bad = self._drop_ordered_by_warp(bad, old, at, who)
+            if bad.any():
+                k = int(np.argmax(bad))
+                return k, old[k], sites[at[k]], "read", int(bad.sum())
+        return None
+
+    def _record_readers(self, at: np.ndarray, who: Who, site: Site) -> None:
+        first = self.readers[0]
         current = first[at]
-        keep = self._unordered(current, who.stamp, who.low, who.block_low)
+        keep = self._unordered(current, who)
         if keep.any():
             self._second(at[keep], who.stamp[keep], current[keep], site)
             new = ~keep
@@ -121,7 +129,6 @@ class Races:
         other = now != stamp
         if other.any():
             self._second(at[other], stamp[other], now[other], site)
-        return found
 
     def _second(self, at: np.ndarray, stamp: np.ndarray, first: np.ndarray, site: Site) -> None:
         """Record a second reader; in global memory one in another block is never replaced by one in the same block."""
@@ -150,25 +157,35 @@ class Races:
 
 class Who:
     """Stamps of the threads that make an access, one per granule; of their warps, if each warp acts as a whole (which
-    lane accesses what is then undefined)."""
+    lane accesses what is then undefined). ``row`` and ``clocks``: what the threads know of others, if that is kept."""
 
-    __slots__ = ("stamp", "low", "block_low", "warp_epoch")
+    __slots__ = ("stamp", "low", "block_low", "warp_epoch", "row", "clocks")
 
     def __init__(self, lanes: Lanes, act: Any, repeat: int, whole: bool = False):
         stamp = lanes.low + lanes.launch.threads + lanes.thread // 32 if whole else lanes.stamp
-        parts = (stamp, lanes.low, lanes.block_low, lanes.warp_epoch)
+        parts = (stamp, lanes.low, lanes.block_low, lanes.warp_epoch, lanes.row)
         if act is not None:
             parts = tuple(p[act] for p in parts)
         if repeat > 1:
             parts = tuple(np.repeat(p, repeat) for p in parts)
-        self.stamp, self.low, self.block_low, self.warp_epoch = parts
+        self.stamp, self.low, self.block_low, self.warp_epoch, self.row = parts
+        self.clocks = lanes.clocks
 
 
 def report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -> None:
-    """Report a race with both accesses."""
+    """Report a race with both accesses; a copy whose bytes have not been waited for is a finding of its own kind."""
     _, stamp, number, kind, count, mine = found
     launch = lanes.launch
     other = launch.sites[int(number)]
+    if launch.issuer(stamp) is not None:
+        done = {"read": "reads", "write": "writes"}.get(what, "updates")
+        launch.findings.add(
+            "async",
+            f"{what} of {element} before the bulk copy that {_NOTES[kind]} it has been waited for",
+            (launch.access(site, mine, done), launch.access(other, int(stamp), "started the copy")),
+            count,
+        )
+        return
     a, b = launch.who(mine), launch.who(stamp)
     order = "of different blocks" if a[0] != b[0] else "and no barrier lies between"
     launch.findings.add(

@@ -8,61 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ...dtype import DType
 from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
-from ...levels import is_shared
 from ...node import Memo
-from ...progress import track
 from ...recursion import with_recursion_limit
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
 from .debug import Breakpoint, Stop, hook
-from .lanes import Group, Lanes, Launch
-from .memory import LocalView, Memory, View
-from .report import Access, Findings, SimReport
+from .lanes import Launch
+from .memory import Memory
+from .report import Findings, SimReport
+from .turns import run_blocks
 
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
-_BATCH = 4096  # threads run at once
-_MEMORY = 1 << 20  # limit of their shared memory in all, in bytes
-
 _COMPILED: Memo[dict[Any, Any]] = Memo()
-
-
-class Chunk(Lanes):
-    """Threads run together, with the run-time interface of the compiled kernel."""
-
-    def view(self, memory: Any, dtype: DType, shape: Any, offset: int, name: str) -> Any:
-        """A view of ``shape`` (None: all of it) over memory."""
-        if isinstance(memory, LocalView):
-            return memory if shape is None else memory.of_shape(shape)
-        if shape is None:
-            copy = memory.size if memory.space() != "global" else memory.data.nbytes
-            shape = (copy // max(1, dtype.bytes // dtype.lanes),)
-        return View(self, memory, dtype, shape, offset, name)
-
-    def local(self, count: int, dtype: DType, name: str) -> LocalView:
-        return LocalView(self, count, dtype, name)
-
-    def allocate(self, key: Any, name: str, scope: str, size: int, granule: int) -> Memory:
-        """Memory of the block or the warp, allocated when its first thread gets here; or of the thread."""
-        launch = self.launch
-        if scope == "local":
-            return Memory.fresh(name, scope, size, self.count, granule, False, launch)
-        found = self.group.memories.get(key)
-        if found is None:
-            blocks = len(self.group.blocks)
-            shared = is_shared(scope)
-            copies = blocks if shared else blocks * -(-launch.threads // 32)
-            found = Memory.fresh(name, scope, size, copies, granule, shared, launch)
-            self.group.memories[key] = found
-            if shared:
-                launch.shared_bytes[key] = size
-        return found
-
-    def constant(self, name: str, data: np.ndarray, granule: int) -> Memory:
-        return Memory(name, "global", np.ascontiguousarray(data).reshape(-1), granule, data.nbytes)
 
 
 @with_recursion_limit
@@ -111,13 +71,13 @@ def simulate(
     extents = {tag: _extent(tag, e, scalars) for tag, e in compiler.axes.items()}
     shape_grid = _shape(grid, "blockIdx", extents)
     shape_block = _shape(block, "threadIdx", extents)
-    launch = Launch(shape_grid, shape_block, Findings(), compiler.sites)
+    launch = Launch(shape_grid, shape_block, Findings(), compiler.sites, compiler.survey.transactions)
     launch.warp_barriers = compiler.survey.warp_barriers
     if trace is not None or stops:
         launch.hook = hook(trace, stops, compiler.listing)
     memories = _memories(kernel, compiler, scalars, arrays, launch, fresh or {})
     with np.errstate(all="ignore"):
-        _run_blocks(run, launch, memories, scalars, order, random.Random(seed), compiler.survey.shared_bytes)
+        run_blocks(run, launch, memories, scalars, order, random.Random(seed), compiler.survey.shared_bytes)
     report = SimReport(kernel.name, shape_grid, shape_block, order, "\n".join(compiler.listing))
     report.findings = list(launch.findings.by_key.values())
     report.accesses = list(launch.traffic.values())
@@ -213,90 +173,3 @@ def _join_names(made: Mapping[Var, Memory], launch: Launch) -> None:
 def _join(group: list[Memory], launch: Launch) -> None:
     if len(group) > 1 and any(m.races is not None for m in group):
         Memory.join(group, launch)
-
-
-def _run_blocks(
-    run: Any,
-    launch: Launch,
-    memories: dict[Var, Memory],
-    scalars: dict[Var, Any],
-    order: str,
-    chance: random.Random,
-    shared: int,
-) -> None:
-    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    numbers = list(range(total))
-    if order == "reverse":
-        numbers.reverse()
-    elif order == "random":
-        chance.shuffle(numbers)
-    blocks = np.array(numbers)
-    batch = max(1, min(_BATCH // launch.threads, _MEMORY // max(1, shared)))
-    batches = range(0, total, batch)
-    for first in track(batches, f"simulator: {min(batch, total)} thread blocks at a time", len(batches)):
-        group = Group(blocks[first : first + batch])
-        count = len(group.blocks)
-        if order == "forward":
-            place = np.repeat(np.arange(count), launch.threads)
-            chunk = Chunk(launch, group, place, np.tile(np.arange(launch.threads), count))
-            for _ in track(run(chunk, memories, scalars), "simulator: barriers"):
-                pass
-            continue
-        chunks = []
-        for start in range(0, launch.threads, 32):
-            threads = np.arange(start, min(start + 32, launch.threads))
-            if order == "reverse":
-                threads = threads[::-1].copy()
-            place = np.repeat(np.arange(count), len(threads))
-            chunk = Chunk(launch, group, place, np.tile(threads, count))
-            chunks.append((chunk, run(chunk, memories, scalars)))
-        if order == "reverse":
-            chunks.reverse()
-        _run_warps(launch, chunks, order, chance)
-
-
-def _run_warps(launch: Launch, chunks: list[Any], order: str, chance: random.Random) -> None:
-    """Run the warps of blocks (the same warp of all blocks together), each up to the next barrier, until all end."""
-    alive = list(chunks)
-    while alive:
-        running, waiting, ended = list(alive), [], []
-        while running:
-            at = chance.randrange(len(running)) if order == "random" else 0
-            chunk, steps = running.pop(at)
-            turns = chance.randrange(1, 16) if order == "random" else 1 if order == "warp_interleaved" else None
-            state = _advance(steps, turns)
-            if state is None:
-                ended.append(chunk)
-            elif state:
-                waiting.append((chunk, steps))
-            else:
-                running.append((chunk, steps))
-        _check_meeting(launch, waiting, ended)
-        alive = sorted(waiting, key=lambda pair: chunks.index(pair))
-
-
-def _advance(steps: Any, turns: int | None) -> int | None:
-    """Run a warp for some statements (None: until it waits or ends). Returns 1 if it waits, 0 if it can continue, None if
-    it has ended."""
-    while turns is None or turns > 0:
-        state = next(steps, None)
-        if state is None or state == 1:
-            return state
-        if turns is not None:
-            turns -= 1
-    return 0
-
-
-def _check_meeting(launch: Launch, waiting: list[Any], ended: list[Chunk]) -> None:
-    """Check that all warps of a block reach the same barrier, and none ends while others wait."""
-    if not waiting:
-        return
-    first = waiting[0][0]
-    others = [c for c, _ in waiting if c.waits_at is not first.waits_at]
-    here = Access(first.waits_at, *launch.who(first.stamp[0]), note="waits")
-    for other in others[:1]:
-        there = Access(other.waits_at, *launch.who(other.stamp[0]), note="waits here instead")
-        launch.findings.add("barrier", "threads of a block wait at different barriers", (here, there))
-    for other in ended[:1]:
-        missing = Access(first.waits_at, *launch.who(other.stamp[0]), note="has ended")
-        launch.findings.add("barrier", "a barrier that not all threads of the block reach", (here, missing))
