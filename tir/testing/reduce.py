@@ -142,18 +142,17 @@ class _Search:
 
     def descend(self, case: Case, smaller: Callable[[Case], Iterator[Candidate]]) -> Case:
         """``case`` made smaller as long as a candidate fails; after a success it goes on at the same place."""
-        place, failed = 0, 0
+        place = 0
         while True:
             candidates = list(smaller(case))
             for number in range(len(candidates)):
+                if self.tried >= self.tries or time.monotonic() > self.end:
+                    return case
                 at = (place + number) % len(candidates)
                 found = self._still(*candidates[at]())
                 if found is not None:
-                    case, place, failed = found, at, 0
+                    case, place = found, at
                     break
-                failed += 1
-                if self.tried >= self.tries or time.monotonic() > self.end:
-                    return case
             else:
                 return case
 
@@ -205,11 +204,11 @@ def _with_steps(case: Case, steps: Sequence[Entry]) -> tuple[Program, Trace]:
 
 def _halves(count: int) -> Iterator[int]:
     """Lengths of runs to leave out: half of them, a quarter, …, one."""
+    if count == 1:
+        yield 1
     while count > 1:
         count //= 2
         yield count
-    if count == 1:
-        yield 1
 
 
 def _smaller_arguments(args: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
