@@ -64,7 +64,7 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
     def atomic(m: Machine) -> None:
         given = [v(m) for v in values]
         before = np.zeros(m.n, f"uint{bits_of(kind)}")
-        for t in find(m, space, read(m), bytes_):
+        for t in find(m, space, read(m), bytes_, 1, at):
             members = np.arange(m.n) if t.chosen is None else np.nonzero(t.chosen)[0]
             left, place = np.arange(len(members)), t.place
             while len(left):
@@ -86,5 +86,5 @@ def _atom(c: Compiler, inst: Instruction) -> Step:
         if put is not None:
             put(m, before.view(made))
 
-    where = c.program.where(c.at)
+    at, where = c.at, c.program.where(c.at)
     return access(c, inst, atomic)

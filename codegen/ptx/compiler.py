@@ -83,7 +83,8 @@ class Program:
         if place >= len(self.function.body):
             return "at the end"
         inst = self.function.body[place]
-        return f"at PTX line {inst.line}, `{inst.text}`"
+        source = f", of line {inst.source} of the CUDA C" if inst.source else ""
+        return f"at PTX line {inst.line}, `{inst.text}`{source}"
 
     def meet(self, m: Machine, lanes: Array) -> None:
         """Threads have met at a barrier."""

@@ -95,15 +95,20 @@ def _cp(c: Compiler, inst: Instruction) -> Step:
     size = inst.operands[2].value
     real = c.get(inst.operands[3] if len(inst.operands) > 3 else Imm(size), "u32")
 
+    place = c.at
+
     def copy(m: Machine) -> None:
         copies = Copies.of(m)
         lanes = m.threads().copy()
         at, origin, count = to(m), source(m), np.minimum(real(m), size).astype(np.int64)
-        find(m, "shared", at, 1 if size == 1 else 4, size // 4)
+        find(m, "shared", at, 4, size // 4, place)
         if (at % size).any() or (origin[count > 0] % size).any():
             raise PTXFault(f"an asynchronous copy of {size} bytes is not aligned")
-        if (count > 0).any():
-            m.memory.place(0, origin[count > 0] - GLOBAL, 1)
+        some = count > 0
+        if some.any():
+            m.memory.place(0, origin[some] - GLOBAL, 1)
+            if m.traffic is not None:
+                m.traffic.count(place, m.memory, lanes[some], origin[some] - GLOBAL, size)
         group = copies.committed[lanes].copy()
         copies.pending.append(Copy(lanes, at, origin, size, count, group, np.zeros(len(lanes), bool)))
 

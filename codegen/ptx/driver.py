@@ -16,6 +16,7 @@ from .memory import GLOBAL, GlobalMemory
 from .parser import parse
 from .syntax import PTXError, PTXFault
 from .tensor_maps import encode
+from .traffic import Traffic
 
 _LANES = 1 << 13  # threads that run as one vector, at most
 
@@ -44,9 +45,19 @@ class Loaded:
 
 
 class Launched:
-    """What one launch did: instructions executed, by opcode, over all threads."""
+    """What one launch did: instructions executed, by opcode, over all threads. ``traffic``: costs of requests of memory, None
+    if they were not counted. ``pointers``: the allocations that its arguments lead to."""
 
-    def __init__(self, program: Program, grid: Any, block: Any, executed: list[int]):
+    def __init__(
+        self,
+        program: Program,
+        grid: Any,
+        block: Any,
+        executed: list[int],
+        traffic: Traffic | None = None,
+        pointers: dict[int, int] | None = None,
+    ):
+        self.body, self.traffic, self.pointers = program.function.body, traffic, pointers or {}
         self.kernel, self.grid, self.block = program.name, grid, block
         self.executed: dict[str, int] = {}
         for inst, count in zip(program.function.body, executed):
@@ -60,13 +71,15 @@ class Launched:
 
 class PTXDriver:
     """Stands for a device: global memory of its own, kernels run as they are launched. ``order``: of warps (and blocks):
-    "together", "forward" or "reverse"."""
+    "together", "forward" or "reverse". ``traffic``: whether to count what requests of memory cost; single threads make none
+    in common."""
 
     device_id = 0
 
     def __init__(self, arch: str, order: str = "together"):
         self.arch = arch
         self.order = order
+        self.traffic = False
         self.memory = GlobalMemory()
         self.launches: list[Launched] = []
 
@@ -108,6 +121,7 @@ class PTXDriver:
         numbers = _by_cluster(tuple(grid), sizes)
         size = sizes[0] * sizes[1] * sizes[2]
         each = max(1, _LANES // threads // size) * size
+        traffic = Traffic() if self.traffic and self.order != "threads" else None
         self.memory.begin_launch()
         starts = range(0, len(numbers), each)
         for start in reversed(starts) if self.order == "reverse" else starts:
@@ -115,12 +129,22 @@ class PTXDriver:
             machine = Machine(
                 program, self.memory, tuple(grid), tuple(block), blocks, shared, packed, self.order, executed, sizes
             )
+            machine.traffic = traffic
             try:
                 with np.errstate(all="ignore"):
                     machine.run()
             except PTXFault as fault:
                 raise PTXFault(f"{program.name}: {fault}") from fault
-        self.launches.append(Launched(program, grid, block, executed))
+        self.launches.append(Launched(program, grid, block, executed, traffic, self._pointers(program, packed)))
+
+    def _pointers(self, program: Program, packed: bytes) -> dict[int, int]:
+        """By the begin of an allocation, the first parameter with an address in it."""
+        found: dict[int, int] = {}
+        for k, v in enumerate(program.function.params):
+            at = int.from_bytes(packed[program.param_at[v.name] :][: v.size], "little") - GLOBAL
+            if v.size == 8 and 0 <= at < self.memory.size and len(self.memory.pieces):
+                found.setdefault(self.memory.piece_of(at), k)
+        return found
 
     def allocate(self, size: int) -> int:
         return self.memory.allocate(max(size, 1))

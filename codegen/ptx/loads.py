@@ -45,8 +45,19 @@ class Target:
         self.space, self.place, self.chosen = space, place, chosen
 
 
-def find(m: Machine, space: str, address: Array, bytes_: int, count: int = 1) -> list[Target]:
-    """Where ``count`` words of ``bytes_`` at each address are. Generic addresses may lead to several spaces."""
+def find(m: Machine, space: str, address: Array, bytes_: int, count: int = 1, at: int | None = None) -> list[Target]:
+    """Where ``count`` words of ``bytes_`` at each address are. Generic addresses may lead to several spaces. ``at``: the
+    place of the instruction that requests them, to be counted."""
+    found = _find(m, space, address, bytes_, count)
+    if at is not None and m.traffic is not None:
+        for t in found:
+            offset = t.place * bytes_ if t.space is m.memory else t.place * bytes_ % t.space.size
+            lanes = m.threads()
+            m.traffic.count(at, t.space, lanes if t.chosen is None else lanes[t.chosen], offset, bytes_ * count)
+    return found
+
+
+def _find(m: Machine, space: str, address: Array, bytes_: int, count: int) -> list[Target]:
     if space in ("global", "const"):
         return [Target(m.memory, m.memory.place(0, address - GLOBAL, bytes_, count), None)]
     if space == "shared":
@@ -112,13 +123,13 @@ def _ld(c: Compiler, inst: Instruction) -> Step:
     if space == "param" and named:
         space = "local"
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
-    where = c.program.where(c.at)
+    at, where = c.at, c.program.where(c.at)
     slots, base = unknown.registers(c, *targets), unknown.registers(c, source)
 
     def load(m: Machine) -> None:
         if m.unknown:
             unknown.require(m, base, "the address is", where)
-        found = find(m, space, read(m), bytes_, len(puts))
+        found = find(m, space, read(m), bytes_, len(puts), at)
         for k, put in enumerate(puts):
             parts = [(t, *t.space.load(t.place + k, bytes_)) for t in found]
             _follow(m, parts, slots[k : k + 1], where)
@@ -183,13 +194,13 @@ def _st(c: Compiler, inst: Instruction) -> Step:
     sources = source.parts if isinstance(source, Vector) and lanes else (source,)
     values = [c.get(s, kind) for s in sources]
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
-    where, base = c.program.where(c.at), unknown.registers(c, target)
+    at, where, base = c.at, c.program.where(c.at), unknown.registers(c, target)
     slots = [unknown.registers(c, s) for s in sources]
 
     def store(m: Machine) -> None:
         if m.unknown:
             unknown.require(m, base, "the address is", where)
-        found = find(m, space, read(m), bytes_, len(values))
+        found = find(m, space, read(m), bytes_, len(values), at)
         for k, value in enumerate(values):
             x = value(m).view(made)
             marks = unknown.of(m, slots[k]) if m.unknown else None

@@ -81,6 +81,7 @@ class Machine:
         self.polling = False  # whether threads that poll are the only ones left
         self.unknown: dict[int, Array] = {}  # by register, the threads in which nothing has written it: see unknown.py
         self.origin = ""  # the last load of such memory
+        self.traffic: Any = None  # costs of requests of memory, where they are counted
         self.copies: Any = None  # asynchronous copies, made by the first
         self.stores: Any = None  # and bulk stores
         self.barriers: dict[tuple[int, int], Any] = {}  # of transactions, by block and address

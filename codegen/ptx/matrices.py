@@ -199,15 +199,15 @@ def _ldmatrix(c: Compiler, inst: Instruction) -> Step:
     registers, address = inst.operands if loads else reversed(inst.operands)
     slots = _slots(c, registers)
     read, _ = c.address(address)
-    where = c.program.where(c.at)
+    place, where = c.at, c.program.where(c.at)
 
     def run(m: Machine) -> None:
         lanes = full_warps(m, where)
         m.idx, m.n = lanes.ravel(), lanes.size
         at = read(m).reshape(-1, 32)[:, : 8 * count]
-        m.idx = np.repeat(lanes[:, 0], 8 * count)
+        m.idx = lanes[:, : 8 * count].ravel()
         m.n = len(m.idx)
-        (t,) = find(m, "shared", at.ravel(), 2, 8)
+        (t,) = find(m, "shared", at.ravel(), 2, 8, place)
         places_ = t.place[:, None] + np.arange(8)
         shape = (len(lanes), count, 8, 8)
         lane = np.arange(32)
@@ -287,7 +287,7 @@ def _wmma(c: Compiler, inst: Instruction) -> Step:
     shape = {"a": (sizes[0], sizes[2]), "b": (sizes[2], sizes[1])}.get(role, sizes[:2])
     stride = c.get(operands[1], "u32") if len(operands) > 1 else None
     rows, columns = _wmma_layout(role, kind, sizes, len(slots))
-    bytes_, where = _BITS[kind] // 8, c.program.where(c.at)
+    bytes_, place, where = _BITS[kind] // 8, c.at, c.program.where(c.at)
     usual = shape[1] if layout == "row" else shape[0]
 
     def run(m: Machine) -> None:
@@ -303,7 +303,7 @@ def _wmma(c: Compiler, inst: Instruction) -> Step:
         at = base[:, :1, None, None] + (outer * step_[:, :1, None, None] + inner) * bytes_
         m.idx = np.repeat(lanes.ravel(), rows[0].size)
         m.n = len(m.idx)
-        (t,) = find(m, space, at.ravel(), bytes_)
+        (t,) = find(m, space, at.ravel(), bytes_, 1, place)
         form = (*lanes.shape, len(slots), rows.shape[-1])
         if what == "load":
             data, known = t.space.load(t.place, bytes_)

@@ -59,6 +59,10 @@ class Space:
             raise PTXFault(self.outside(int(at[~inside][0]), whole))
         return (at + rows * self.size if isinstance(rows, np.ndarray) or rows else at) // bytes_
 
+    def piece_of(self, at: int) -> int:
+        """Where the allocation begins in which an address is."""
+        return int(self.begins[np.searchsorted(self.begins, at, "right") - 1])
+
     def outside(self, at: int, whole: int) -> str:
         """What is wrong with an address."""
         k = int(np.searchsorted(self.begins, at, "right")) - 1

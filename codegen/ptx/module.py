@@ -39,11 +39,14 @@ class PTXModule(CUDAModule):
     ``order`` (also an option of the target: ``"cuda-ptx -order=reverse"``) chooses who runs: all threads "together", the
     warps "forward" or in "reverse", each until it waits, or single "threads". A kernel that is right gives the same in each.
 
+    ``traffic`` (an option too: ``"cuda-ptx -traffic=1"``): whether the report has the sectors of global memory and the bank
+    conflicts of each access. A launch takes up to twice as long with it; in the order "threads" there is nothing to count.
+
     Raises ``PTXFault`` (a ``RunError``) for an access out of bounds or not aligned, memory that is read before it is
     written, threads that wait for ever, and the like.
     """
 
-    options = (*CUDAModule.options, "order")
+    options = (*CUDAModule.options, "order", "traffic")
 
     def __init__(self, source: IRModule, target: Target, lowered: IRModule, ptx: str | None = None):
         """``ptx``: what to run instead of what NVRTC makes of the module's CUDA C."""
@@ -52,6 +55,7 @@ class PTXModule(CUDAModule):
             raise BuildError(f"there is no order {order!r} of warps; there are {', '.join(ORDERS)}")
         super().__init__(source, target, lowered, None if ptx is None else (None, ptx))
         self.simulated = PTXDriver(self.arch, order)
+        self.simulated.traffic = bool(target.attrs.get("traffic", False))
         self.use_driver(self.simulated)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -67,9 +71,18 @@ class PTXModule(CUDAModule):
             raise ValueError(f"there is no order {value!r} of warps; there are {', '.join(ORDERS)}")
         self.simulated.order = value
 
+    @property
+    def traffic(self) -> bool:
+        return self.simulated.traffic
+
+    @traffic.setter
+    def traffic(self, value: bool) -> None:
+        self.simulated.traffic = value
+
     def _compile(self) -> None:
         if self._ptx is None:
-            self._ptx = nvrtc.compile_ptx(self.code, self.arch, self._file, self._options)
+            options = (*self._options, "--generate-line-info")
+            self._ptx = nvrtc.compile_ptx(self.code, self.arch, self._file, options)
 
     def _image(self, arch: str) -> bytes:
         return self._source("ptx").encode()
@@ -82,7 +95,8 @@ class PTXModule(CUDAModule):
 
     @property
     def report(self) -> Report:
-        """The last call's launches: instructions executed, by kind, and the resources of each kernel."""
+        """The last call's launches: instructions executed, by kind, the resources of each kernel, and with ``traffic`` what
+        the requests of memory cost."""
         return Report.of(self)
 
 

@@ -98,6 +98,8 @@ class _Parser:
         self.scopes: list[_Scope] = []
         self.function: Function | None = None
         self.count = 0
+        self.source = 0  # the line of the source of what follows
+        self.called_from: dict[int, int] = {}  # of functions that were put in place of calls, by line
 
     # ------------------------------------------------------------ tokens
 
@@ -145,6 +147,12 @@ class _Parser:
                 self.made.variables[found.name] = found
             elif word == ".pragma":
                 self.statement()
+            elif word == ".file":
+                self.take()
+                self.take()
+            elif word == ".section":
+                while self.take() != "}":
+                    pass
             else:
                 self.at -= 1
                 raise self.error(f"the directive {word} is not known to the executor")
@@ -256,6 +264,8 @@ class _Parser:
             )
         elif word == ".pragma":
             self.statement()
+        elif word == ".loc":
+            self.location()
         elif word.startswith("."):
             raise self.error(f"the directive {word} is not known to the executor")
         elif self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].text == ":":
@@ -310,7 +320,28 @@ class _Parser:
                 self.take(",")
         text = " ".join(t.text for t in self.tokens[first : self.at])
         text = re.sub(r" ([,;)\]}>])", r"\1", re.sub(r"([@!(\[{<]) ", r"\1", text))
-        return Instruction(opcode, tuple(operands), guard, self.tokens[first].line, text)
+        return Instruction(opcode, tuple(operands), guard, self.tokens[first].line, text, self.source)
+
+    def location(self) -> None:
+        """``.loc file line column, function_name label, inlined_at file line column``: the place of a call counts, also
+        of one that is inside of a function that was called."""
+        self.take(".loc")
+        line = self._place()
+        if self.skip(","):
+            self.take("function_name")
+            self.take()
+            if self.skip("+"):
+                self.take()
+            self.take(",")
+            self.take("inlined_at")
+            caller = self._place()
+            self.called_from[line] = self.called_from.get(caller, caller)
+            line = caller
+        self.source = self.called_from.get(line, line)
+
+    def _place(self) -> int:
+        _, line, _ = (number(self.take()).value for _ in range(3))
+        return line
 
     def operand(self) -> Any:
         if self.skip("["):

@@ -1,12 +1,15 @@
-"""What the kernels of a call executed, as a table."""
+"""What the kernels of a call executed, and what their requests of memory cost, as tables."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tir.display import CallableReport, html_table, text_table
+
+from .traffic import SECTOR, Cost
 
 _HEAD = (
     "kernel",
@@ -21,22 +24,129 @@ _HEAD = (
     "others",
 )
 _MEMORY = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix")
+_TRAFFIC = (
+    "line",
+    "access",
+    "memory",
+    "bytes",
+    "requests",
+    "sectors",
+    "passes",
+    "conflicts",
+    "efficiency",
+    "text",
+)
+_NUMBERS = (0, *range(3, 9))
+
+
+@dataclass(frozen=True)
+class Access:
+    """The requests of warps by one line of the CUDA C: to read, to write, or atomic. ``scope``: "global" or "shared".
+    ``buffer``: of global memory, the kernel's parameter. ``cost``: as :mod:`codegen.ptx.traffic` counts it."""
+
+    line: int
+    text: str
+    what: str
+    scope: str
+    buffer: str
+    cost: Cost
+
+    @property
+    def sectors(self) -> int:
+        """32-byte sectors of global memory moved."""
+        return self.cost.sectors
+
+    @property
+    def conflicts(self) -> int:
+        """Passes over the banks of shared memory that the number of words does not need."""
+        return self.cost.passes - self.cost.ideal
+
+    @property
+    def efficiency(self) -> float:
+        """The useful fraction of the bytes moved (global) or of the passes made (shared), 0 to 1."""
+        cost = self.cost
+        return cost.useful / (SECTOR * cost.sectors) if self.scope == "global" else cost.ideal / cost.passes
+
+    def cells(self) -> tuple[str, ...]:
+        cost, far = self.cost, self.scope == "global"
+        return (
+            str(self.line or ""),
+            f"{self.what} {self.buffer}".rstrip(),
+            self.scope,
+            str(cost.width),
+            str(cost.requests),
+            str(cost.sectors) if far else "",
+            "" if far else str(cost.passes),
+            "" if far else str(self.conflicts),
+            f"{100 * self.efficiency:.0f}%",
+            self.text,
+        )
+
+
+def _what(opcode: str, scope: str) -> str:
+    parts = opcode.split(".")
+    if parts[0] in ("atom", "red"):
+        return "atomic"
+    writes = (
+        parts[0] in ("st", "stmatrix") or parts[:2] == ["wmma", "store"] or (parts[0] == "cp" and scope == "shared")
+    )
+    return "write" if writes else "read"
+
+
+def _statement(lines: list[str], first: int) -> str:
+    """The line numbered ``first``, and those after it up to a semicolon; empty if there is none."""
+    parts = lines[first - 1 : first + 9] if first else []
+    last = next((k for k, text in enumerate(parts) if text.rstrip().endswith((";", "{"))), 0)
+    return " ".join(text.strip() for text in parts[: last + 1])
+
+
+def _accesses(launch: Any, module: Any) -> tuple[Access, ...]:
+    """The costs of a launch by line, kind, buffer and width; nothing if they were not counted."""
+    if launch.traffic is None:
+        return ()
+    lines = module.code.splitlines()
+    kernel = module.kernels.get(launch.kernel)
+    found: dict[Any, Cost] = {}
+    texts: dict[Any, str] = {}
+    for (place, scope, piece), cost in sorted(launch.traffic.costs.items()):
+        inst = launch.body[place]
+        number = launch.pointers.get(piece) if scope == "global" else None
+        buffer = kernel.params[number].name if kernel is not None and number is not None else ""
+        key = inst.source, _what(inst.opcode, scope), scope, buffer, cost.width
+        found.setdefault(key, Cost(cost.width)).add(cost)
+        texts[key] = _statement(lines, inst.source) or inst.text
+    return tuple(
+        Access(line, texts[key], what, scope, buffer, found[key])
+        for key in sorted(found)
+        for line, what, scope, buffer, _ in [key]
+    )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One launch. ``registers``: of a thread as ptxas counts them. The others: instructions executed, over all threads, in
-    all and by kind; ``executed`` has them by opcode."""
+    """One launch. ``registers``: of a thread as ptxas counts them. ``executed``: instructions over all threads, by opcode.
+    ``accesses``: the requests of memory, if they were counted (``module.traffic = True``)."""
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     registers: int
     executed: dict[str, int]
+    accesses: tuple[Access, ...] = ()
 
     @property
     def instructions(self) -> int:
         return sum(self.executed.values())
+
+    @property
+    def sectors(self) -> int:
+        """32-byte sectors of global memory moved by all accesses."""
+        return sum(a.sectors for a in self.accesses)
+
+    @property
+    def conflicts(self) -> int:
+        """Bank conflicts of all accesses of shared memory."""
+        return sum(a.conflicts for a in self.accesses)
 
     def kinds(self) -> dict[str, int]:
         found: dict[str, int] = dict.fromkeys(("memory", "floats", "tensor cores", "barriers", "others"), 0)
@@ -59,7 +169,7 @@ def _kind(opcode: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Report(CallableReport):
-    """Rows in the order of launches; ``str(report)`` is a table."""
+    """Rows in the order of launches; ``str(report)`` has a table of them, and of the accesses of each."""
 
     arch: str
     rows: tuple[Row, ...]
@@ -71,7 +181,15 @@ class Report(CallableReport):
         return Report(
             module.arch,
             tuple(
-                Row(n.kernel, tuple(n.grid), tuple(n.block), registers.get(n.kernel, 0), n.executed) for n in launches
+                Row(
+                    n.kernel,
+                    tuple(n.grid),
+                    tuple(n.block),
+                    registers.get(n.kernel, 0),
+                    n.executed,
+                    _accesses(n, module),
+                )
+                for n in launches
             ),
         )
 
@@ -91,10 +209,28 @@ class Report(CallableReport):
             for r in self.rows
         ]
 
+    def _title(self) -> str:
+        return f"{self.arch}, executed on the CPU"
+
+    def _tables(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+        for row in self.rows:
+            if row.accesses:
+                yield f"{row.kernel}: accesses of memory", [a.cells() for a in row.accesses]
+
     def __str__(self) -> str:
-        return f"{self.arch}, executed on the CPU\n{text_table(_HEAD, self._cells())}" if self.rows else "no launch yet"
+        if not self.rows:
+            return "no launch yet"
+        parts = [self._title(), text_table(_HEAD, self._cells(), range(3, len(_HEAD)))]
+        for title, rows in self._tables():
+            cells = [(*row[:-1], textwrap.shorten(row[-1], 72, placeholder=" …")) for row in rows]
+            parts += ["", title, text_table(_TRAFFIC, cells, _NUMBERS)]
+        return "\n".join(parts)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(_HEAD, self._cells(), f"{self.arch}, executed on the CPU")
+        more = (
+            html_table(_TRAFFIC, cells, title, right=_NUMBERS, code=[len(_TRAFFIC) - 1])
+            for title, cells in self._tables()
+        )
+        return html_table(_HEAD, self._cells(), self._title(), right=range(3, len(_HEAD))) + "".join(more)

@@ -79,13 +79,15 @@ class Negated:
 
 @dataclass(frozen=True)
 class Instruction:
-    """``op``: the first part of the opcode; ``mods``: the others. ``guard``: a register and whether it is negated."""
+    """``op``: the first part of the opcode; ``mods``: the others. ``guard``: a register and whether it is negated.
+    ``source``: the line of the CUDA C that it comes from, 0 if that is not known."""
 
     opcode: str
     operands: tuple[Any, ...]
     guard: tuple[Reg, bool] | None
     line: int
     text: str
+    source: int = 0
 
     @property
     def op(self) -> str:
