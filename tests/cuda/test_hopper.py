@@ -156,12 +156,11 @@ def f(A: T.Buffer((128, 64), "float16"), C: T.Buffer((128, 64), "float16")):
     X = T.alloc_buffer((1032,), "float16", scope="shared.dyn")
     S = T.alloc_buffer((8, 64), "float16", scope="shared.dyn")
     Y = T.alloc_buffer((1032,), "float16", scope="shared.dyn")
-    T.create_barriers(1)
     for i in range(8):
         X[i * 128 + tx] = A[tx, i]
     for i in range(8):
         C[tx, i] = X[(i * 128 + tx) ^ 1]
-    T.ptx_cp_async_bulk_tensor(S.data, 0, T.tensor_map(A, (8, 64), swizzle=128), 0, 0, 0)
+    T.ptx_cp_async_bulk_tensor_store(T.tensor_map(C, (8, 64), swizzle=128), S.data, 0, 0, 0)
     for i in range(8):
         Y[i * 128 + tx] = A[tx, i]
     for i in range(8):
@@ -170,6 +169,37 @@ def f(A: T.Buffer((128, 64), "float16"), C: T.Buffer((128, 64), "float16")):
     plan = {b.name: b for b in tir.transform.shared_memory_plan(func, target="cuda -arch=sm_90a")}
     assert plan["X"].offset == plan["Y"].offset and plan["S"].offset % 1024 == 0
     assert "__align__(1024)" in tir.build(func, target="cuda -arch=sm_90a").source("cuda")
+
+
+HANDED_OVER = """
+@T.prim_func
+def f(A: T.Buffer((256,), "float32"), C: T.Buffer((256,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 256)
+    S = T.alloc_buffer((1024,), "float32", scope="shared")
+    R = T.alloc_buffer((1024,), "float32", scope="shared")
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 128)
+    T.tvm_storage_sync("shared")
+    if tx < 128:
+        S[tx] = A[tx]
+        R[tx] = A[tx + 128]
+        T.ptx_arrive_barrier(0)
+    else:
+        T.ptx_wait_barrier(0)
+        C[tx] = S[255 - tx] + R[255 - tx]
+"""
+
+
+def test_a_kernel_with_transaction_barriers_orders_itself():
+    module = tir.build(parse(HANDED_OVER), target="cuda-ptx -arch=sm_90a")
+    assert module.source("cuda").count("__syncthreads") == 1
+    a, c = np.random.rand(256).astype("float32"), np.zeros(256, "float32")
+    for module.order in ("together", "forward", "reverse"):
+        module(a, c)
+        assert (c[128:] == (a[:128] + a[128:])[::-1]).all()
+    plan = tir.transform.shared_memory_plan(parse(HANDED_OVER), target="cuda -arch=sm_90a")
+    assert len({b.offset for b in plan}) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import Var
+from ..expr import Call, Var
 from ..levels import is_shared
 from ..op import OPS
+from ..visit import walk
 from .effects import effects
 
 ALIGNMENT = 1024  # bytes: the widest pattern of a swizzle, with which boxes and matrices lie in shared memory
+
+
+def orders_itself(kernel: Any) -> bool:
+    """Whether a kernel has transaction barriers: it is written by hand, and says itself which threads wait for which."""
+    return any(isinstance(n, Call) and n.op == "create_barriers" for n in walk(kernel))
 
 
 def engine_memory(body: Any) -> frozenset[Var]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.engines import ALIGNMENT, engine_memory
+from ..analysis.engines import ALIGNMENT, engine_memory, orders_itself
 from ..analysis.kernels import bytes_of, is_launch, kernels_of
 from ..buffer import Buffer
 from ..dtype import DType
@@ -28,7 +28,8 @@ SMALLEST = 1024  # bytes: to share less is not worth the barrier it may cost
 
 def _lives(kernel: Stmt) -> Lifetimes:
     lives = Lifetimes(kernel, lambda a: is_shared(a.buffer_var.scope))
-    for pointer in engine_memory(kernel) & lives.allocs.keys():
+    # nothing takes the place of what is used beside the threads, nor of anything if no barriers are put between its users
+    for pointer in lives.allocs.keys() & (lives.allocs.keys() if orders_itself(kernel) else engine_memory(kernel)):
         lives.exact[pointer] = lives.wide[pointer] = (0, lives.clock)
     return lives
 
@@ -176,7 +177,8 @@ def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     """Shared buffers get their offsets: one ``shared.dyn`` allocation in bytes, static ones merged if that saves
     memory.
 
-    Buffers with disjoint live ranges share bytes; buffers used in one loop only if nothing else fits. Raises
+    Buffers with disjoint live ranges share bytes; buffers used in one loop only if nothing else fits, and none that a copy
+    engine or a tensor core accesses by itself, or that are in a kernel with transaction barriers. Raises
     ``BuildError`` with the buffers if the target has less memory than they need.
 
     >>> import tir

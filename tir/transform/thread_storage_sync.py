@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..aliases import memory_of, overlapping, sharing, with_names
 from ..analysis.effects import effects
+from ..analysis.engines import orders_itself
 from ..analysis.kernels import is_launch
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
@@ -103,7 +104,7 @@ class _Placer:
         self.constant = found.reads - written
 
     def run(self, kernel: Stmt) -> Stmt:
-        if not self.threads:
+        if not self.threads or orders_itself(kernel):
             return kernel
         self.copies = [a.at_wait() for a in self.accesses.of(kernel) if a.asynchronous]
         try:
@@ -323,7 +324,8 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     A barrier is inserted only if different threads may access the same byte (decided exactly for quasi-affine indices),
     as late as possible; loops include the conflicts with their next iteration, buffers that share memory count as one.
     A divergent condition is moved into the parts that a barrier separates. Raises ``BuildError`` if a barrier is needed
-    that not all threads would reach.
+    that not all threads would reach. A kernel with transaction barriers (``T.create_barriers``) orders itself, and stays as
+    it is.
 
     >>> import tir
     >>> f = tir.script.parse('''
