@@ -1,28 +1,11 @@
 """Every program of the corpus prints as text that parses back to the same program, and prints the same again."""
 
-import ast
-from pathlib import Path
-
 import pytest
+from corpus_programs import ALL
 
 from tir.equal import assert_structural_equal, structural_hash
 from tir.script import parse
 from tir.small_floats import SMALL_FLOATS
-
-CORPUS = Path(__file__).parents[1] / "corpus"
-
-
-def programs():
-    for path in sorted(CORPUS.glob("*.py")):
-        text = path.read_text()
-        for item in ast.parse(text).body:
-            if isinstance(item, (ast.FunctionDef, ast.ClassDef)):
-                first = min(d.lineno for d in item.decorator_list)
-                lines = text.splitlines()[first - 1 : item.end_lineno]
-                yield pytest.param("\n".join(lines), id=f"{path.stem}-{item.name}")
-
-
-ALL = list(programs())
 
 
 def test_the_corpus_is_large():
