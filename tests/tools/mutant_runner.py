@@ -78,6 +78,15 @@ class Coverage:
         ends = _ends(found)
         return dict(sorted(found.items(), key=lambda test: ends[test[0]]))
 
+    def specific(self, statements: Iterable[str], tests: Iterable[str]) -> list[str]:
+        """The ``tests``, first those that run many of the statements and little else: the cosine of the two sets."""
+        wanted = [self.numbers[key] for key in statements if key in self.numbers]
+        likeness: dict[str, float] = {}
+        for name in tests:
+            hits = zlib.decompress(self.tests[name][2])
+            likeness[name] = sum(hits[n] for n in wanted if n < len(hits)) / math.sqrt(hits.count(1) or 1)
+        return sorted(likeness, key=lambda name: -likeness[name])
+
 
 def _ends(tests: dict[str, float]) -> dict[str, float]:
     """When each test ends, if the files run at once, each its fastest test first."""
@@ -171,7 +180,8 @@ class _Runner:
     def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
         """The outcome of a mutant: by the tests that run what is changed, then by those that were not measured, of
         the same files (or else of those that run its file); those that are about the changed code come first, measured or
-        not. Of tests that were not measured, one that fails is measured: it has to pass without the change."""
+        not, in turn with those that run much of the changed function and little else. Of tests that were not measured, one
+        that fails is measured: it has to pass without the change."""
         coverage = self.coverage()
         tests = self.tests(mutant, items, coverage)
         near = (key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
@@ -182,7 +192,10 @@ class _Runner:
         following = tests | dict.fromkeys(_in_turn(others), UNMEASURED)
         usable = [i for i in items.values() if i in tests or not coverage.knows(i)]
         first = self.related.of(mutant, (self.root / mutant.file).read_text("utf-8"), usable, RELATED)
-        order = (item for pair in itertools.zip_longest(first, following) for item in pair if item is not None)
+        function = [key for key in coverage.numbers if key.startswith(f"{mutant.statement.split(': ', 1)[0]}: ")]
+        specific = coverage.specific(function, [item.nodeid for item in tests])
+        turns = itertools.zip_longest(first, following, (items[name] for name in specific))
+        order = (item for turn in turns for item in turn if item is not None)
         kind, by = self.outcome(live, mutant, {item: following.get(item, UNMEASURED) for item in order})
         failed = [
             i for i in (*first, *following) if kind == "killed" and by.startswith(i.nodeid) and not coverage.knows(i)

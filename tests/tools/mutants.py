@@ -2,7 +2,7 @@
 
 Each mutant is one small change of the code (a comparison, an operator, a constant, a condition turned round, a guard or
 a statement removed), drawn at random over the rooms of :data:`ROOMS`. The tests that run the changed statement are run
-with it up to the first failure: those about the changed code in turn with the fastest. A mutant is *killed* by a
+with it up to the first failure: in turn those about the changed code, the fastest, and those that run little else. A mutant is *killed* by a
 failure, or by a test that no longer ends; where all of them pass it *survives*; it is *undecided* where ``--timeout``
 seconds of computing were not enough, and *uncovered* where no test runs the statement. The last three are printed as a
 diff: a test is missing, the code is not needed, or the change makes no difference. The latter are listed, each with its
