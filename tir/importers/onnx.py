@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..checked import checked
-from ..errors import ModelError, TirError
+from ..errors import ModelError
 from ..graph import Builder, Graph, Value
 from ..names import did_you_mean
 from . import onnx_functions, onnx_table
-from .onnx_table import Call, Unsupported
-
-Row = tuple[str, str, int, str, str]  # operator, version, count, first node, why it cannot be imported
+from .making import FAULTS, NO_ROW, Fault, Faults, Unsupported, reason
+from .onnx_table import Call
 
 
 @checked
@@ -46,7 +45,7 @@ def from_onnx(
 
 
 @checked
-def operators(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[Row, ...]:
+def operators(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[Fault, ...]:
     """The operators of an ONNX model: operator, version, count, the first node, and why these nodes cannot be imported, an
     empty text if they can. Sizes that ``shapes`` leaves open count as 1. Raises as :func:`from_onnx`, but for operators.
 
@@ -140,7 +139,7 @@ class _Import:
         self.versions = _versions(model)
         self.builder = Builder()
         self.values: dict[str, Value | None] = {}
-        self.faults: dict[tuple[str, str, str], list[str]] = {}
+        self.faults = Faults()
         self.shapes = shapes
         self.given = given
 
@@ -153,37 +152,27 @@ class _Import:
                 raise ModelError(f"output {output.name!r} is made by no node{did_you_mean(output.name, self.values)}")
             outputs[output.name] = self.values[output.name]
         if self.faults:
-            raise self._unsupported()
+            raise self.faults.error()
         if not outputs:
             raise ModelError("the model has no outputs")
         return self.builder.graph({name: value for name, value in outputs.items() if value is not None})
 
-    def operators(self) -> tuple[Row, ...]:
+    def operators(self) -> tuple[Fault, ...]:
         """A row for each operator, and for each reason why nodes of it cannot be imported."""
         self._import()
         good: dict[tuple[str, str], list[str]] = {}
-        faulty = {title for nodes in self.faults.values() for title in nodes}
+        faulty = self.faults.titles()
         for node in self.source.node:
             if _title(node) not in faulty:
                 good.setdefault(self._operator(node), []).append(_title(node))
         rows = [(*operator, len(nodes), nodes[0], "") for operator, nodes in good.items()]
-        return (*self._fault_rows(), *sorted(rows, key=lambda r: (-r[2], r[0])))
+        return (*self.faults.rows(), *sorted(rows, key=lambda r: (-r[2], r[0])))
 
     def _import(self) -> None:
         self._constants()
         self._inputs()
         for node in self._in_order():
             self._node(node)
-
-    def _fault_rows(self) -> list[Row]:
-        rows = [(op, version, len(nodes), nodes[0], why) for (op, version, why), nodes in self.faults.items()]
-        return sorted(rows, key=lambda r: (-r[2], r[0]))
-
-    def _unsupported(self) -> ModelError:
-        rows = self._fault_rows()
-        count = sum(n for _, _, n, _, _ in rows)
-        what = "1 node" if count == 1 else f"{count} nodes"
-        return ModelError(f"{what} of the model cannot be imported", rows)
 
     def _define(self, name: str, value: Value | None, where: str) -> None:
         if name in self.values:
@@ -275,10 +264,10 @@ class _Import:
         if all(value is not None for value, name in zip(inputs, node.input) if name):
             try:
                 made = self._made(node, inputs, given, _Scope(self.versions, self.values))
-            except _FAULTS as error:
+            except FAULTS as error:
                 self._fault(node, error)
         elif not self._is_known(node):
-            self._fault(node, Unsupported(onnx_table.NO_ROW))
+            self._fault(node, Unsupported(NO_ROW))
         for name, value in zip(given, made):
             if name:
                 self._define(name, value, f"made by node {_title(node)}")
@@ -325,8 +314,8 @@ class _Import:
             inputs = [values.get(name) if name else None for name in node.input]
             try:
                 made = self._made(node, inputs, list(node.output), _Scope(scope.versions, values))
-            except _FAULTS as error:
-                raise Unsupported(f"in its definition, {node.op_type}: {_reason(error)}") from error
+            except FAULTS as error:
+                raise Unsupported(f"in its definition, {node.op_type}: {reason(error)}") from error
             values.update(zip(node.output, made))
         return [values.get(name) for name in results]
 
@@ -359,10 +348,10 @@ class _Import:
         return opset
 
     def _fault(self, node: Any, error: Exception) -> None:
-        why = _reason(error)
-        if why == onnx_table.NO_ROW:
+        why = reason(error)
+        if why == NO_ROW:
             why += did_you_mean(node.op_type, onnx_table.names())
-        self.faults.setdefault((*self._operator(node), why), []).append(_title(node))
+        self.faults.add(*self._operator(node), why, _title(node))
 
     def _operator(self, node: Any) -> tuple[str, str]:
         """The operator of a node, and its version."""
@@ -370,19 +359,11 @@ class _Import:
         return name, str(self._version(node, self.versions.get(_domain(node), 0)))
 
 
-_FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError)  # of one node
-
-
 class _Scope(NamedTuple):
     """What the names in nodes mean: the version of each domain, and values."""
 
     versions: Mapping[str, int]
     values: Mapping[str, Value | None]
-
-
-def _reason(error: Exception) -> str:
-    rule = getattr(error, "rule", "") or str(error)
-    return rule.splitlines()[0] if rule else type(error).__name__
 
 
 def _text(value: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
-from .onnx_table import Call, Unsupported, dtype_of, row
+from .making import Unsupported
+from .onnx_table import Call, dtype_of, row
 
 # ONNX's name -> ours: one tensor, no attributes
 _UNARY = {

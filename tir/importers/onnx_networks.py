@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .onnx_table import Call, Unsupported, axis_of, row
+from .making import Unsupported, axis_of, rounds_up
+from .onnx_table import Call, row
 
 
 @row("MatMul")
@@ -82,7 +83,7 @@ def _quantized_conv(c: Call) -> Any:
     )
     if is_integer:
         return made
-    made = c.op("astype", _with_bias(c, made, c.get(8)), c[1].dtype)
+    made = c.op("astype", c.with_bias(made, c.get(8)), c[1].dtype)
     weight_scale = c[4] if c[4].elements == 1 else c.op("reshape", c[4], (c[4].elements, *[1] * rank))
     return _quantized(c, c.op("multiply", c.op("multiply", made, c[1]), weight_scale), c[6], c[7])
 
@@ -133,13 +134,7 @@ def _conv(c: Call) -> Any:
         dilation=_per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )
-    return _with_bias(c, made, c.get(2))
-
-
-def _with_bias(c: Call, made: Value, bias: Value | None) -> Value:
-    if bias is None:
-        return made
-    return c.op("add", made, c.op("reshape", bias, (bias.elements, *[1] * (len(made.shape) - 2))))
+    return c.with_bias(made, c.get(2))
 
 
 @row("ConvTranspose")
@@ -171,7 +166,7 @@ def _conv_transpose(c: Call) -> Any:
         groups=c.attribute("group", 1),
         dilation=dilation,
     )
-    return _with_bias(c, made, c.get(2))
+    return c.with_bias(made, c.get(2))
 
 
 @row("MaxPool")
@@ -220,19 +215,11 @@ def _pool_padding(c: Call, rank: int) -> list[int]:
 
 
 def _rounds_up(c: Call, rank: int) -> bool:
-    """Whether there is a last window that is partly outside: not one that would begin in the padding."""
+    """Whether there is a last window that is partly outside."""
     if not c.attribute("ceil_mode", 0):
         return False
-    pads, strides, dilation = _pool_padding(c, rank), _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
-    wanted: set[bool] = set()
-    for n, size in enumerate(c[0].shape[2:]):
-        over = size + pads[n] + pads[rank + n] - (c.attribute("kernel_shape")[n] - 1) * dilation[n] - 1
-        last = -(-over // strides[n])
-        if over % strides[n]:
-            wanted.add(last * strides[n] < size + pads[n])
-    if len(wanted) > 1:
-        raise Unsupported("the last window begins in the padding along one axis, and not along another")
-    return wanted == {True}
+    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
+    return rounds_up(c[0].shape[2:], c.attribute("kernel_shape"), strides, dilation, _pool_padding(c, rank))
 
 
 @row("GlobalAveragePool")
@@ -296,7 +283,7 @@ def _deformable_conv(c: Call) -> Any:
         c.attribute("group", 1),
         mask=c.get(4),
     )
-    return _with_bias(c, made, c.get(3))
+    return c.with_bias(made, c.get(3))
 
 
 @row("GridSample", 16)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph import Value
-from .onnx_table import Call, Unsupported, row
+from .making import Unsupported
+from .onnx_table import Call, row
 
 _ACTIVATIONS = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .onnx_table import Call, Unsupported, axis_of, row
+from .making import Unsupported, axis_of
+from .onnx_table import Call, row
 
 _SUMS = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod",
          "ReduceLogSumExp": "logsumexp"}  # fmt: skip

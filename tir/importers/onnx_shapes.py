@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .onnx_table import Call, Unsupported, axis_of, dtype_of, row
+from .making import Unsupported, axis_of
+from .onnx_table import Call, dtype_of, row
 
 
 def _axes(c: Call, index: int, before: int) -> list[int] | None:
@@ -85,9 +86,7 @@ def _transpose(c: Call) -> Any:
 @row("Concat", 4)
 def _concat(c: Call) -> Any:
     parts = [c[n] for n in range(len(c.inputs))]
-    kept = [p for p in parts if p.elements] or parts[:1]
-    axis = axis_of(c.attribute("axis"), len(parts[0].shape))
-    return kept[0] if len(kept) == 1 else c.op("concatenate", kept, axis)
+    return c.joined(parts, axis_of(c.attribute("axis"), len(parts[0].shape)))
 
 
 @row("Split", 2, 13)
@@ -118,18 +117,9 @@ def _slice(c: Call) -> Any:
 
 
 def _sliced(c: Call, starts: list[int], ends: list[int], axes: Any, steps: Any) -> Value:
-    x = c[0]
-    begin, end, step, used = [], [], [], []
-    for n, (start, stop) in enumerate(zip(starts, ends)):
-        axis = axis_of(axes[n] if axes is not None else n, len(x.shape))
-        stride = steps[n] if steps is not None else 1
-        first, last, _ = slice(start, stop, stride).indices(x.shape[axis])
-        if (first, last, stride) != (0, x.shape[axis], 1):
-            begin.append(first)
-            end.append(last if last >= 0 else -x.shape[axis] - 1)
-            step.append(stride)
-            used.append(axis)
-    return c.op("strided_slice", x, begin, end, step, axes=used) if used else x
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    return c.sliced(c[0], ((axis, slice(*each)) for axis, *each in zip(axes, starts, ends, steps)))
 
 
 @row("Gather")
@@ -138,24 +128,14 @@ def _gather(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(x.shape))
     known = c.known(indices)
     if known is not None and known.ndim == 0:
-        at = int(known) % x.shape[axis]
-        row_ = c.op("strided_slice", x, [at], [at + 1], [1], axes=[axis]) if x.shape[axis] > 1 else x
-        return c.op("reshape", row_, (*x.shape[:axis], *x.shape[axis + 1 :]))
-    return c.op("take", x, _from_front(c, indices, x.shape[axis]), axis)
-
-
-def _from_front(c: Call, indices: Value, size: int) -> Value:
-    """Indices, of which negative ones count from the end, counted from the front."""
-    known = c.known(indices)
-    if known is not None:
-        return indices if (known >= 0).all() else c.array(np.where(known < 0, known + size, known).astype(known.dtype))
-    return c.op("where", c.op("less", indices, 0), c.op("add", indices, size), indices)
+        return c.one_of(x, axis, int(known) % x.shape[axis])
+    return c.op("take", x, c.from_front(indices, x.shape[axis]), axis)
 
 
 @row("GatherElements", 11)
 def _gather_elements(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
-    return c.op("gather", c[0], axis, _from_front(c, c[1], c[0].shape[axis]))
+    return c.op("gather", c[0], axis, c.from_front(c[1], c[0].shape[axis]))
 
 
 @row("GatherND", 11)
@@ -201,17 +181,7 @@ def _padded(c: Call, pads: list[int], axes: list[int] | None, value: Any) -> Val
     widths = [(0, 0)] * rank
     for n, axis in enumerate(axes if axes is not None else range(half)):
         widths[axis_of(axis, rank)] = (pads[n], pads[half + n])
-    cut = [(max(-b, 0), size - max(-e, 0)) for (b, e), size in zip(widths, x.shape)]
-    if any((b, e) != (0, size) for (b, e), size in zip(cut, x.shape)):
-        x = c.op("strided_slice", x, [b for b, _ in cut], [e for _, e in cut])
-    widths = [(max(b, 0), max(e, 0)) for b, e in widths]
-    if not any(b or e for b, e in widths):
-        return x
-    mode = c.attribute("mode", "constant")
-    if mode == "constant":
-        value = float(value) if x.dtype.is_float else bool(value) if x.dtype.is_bool else int(value)
-        return c.op("pad", x, widths, "constant", value)
-    return c.op("pad", x, widths, mode)
+    return c.padded(x, widths, c.attribute("mode", "constant"), value)
 
 
 @row("ConstantOfShape", 9)
@@ -244,7 +214,7 @@ def _one_hot(c: Call) -> Any:
     size = int(depth.reshape(-1)[0])
     axis = axis_of(c.attribute("axis", -1), len(c[0].shape) + 1)
     indices = c.op("astype", c[0], "int64") if c[0].dtype.is_float else c[0]
-    indices = _from_front(c, indices, size)
+    indices = c.from_front(indices, size)
     shape = [1] * (len(c[0].shape) + 1)
     shape[axis] = size
     places = c.array(np.arange(*c.room(size)).reshape(shape).astype(str(indices.dtype)))
@@ -282,7 +252,7 @@ _REDUCED = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "
 @row("Scatter", 9)
 def _scatter_elements(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
-    indices = _from_front(c, c[1], c[0].shape[axis])
+    indices = c.from_front(c[1], c[0].shape[axis])
     return c.op("scatter_elements", c[0], indices, c[2], axis, _REDUCED[c.attribute("reduction", "none")])
 
 

@@ -6,30 +6,19 @@ A row is a function with ``@row``: of what the node says (:class:`Call`) it make
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtype import DType
-from ..errors import ModelError
-from ..graph import Builder, Node, Value
-from ..graph.graph import results, values_in
-from ..graph.passes import evaluate
-from ..ops import registry
+from ..graph import Builder, Value
+from .making import NO_ROW, Making, Unsupported
 
-MOST = 1 << 25  # elements of a constant that a row makes
-KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
-NO_ROW = "there is no row for this operator"
 _FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks", "onnx_recurrent")
 
 Row = Callable[["Call"], Any]
 _ROWS: dict[tuple[str, str], dict[int, Row]] = {}
-
-
-class Unsupported(Exception):
-    """What a row cannot import, with the reason."""
 
 
 def row(name: str, *since: int, domain: str = "") -> Callable[[Row], Row]:
@@ -61,7 +50,7 @@ def names() -> list[str]:
     return sorted(name for _, name in _ROWS)
 
 
-class Call:
+class Call(Making):
     """A node of ONNX, as a row sees it: ``inputs`` are values, None for those left out; ``outputs`` how many it has."""
 
     def __init__(
@@ -73,7 +62,7 @@ class Call:
         attributes: Mapping[str, Any],
         outputs: Sequence[str],
     ):
-        self.builder = builder
+        super().__init__(builder, outputs[0] if outputs else operator)
         self.operator = operator
         self.version = version
         self.inputs = inputs
@@ -94,10 +83,6 @@ class Call:
         """An attribute as a number, a string, a tuple or an array."""
         return self.attributes.get(name, default)
 
-    def known(self, value: Value) -> np.ndarray | None:
-        """The elements of a value that is a constant; None of others."""
-        return self.builder.constants.get(value)
-
     def constant(self, index: int, what: str) -> np.ndarray | None:
         """An input that must be known, as an array; None if it is left out."""
         value = self.get(index)
@@ -113,29 +98,6 @@ class Call:
         found = self.constant(index, what)
         return None if found is None else [int(n) for n in found.reshape(-1)]
 
-    def op(self, operator: str, *arguments: Any, **attributes: Any) -> Any:
-        """The value of an operator of ``tir.ops``, or its values: computed now if all that it needs is known and small."""
-        bound = registry.find(operator).signature.bind(*arguments, **attributes).arguments
-        inputs = tuple(values_in(bound.values()))
-        if all(v in self.builder.constants and v.elements <= KNOWN for v in inputs):
-            made = results(operator, bound)
-            if sum(int(np.prod(shape)) for shape, _ in made) <= KNOWN:
-                outputs = tuple(Value(f"out{n}", *each) for n, each in enumerate(made))
-                arrays = evaluate(Node(operator, bound, outputs), self.builder.constants)
-                values = tuple(self.array(array) for array in arrays)
-                return values[0] if len(values) == 1 else values
-        return self.builder.call(operator, *arguments, **attributes)
-
-    def room(self, *sizes: int) -> tuple[int, ...]:
-        """The sizes of a constant that is made here. Raises :class:`Unsupported` if they are none, or too large."""
-        if min(sizes, default=0) < 0 or math.prod(sizes) > MOST:
-            raise Unsupported(f"it makes a constant of shape {list(sizes)}; at most {MOST} elements are made at import")
-        return sizes
-
-    def array(self, array: Any) -> Value:
-        """A constant."""
-        return self.builder.constant(array, self.outputs[0] if self.outputs else self.operator)
-
 
 def imported(call: Call, domain: str = "") -> tuple[Value, ...]:
     """The values that the row of a node makes. Raises :class:`Unsupported` where there is none for its version."""
@@ -147,18 +109,6 @@ def imported(call: Call, domain: str = "") -> tuple[Value, ...]:
         raise Unsupported(f"there are rows from version {min(known)} on")
     made = known[chosen](call)
     return tuple(made) if isinstance(made, (list, tuple)) else (made,)
-
-
-def of_type(value: Value, kinds: str) -> bool:
-    """Whether a value is of floats (``"float"``) or integers (``"integer"``)."""
-    return value.dtype.is_float if kinds == "float" else value.dtype.is_int
-
-
-def axis_of(axis: int, rank: int) -> int:
-    """An axis counted from the front. Raises ``ModelError`` for one that is none."""
-    if not -rank <= axis < rank:
-        raise ModelError(f"axis {axis} of a tensor of {rank} dimensions")
-    return axis % rank
 
 
 def dtype_of(number: int) -> DType:

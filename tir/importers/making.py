@@ -1,0 +1,173 @@
+"""What importers have in common: how rows make nodes of a graph, and the table of what cannot be imported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError, TirError
+from ..graph import Builder, Node, Value
+from ..graph.graph import results, values_in
+from ..graph.passes import evaluate
+from ..ops import registry
+
+MOST = 1 << 25  # elements of a constant that a row makes
+KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
+NO_ROW = "there is no row for this operator"
+
+Fault = tuple[str, str, int, str, str]  # operator, version, count, first node, why it cannot be imported
+
+
+class Unsupported(Exception):
+    """What a row cannot import, with the reason."""
+
+
+FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError)  # of one node
+
+
+def reason(error: Exception) -> str:
+    """Why a node cannot be imported, in one line."""
+    rule = getattr(error, "rule", "") or str(error)
+    return rule.splitlines()[0] if rule else type(error).__name__
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the front. Raises ``ModelError`` for one that is none."""
+    if not -rank <= axis < rank:
+        raise ModelError(f"axis {axis} of a tensor of {rank} dimensions")
+    return axis % rank
+
+
+class Faults:
+    """The nodes that cannot be imported, by operator, version and reason."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str, str], list[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def add(self, operator: str, version: str, why: str, title: str) -> None:
+        """One more node, ``title``."""
+        self._nodes.setdefault((operator, version, why), []).append(title)
+
+    def titles(self) -> set[str]:
+        """All nodes."""
+        return {title for titles in self._nodes.values() for title in titles}
+
+    def rows(self) -> list[Fault]:
+        """A row for each operator and reason, the most frequent first."""
+        rows = [(op, version, len(nodes), nodes[0], why) for (op, version, why), nodes in self._nodes.items()]
+        return sorted(rows, key=lambda r: (-r[2], r[0]))
+
+    def error(self) -> ModelError:
+        """All of them as one error."""
+        rows = self.rows()
+        count = sum(n for _, _, n, _, _ in rows)
+        return ModelError(f"{'1 node' if count == 1 else f'{count} nodes'} of the model cannot be imported", rows)
+
+
+class Making:
+    """What a row makes nodes with: ``builder`` is that of the graph, ``label`` a name for constants."""
+
+    def __init__(self, builder: Builder, label: str):
+        self.builder = builder
+        self.label = label
+
+    def known(self, value: Value) -> np.ndarray | None:
+        """The elements of a value that is a constant; None of others."""
+        return self.builder.constants.get(value)
+
+    def op(self, operator: str, *arguments: Any, **attributes: Any) -> Any:
+        """The value of an operator of ``tir.ops``, or its values: computed now if all that it needs is known and small."""
+        bound = registry.find(operator).signature.bind(*arguments, **attributes).arguments
+        inputs = tuple(values_in(bound.values()))
+        if all(v in self.builder.constants and v.elements <= KNOWN for v in inputs):
+            made = results(operator, bound)
+            if sum(math.prod(shape) for shape, _ in made) <= KNOWN:
+                outputs = tuple(Value(f"out{n}", *each) for n, each in enumerate(made))
+                arrays = evaluate(Node(operator, bound, outputs), self.builder.constants)
+                values = tuple(self.array(array) for array in arrays)
+                return values[0] if len(values) == 1 else values
+        return self.builder.call(operator, *arguments, **attributes)
+
+    def room(self, *sizes: int) -> tuple[int, ...]:
+        """The sizes of a constant that is made here. Raises :class:`Unsupported` if they are none, or too large."""
+        if min(sizes, default=0) < 0 or math.prod(sizes) > MOST:
+            raise Unsupported(f"it makes a constant of shape {list(sizes)}; at most {MOST} elements are made at import")
+        return sizes
+
+    def array(self, array: Any) -> Value:
+        """A constant."""
+        return self.builder.constant(array, self.label)
+
+    # ---------------------------------------------------------------- what several operators are made of
+
+    def from_front(self, indices: Value, size: int) -> Value:
+        """Indices, of which negative ones count from the end, counted from the front."""
+        known = self.known(indices)
+        if known is None:
+            return self.op("where", self.op("less", indices, 0), self.op("add", indices, size), indices)
+        return (
+            indices if (known >= 0).all() else self.array(np.where(known < 0, known + size, known).astype(known.dtype))
+        )
+
+    def sliced(self, x: Value, slices: Iterable[tuple[int, slice]]) -> Value:
+        """The part of a tensor that Python's slices along some axes take."""
+        begin, end, step, used = [], [], [], []
+        for given, each in slices:
+            axis = axis_of(given, len(x.shape))
+            first, last, stride = each.indices(x.shape[axis])
+            if (first, last, stride) != (0, x.shape[axis], 1):
+                begin.append(first)
+                end.append(last if last >= 0 else -x.shape[axis] - 1)
+                step.append(stride)
+                used.append(axis)
+        return self.op("strided_slice", x, begin, end, step, axes=used) if used else x
+
+    def one_of(self, x: Value, axis: int, at: int) -> Value:
+        """The elements at one place of an axis, without the axis."""
+        row = self.op("strided_slice", x, [at], [at + 1], [1], axes=[axis]) if x.shape[axis] > 1 else x
+        return self.op("reshape", row, (*x.shape[:axis], *x.shape[axis + 1 :]))
+
+    def padded(self, x: Value, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Value:
+        """A tensor with elements added before and after along each axis; of negative widths, taken away."""
+        cut = [(max(-b, 0), size - max(-e, 0)) for (b, e), size in zip(widths, x.shape)]
+        if any((b, e) != (0, size) for (b, e), size in zip(cut, x.shape)):
+            x = self.op("strided_slice", x, [b for b, _ in cut], [e for _, e in cut])
+        widths = [(max(b, 0), max(e, 0)) for b, e in widths]
+        if not any(b or e for b, e in widths):
+            return x
+        if mode == "constant":
+            value = float(value) if x.dtype.is_float else bool(value) if x.dtype.is_bool else int(value)
+            return self.op("pad", x, widths, "constant", value)
+        return self.op("pad", x, widths, mode)
+
+    def joined(self, parts: Sequence[Value], axis: int) -> Value:
+        """Tensors one after another along an axis; those without elements are left out."""
+        kept = [p for p in parts if p.elements] or parts[:1]
+        return kept[0] if len(kept) == 1 else self.op("concatenate", kept, axis)
+
+    def with_bias(self, made: Value, bias: Value | None) -> Value:
+        """The result of a convolution, and a number for each of its channels."""
+        if bias is None:
+            return made
+        return self.op("add", made, self.op("reshape", bias, (bias.elements, *[1] * (len(made.shape) - 2))))
+
+
+def rounds_up(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], pads: Sequence[int]
+) -> bool:
+    """Whether there is a last window of a pool that is partly outside: not one that would begin in the padding. ``pads``
+    are those before each axis, then those after. Raises :class:`Unsupported` if axes differ in it."""
+    wanted: set[bool] = set()
+    for n, size in enumerate(sizes):
+        over = size + pads[n] + pads[len(sizes) + n] - (kernel[n] - 1) * dilation[n] - 1
+        if over % strides[n]:
+            wanted.add(-(-over // strides[n]) * strides[n] < size + pads[n])
+    if len(wanted) > 1:
+        raise Unsupported("the last window begins in the padding along one axis, and not along another")
+    return wanted == {True}
