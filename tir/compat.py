@@ -139,7 +139,8 @@ def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> A
 def compile(mod: Any, target: Any = "llvm") -> Any:
     """A function or a module of functions: ``tir.build`` under its newer name. A model: :func:`tir.graph.compile_graph`.
 
-    A model is a ``tir.graph.Graph``, the path of an ONNX file, its bytes, or a ``ModelProto``. Raises as these do.
+    A model is a ``tir.graph.Graph``, the path of an ONNX file, its bytes, a ``ModelProto``, or an ``ExportedProgram`` of
+    torch. Raises as these do.
 
     >>> import numpy as np
     >>> import tir
@@ -159,6 +160,10 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
         from .importers.onnx import from_onnx
 
         return compile_graph(from_onnx(mod), target)
+    if type(mod).__name__ == "ExportedProgram":
+        from .importers.torch import from_exported
+
+        return compile_graph(from_exported(mod), target)
     return build(mod, target)
 
 

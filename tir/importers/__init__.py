@@ -1,1 +1,1 @@
-"""Models of other programs as graphs of :mod:`tir.graph`: ``tir.importers.onnx``."""
+"""Models of other programs as graphs of :mod:`tir.graph`: ``tir.importers.onnx`` and ``tir.importers.torch``."""

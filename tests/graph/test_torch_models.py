@@ -1,0 +1,147 @@
+"""Programs of torch: exported, imported, compiled, and judged by torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tir
+from tir.graph import ModelError, compile_graph
+from tir.importers.torch import from_exported
+
+torch = pytest.importorskip("torch", reason="torch is not installed: programs of another library")
+from torch import nn  # noqa: E402
+from torch_models import MODELS, model_and_input  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # torch uses what it gives up
+
+
+def close(made, expected):
+    made, expected = (e if isinstance(e, tuple) else (e,) for e in (made, expected))
+    assert len(made) == len(expected)
+    for got, want in zip(made, expected):
+        want = want.detach().numpy()
+        assert np.asarray(got).dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * abs(want).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_computes_what_torch_computes(name):
+    model, x = model_and_input(name)
+    close(tir.compile(torch.export.export(model, (x,)))(x), model(x))
+
+
+def test_linear_layers_take_their_weights_turned_once_and_normalizations_go_into_convolutions():
+    program = torch.export.export(*[f(a) for f, a in zip((lambda m: m, lambda x: (x,)), model_and_input("residual"))])
+    made = compile_graph(from_exported(program), "interpreter")
+    operators = [node.operator for node in made.graph.nodes]
+    assert "nn.batch_norm" not in operators and made.kernels[-1] == "matmul_add"
+
+
+class Module(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function, **buffers) -> None:
+        super().__init__()
+        self.function = function
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, *args):
+        return self.function(self, *args)
+
+
+def exported(function, *args, dynamic=None, **buffers):
+    return torch.export.export(Module(function, **buffers), args, dynamic_shapes=dynamic)
+
+
+def compiled(function, *args, **buffers):
+    return compile_graph(from_exported(exported(function, *args, **buffers)), "interpreter")
+
+
+def test_an_operator_without_a_row_is_decomposed():
+    x = torch.rand(3, 4)
+    close(
+        compiled(lambda m, x: torch.nn.functional.glu(x) + torch.special.xlog1py(x[:, 2:], x[:, :2]), x)(x),
+        (torch.nn.functional.glu(x) + torch.special.xlog1py(x[:, 2:], x[:, :2])),
+    )
+
+
+def test_in_place_operations_and_views_are_those_of_torch():
+    def function(m, x):
+        y = x * 2
+        view = y[1:]
+        view += 1
+        y.clamp_(max=2)
+        return y, view
+
+    x = torch.rand(3, 4)
+    close(compiled(function, x)(x), function(None, x))
+
+
+def test_numbers_none_and_several_results_are_taken():
+    x = torch.rand(3, 4)
+    made = compiled(lambda m, x, n, nothing: (x * n, x.max(1), x.shape[0]), x, 3, None)
+    close(made(x)[:3], (x * 3, *x.max(1)))
+    assert made(x)[3] == 3
+
+
+def test_symbolic_sizes_are_given_at_import():
+    size = torch.export.Dim("n")
+    program = exported(
+        lambda m, x: x.reshape(x.shape[0] * 2, 2).sum(0) / x.shape[0], torch.rand(3, 4), dynamic=(({0: size},),)
+    )
+    with pytest.raises(ModelError, match=r"input '\w+' has shape \['s\d+', 4\]: give its sizes"):
+        tir.compile(program)
+    (name,) = (s.arg.name for s in program.graph_signature.input_specs if s.target is None)
+    for n in (2, 5):
+        x = torch.rand(n, 4)
+        made = compile_graph(from_exported(program, shapes={name: (n, 4)}), "interpreter")
+        close(made(x), x.reshape(2 * n, 2).sum(0) / n)
+    for shapes, says in [({name: (2, 5)}, "which is"), ({name: (2,)}, "which is"), ({"y": (2, 4)}, "no input")]:
+        with pytest.raises(ModelError, match=says):
+            from_exported(program, shapes=shapes)
+
+
+def test_all_that_cannot_be_imported_is_one_table():
+    def function(m, x):
+        return torch.linalg.inv(x) + torch.linalg.inv(x + torch.rand_like(x)), x.nonzero(), torch.fft.fft(x)
+
+    with pytest.raises(ModelError) as caught:
+        from_exported(exported(function, torch.rand(3, 3)))
+    rows = {row[0]: row for row in caught.value.faults}
+    assert rows["aten.linalg_inv_ex"][1:3] == ("default", 2)
+    assert "no row" in rows["aten.linalg_inv_ex"][4]
+    assert "random" in rows["aten.rand_like"][4] and "size of its result" in rows["aten.nonzero"][4]
+    assert "aten._fft_r2c" in rows
+
+
+def test_a_program_with_state_is_refused():
+    def function(m, x):
+        m.count.add_(1)
+        return x * m.count
+
+    with pytest.raises(ModelError, match="update .* count .*|changes a tensor in place"):
+        from_exported(exported(function, torch.rand(3), count=torch.zeros(())))
+
+
+def test_training_is_refused_with_the_way_out():
+    program = torch.export.export(nn.Sequential(nn.Dropout(), nn.ReLU()).train(), (torch.rand(3),))
+    with pytest.raises(ModelError, match=r"model.eval\(\)"):
+        from_exported(program)
+
+
+def test_what_is_no_program_is_refused():
+    for wrong in (nn.Linear(2, 2), torch.ones(2), None):
+        with pytest.raises(ModelError, match="a program is a torch.export.ExportedProgram, not"):
+            from_exported(wrong)
+    with pytest.raises(ModelError, match="complex"):
+        from_exported(exported(lambda m, x: x.real, torch.ones(2, dtype=torch.complex64)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.bool])
+def test_constants_of_every_type_are_read(dtype):
+    x = torch.ones(3, dtype=dtype)
+    kept = torch.arange(6).to(dtype)
+    made = compiled(lambda m, x: torch.cat([x, m.kept[::2]]), x, kept=kept)(x)
+    assert made.astype("float64").tolist() == torch.cat([x, kept[::2]]).double().tolist()

@@ -1,0 +1,113 @@
+"""Programs of torch as plain data: what becomes of them needs no torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tir.dtype import DType
+from tir.graph import ModelError, compile_graph
+from tir.importers import torch_table
+from tir.importers.torch import from_exported, imported
+from tir.importers.torch_program import Program, Ref, Step
+from tir.importers.torch_table import Result
+
+X = {"x": ("float32", (2, 3))}
+
+
+def step(name, operator, shape=(2, 3), dtype="float32", overload="", **arguments):
+    return Step(name, operator, arguments, Result(dtype, shape), overload)
+
+
+def run(program, *arrays, **options):
+    return compile_graph(imported(program, **options), "interpreter")(*arrays)
+
+
+def test_a_program_becomes_a_graph_of_operators():
+    weight = np.arange(12, dtype="float32").reshape(4, 3)
+    steps = (
+        step("y", "aten.linear", (2, 4), x=Ref("x"), weight=Ref("w")),
+        step("z", "aten.add", (2, 4), x=Ref("y"), other=1, alpha=2),
+    )
+    x = np.ones((2, 3), "float32")
+    np.testing.assert_array_equal(run(Program(X, steps, (Ref("z"),), {"w": weight}), x), x @ weight.T + 2)
+
+
+def test_parts_of_several_results_and_sizes_are_computed_at_import():
+    size = Step("n", "aten.sym_size", {"x": Ref("x"), "dim": 1})
+    twice = Step("m", "operator.mul", {"a": Ref("n"), "b": 2})
+    parts = Step(
+        "p",
+        "aten.split",
+        {"x": Ref("x"), "split_size": 2, "dim": 1},
+        (Result("float32", (2, 2)), Result("float32", (2, None))),
+    )
+    second = Step("s", "operator.getitem", {"a": Ref("p"), "b": 1})
+    full = step("f", "aten.full", (None,), size=[Ref("m")], fill_value=1.5, dtype=DType("float32"))
+    program = Program({"x": ("float32", (2, "k"))}, (size, twice, parts, second, full), (Ref("s"), Ref("f"), Ref("m")))
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    made = run(program, x, shapes={"x": (2, 3)})
+    assert [m.tolist() for m in made] == [[[2.0], [5.0]], [1.5] * 6, 6]
+    with pytest.raises(ModelError, match=r"input 'x' has shape \[2, 'k'\]: give its sizes"):
+        imported(program)
+
+
+def test_all_faults_are_one_table_and_steps_after_a_fault_are_tried():
+    steps = (
+        step("a", "aten.selu_or_so", x=Ref("x")),
+        step("b", "aten.selu_or_so", x=Ref("a")),
+        step("c", "aten.gelu", x=Ref("b"), approximate="none"),
+        step("d", "other.gelu", x=Ref("c"), overload="out"),
+        step("e", "aten.gelu", x=Ref("d"), exactly=True),
+        step("f", "aten.relu", (3, 2), x=Ref("e")),
+    )
+    with pytest.raises(ModelError) as caught:
+        imported(Program(X, steps, (Ref("f"),)))
+    assert caught.value.faults[0][:4] == ("aten.selu_or_so", "", 2, "a")
+    assert {row[3]: row[4] for row in caught.value.faults[1:]} == {
+        "d": "there is no row for this operator",
+        "e": "its argument exactly=True",
+        "f": "its row makes float32[2, 3], torch float32[3, 2]",
+    }
+    assert "nearest" not in str(caught.value) and "first node" in str(caught.value)
+
+
+def test_the_nearest_row_is_named():
+    with pytest.raises(ModelError, match="there is no row for this operator; did you mean|gelu"):
+        imported(Program(X, (step("a", "aten.gelu_", x=Ref("x")),), (Ref("a"),)))
+
+
+def test_a_result_that_is_not_made_is_a_fault_where_it_is_read():
+    pool = Step(
+        "p", "aten.max_pool2d_with_indices", {"x": Ref("x"), "kernel_size": [2, 2]},
+        (Result("float32", (1, 1, 2, 2)), Result("int64", (1, 1, 2, 2))),
+    )  # fmt: skip
+    first, second = (Step(f"p{n}", "operator.getitem", {"a": Ref("p"), "b": n}) for n in (0, 1))
+    inputs = {"x": ("float32", (1, 1, 4, 4))}
+    x = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
+    assert run(Program(inputs, (pool, first, second), (Ref("p0"),)), x).ravel().tolist() == [5, 7, 13, 15]
+    with pytest.raises(ModelError, match="result 0, 'p1', cannot be made: the indices"):
+        imported(Program(inputs, (pool, first, second), (Ref("p1"),)))
+    with pytest.raises(ModelError, match="the indices"):
+        imported(
+            Program(inputs, (pool, second, step("n", "aten.neg", (1, 1, 2, 2), "int64", x=Ref("p1"))), (Ref("n"),))
+        )
+
+
+def test_programs_that_are_none_are_refused():
+    relu = (step("y", "aten.relu", x=Ref("x")),)
+    for program, says in [
+        (Program(X, relu, ()), "no results"),
+        (Program(X, relu, (None,)), "result 0 of the program is None"),
+        (Program(X, relu, (Ref("y"),), updates=("cache",)), "it changes a tensor in place"),
+        (Program({"x": ("complex64", (2,))}, (), (Ref("x"),)), "input 'x': torch.complex64 is no type"),
+    ]:
+        with pytest.raises(ModelError, match=says):
+            imported(program)
+    with pytest.raises(ModelError, match="ExportedProgram, not str"):
+        from_exported("model.pt2")
+
+
+def test_every_row_takes_arguments_by_the_names_of_a_schema():
+    assert {"conv2d", "scaled_dot_product_attention", "layer_norm", "index_put"} <= set(torch_table.names())
+    assert all(name == name.strip() and "." not in name for name in torch_table.names())

@@ -1,0 +1,393 @@
+"""Rows of ATen operators: each against torch itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tir.graph import compile_graph
+from tir.importers import torch_program
+from tir.importers.torch import imported
+from tir.importers.torch_program import Program, Ref, Step, array_of
+from tir.importers.torch_table import promoted
+
+torch = pytest.importorskip("torch", reason="torch is not installed: programs of another library")
+
+F16, BF16, F64, I8, U8, I32, I64, B = (
+    torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool,
+)  # fmt: skip
+
+
+def f(*shape, dtype=torch.float32, low=-2.0, high=2.0):
+    generator = torch.Generator().manual_seed(sum(shape) + len(shape))
+    return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
+
+
+def i(*shape, low=-4, high=5, dtype=I64):
+    generator = torch.Generator().manual_seed(sum(shape) + len(shape) + 1)
+    return torch.randint(low, high, shape, generator=generator).to(dtype)
+
+
+def b(*shape):
+    return i(*shape) > 0
+
+
+def ids(*values):
+    return torch.tensor(values)
+
+
+# operator and overload, arguments, named arguments
+CASES = []
+
+
+def case(name, *args, **kwargs):
+    CASES.append((name, args, kwargs))
+
+
+# an operator, and the limits of its argument
+UNARY = """
+abs acosh.default:1,3 asin.default:-1,1 acos.default:-1,1 asinh atan atanh.default:-0.9,0.9 cos cosh erf erfc exp exp2 expm1
+hardswish log.default:0.1,4 log10.default:0.1,4 log1p.default:0,4 log2.default:0.1,4 log_sigmoid mish neg reciprocal relu rsqrt.default:0.1,4 sigmoid sign silu sin sinh
+sqrt.default:0,4 square tan tanh ceil floor trunc round isnan isinf isfinite relu6 hardsigmoid hardtanh elu celu selu leaky_relu softplus gelu hardshrink softshrink logical_not alias clone detach
+"""
+for name in UNARY.split():
+    operator, _, limits = name.partition(":")
+    low, high = map(float, limits.split(",")) if limits else (-2.0, 2.0)
+    case(operator, f(3, 5, low=low, high=high))
+for name in [
+    "abs",
+    "neg",
+    "relu",
+    "sign",
+    "square",
+    "ceil",
+    "floor",
+    "round",
+    "exp",
+    "sqrt",
+    "sin",
+    "sigmoid",
+    "bitwise_not",
+    "logical_not",
+]:
+    case(name, i(3, 5, low=0))
+for name in ["isnan", "isinf", "isfinite"]:
+    case(name, torch.tensor([0.0, float("inf"), float("-inf"), float("nan")]))
+    case(name, i(4, low=0))
+for name in ["eq", "ge", "gt", "le", "lt", "ne"]:
+    case(f"{name}.Tensor", i(3, 4), i(4))
+    case(f"{name}.Tensor", f(3, 4), i(3, 4))
+    case(f"{name}.Scalar", i(3, 4), 1.5)
+case("eq.Tensor", b(3, 4), b(3, 4))
+case("lt.Tensor", b(3, 4), b(3, 4))
+for name in ["add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor"]:
+    case(name, f(3, 4), f(4))
+    case(name, f(3, 4), i(3, 4, low=1))
+    case(name, i(3, 4), i(3, 4, low=1))
+    case(name, f(3, 4), 3)
+    case(name, i(3, 4), 2.5)
+    case(name, f(3, 4, dtype=F16), f(dtype=F64, low=1))
+    case(name, i(3, 4, dtype=U8, low=0), i(3, 4, dtype=I8, low=1))
+    case(name, f(3, 4, dtype=BF16), f(4, dtype=BF16, low=1))
+case("add.Tensor", f(3, 4), f(4), alpha=2)
+case("add.Tensor", i(3, 4), i(4), alpha=3)
+case("add.Tensor", b(3, 4), b(4))
+case("mul.Tensor", b(3, 4), b(4))
+case("sub.Tensor", f(3, 4), f(4), alpha=0.5)
+case("rsub.Scalar", f(3, 4), 1.0, 2)
+for mode in ("floor", "trunc"):
+    case("div.Tensor_mode", f(3, 4), f(4, low=0.5), rounding_mode=mode)
+    case("div.Tensor_mode", i(3, 4), i(4, low=1), rounding_mode=mode)
+case("floor_divide.default", i(3, 4), i(4, low=1))
+case("remainder.Tensor", i(3, 4), i(4, low=1))
+case("remainder.Scalar", f(3, 4), 0.75)
+case("fmod.Tensor", f(3, 4), f(4, low=0.5))
+case("atan2", f(3, 4), f(4))
+case("maximum", f(3, 4), f(4))
+case("minimum", i(3, 4), i(4))
+case("bitwise_and.Tensor", i(3, 4), i(4))
+case("bitwise_or.Tensor", b(3, 4), b(4))
+case("bitwise_xor.Scalar", i(3, 4), 5)
+case("bitwise_left_shift.Tensor", i(3, 4, low=0), i(4, low=0, high=3))
+for name in ["logical_and", "logical_or", "logical_xor"]:
+    case(name, b(3, 4), f(3, 4).round())
+for exponent in (2, 3, 0.5, -1, -0.5, 1, 1.7):
+    case("pow.Tensor_Scalar", f(3, 4, low=0.2), exponent)
+case("pow.Tensor_Tensor", f(3, 4, low=0.2), f(4))
+case("pow.Scalar", 2.0, f(3, 4))
+case("pow.Tensor_Scalar", i(3, 4), 2)
+case("where.self", b(3, 4), f(3, 4), f(4))
+case("where.ScalarSelf", b(3, 4), 1.5, f(3, 4))
+case("where.self", b(3, 4), i(3, 4), f(3, 4))
+case("masked_fill.Scalar", f(3, 4), b(3, 4), -1e9)
+case("clamp", f(3, 4), -0.5, 0.5)
+case("clamp", f(3, 4), None, 0.5)
+case("clamp.Tensor", f(3, 4), f(4, high=0.0), f(4, low=0.0))
+case("clamp_min", i(3, 4), 0)
+case("hardtanh", f(3, 4), 0.0, 6.0)
+case("addcmul", f(3, 4), f(3, 4), f(4), value=0.5)
+case("addcdiv", f(3, 4), f(3, 4), f(4, low=1))
+case("lerp.Scalar", f(3, 4), f(3, 4), 0.25)
+case("gelu", f(3, 4), approximate="tanh")
+case("prelu", f(2, 3, 4), f(3))
+case("threshold", f(3, 4), 0.5, -1.0)
+case("softplus", f(3, 4), 2.0, 1.0)
+case("_to_copy", f(3, 4), dtype=I32)
+case("_to_copy", i(3, 4), dtype=F16)
+case("_to_copy", b(3, 4), dtype=torch.float32)
+case("_to_copy", f(3, 4), dtype=B)
+case("dropout", f(3, 4), 0.5, False)
+case("copy", f(3, 4), i(4))
+
+for name in ["sum", "prod", "mean", "amax", "amin"]:
+    overload = {"sum": ".dim_IntList", "prod": ".dim_int", "mean": ".dim"}.get(name, "")
+    case(name + overload, f(2, 3, 4), -1 if name == "prod" else [1, -1], True)
+    case(name + overload, f(2, 3, 4), 0 if name == "prod" else [0])
+case("sum", i(2, 3, dtype=I32))
+case("sum", b(2, 3))
+case("sum.dim_IntList", f(2, 3), [0], dtype=F64)
+case("mean", f(2, 3))
+case("mean.dim", i(2, 3), [1], dtype=torch.float32)
+case("sum.dim_IntList", f(2, 3), None)
+case("max.dim", f(2, 3, 4), 1)
+case("min.dim", i(2, 3, 4), -1, True)
+case("max", f(2, 3))
+case("max.other", f(2, 3), f(3))
+case("amax", b(2, 3), [1])
+case("argmax", f(2, 3), 1)
+case("argmin", f(2, 3))
+case("any.dim", b(2, 3), 1)
+case("all", f(2, 3))
+case("any.dim", i(2, 3), 0, True)
+case("var.correction", f(2, 3, 4), [1], correction=0, keepdim=True)
+case("var.correction", f(2, 3, 4), [0, 2])
+case("var.dim", f(2, 3), [1], False)
+case("std.correction", f(2, 3, 4), None)
+case("var_mean.correction", f(2, 3, 4), [2], correction=1)
+case("logsumexp", f(2, 3), [1])
+for order in (2, 1, 0, 3, float("inf"), float("-inf")):
+    case("linalg_vector_norm", f(2, 3), order, [1])
+case("cumsum", f(2, 5), 1)
+case("cumsum", i(2, 5, dtype=I32), 0)
+case("cumprod", f(2, 5), -1)
+case("sort", f(2, 5))
+case("sort", f(2, 5), 0, True)
+case("argsort", f(2, 5), -1)
+case("topk", f(2, 9), 3)
+case("topk", f(5, 2), 2, 0, False)
+case("median.dim", f(3, 5), 1)
+case("kthvalue", f(3, 5), 2, 1, True)
+case("softmax.int", f(2, 5), -1)
+case("_softmax", f(2, 5), 0, False)
+case("_log_softmax", f(2, 5), 1, False)
+case("softmax.int", f(2, 5, dtype=BF16), -1, dtype=torch.float32)
+case("_safe_softmax", torch.tensor([[0.0, 1.0], [float("-inf")] * 2]), -1)
+
+case("view", f(2, 6), [3, -1])
+case("reshape", f(2, 6), [4, 3])
+case("flatten.using_ints", f(2, 3, 4), 1)
+case("flatten.using_ints", f(2, 3, 4), 0, 1)
+case("unflatten.int", f(2, 6), 1, [2, -1])
+case("squeeze", f(1, 3, 1))
+case("squeeze.dim", f(1, 3, 1), 1)
+case("squeeze.dims", f(1, 3, 1), [0, -1])
+case("unsqueeze", f(3, 4), -1)
+case("permute", f(2, 3, 4), [2, 0, -2])
+case("transpose.int", f(2, 3, 4), 0, -1)
+case("t", f(3, 4))
+case("mT", f(2, 3, 4))
+case("movedim.int", f(2, 3, 4), 0, 2)
+case("expand", f(3, 1), [2, -1, 4])
+case("repeat", f(3, 2), [2, 1, 3])
+case("repeat_interleave.self_int", f(2, 3), 2, 1)
+case("cat", [f(2, 3), f(1, 3)])
+case("cat", [f(2, 3), i(2, 2)], -1)
+case("cat", [torch.empty(0), f(2, 3)], 0)
+case("stack", [f(2, 3), f(2, 3)], 1)
+case("split.Tensor", f(5, 3), 2)
+case("split_with_sizes", f(5, 3), [1, 4])
+case("chunk", f(3, 7), 3, 1)
+case("tensor_split.sections", f(7, 2), 3)
+case("tensor_split.indices", f(7, 2), [2, 5])
+case("unbind.int", f(3, 2), 1)
+case("slice.Tensor", f(5, 6), 1, 1, 9223372036854775807, 2)
+case("slice.Tensor", f(5, 6), 0, -3, -1)
+case("slice.Tensor", f(5, 6))
+case("narrow", f(5, 6), 1, 2, 3)
+case("select.int", f(5, 6), 1, -2)
+case("slice_scatter", f(5, 6), f(5, 2), 1, 1, 5, 2)
+case("select_scatter", f(5, 6), f(6), 0, -1)
+case("flip", f(2, 3, 4), [0, -1])
+case("roll", f(4, 5), [1, -2], [0, 1])
+case("roll", f(4, 5), [3])
+case("tril", f(4, 5), -1)
+case("triu", f(2, 4, 5), 1)
+case("diagonal", f(3, 4), 1)
+case("diagonal", f(2, 4, 3), -1, 1, 2)
+case("constant_pad_nd", f(2, 3, 4), [1, 2, 0, -1], 1.5)
+case("constant_pad_nd", i(2, 3), [1, 0])
+case("pad", f(1, 2, 5), [2, 1], "reflect")
+case("pad", f(1, 2, 5), [2, 1], "circular")
+case("reflection_pad2d", f(1, 2, 4, 5), [1, 2, 0, 1])
+case("replication_pad2d", f(1, 2, 4, 5), [1, 2, 0, 1])
+case("pixel_shuffle", f(1, 8, 2, 3), 2)
+case("pixel_unshuffle", f(1, 2, 4, 6), 2)
+case("channel_shuffle", f(1, 6, 2, 3), 3)
+case("unfold", f(3, 7), 1, 3, 2)
+case("as_strided", f(2, 6), [3, 4], [4, 1])
+case("embedding", f(7, 3), i(2, 4, low=0, high=7))
+case("index_select", f(5, 6), 1, ids(0, 3, 3))
+case("gather", f(4, 5), 1, i(4, 2, low=0, high=5))
+case("index.Tensor", f(5, 6), [ids(0, -1)])
+case("index.Tensor", f(5, 6, 2), [ids(0, 4), ids(-1, 2)])
+case("index.Tensor", f(5, 6, 2), [None, ids(0, 4), ids(1, 0)])
+case("index.Tensor", f(5, 6, 2), [ids([0], [4]), ids(1, -2)])
+case("index_put", f(5, 6), [ids(0, -1), ids(1, 2)], f(2))
+case("index_put", f(5, 6), [ids(0, 0)], f(2, 6), True)
+case("index_put", f(5, 6), [b(5, 6)], torch.tensor(3.0))
+case("scatter.src", f(4, 5), 1, ids([0, 2], [1, 3]), f(2, 2))
+case("scatter.value", f(4, 5), 0, ids([0, 2, 1]), 7.0)
+case("scatter_add", f(4, 5), 1, ids([0, 0], [1, 3]), f(3, 4))
+case("scatter_reduce.two", f(4, 5), 1, ids([0, 0], [1, 3]), f(2, 2), "amax")
+case("index_add", f(4, 5), 1, ids(0, 0, 3), f(4, 3), alpha=2)
+case("arange.start_step", 1, 9, 3)
+case("arange", 5, dtype=torch.float32)
+case("full", [2, 3], 1.5)
+case("full_like", i(2, 3), 7)
+case("ones", [2, 3], dtype=I64)
+case("zeros_like", f(2, 3))
+case("new_zeros", f(2), [3, 2])
+case("fill.Scalar", f(2, 3), 2.5)
+case("scalar_tensor", 2.5)
+case("eye.m", 2, 3)
+case("one_hot", i(5, low=0, high=3), 3)
+case("linspace", 0.0, 1.0, 5)
+
+case("mm", f(3, 4), f(4, 5))
+case("bmm", f(2, 3, 4), f(2, 4, 5))
+case("matmul", f(2, 1, 3, 4), f(5, 4, 2))
+case("matmul", f(4), f(4, 2))
+case("mv", f(3, 4), f(4))
+case("dot", f(4), f(4))
+case("linear", f(2, 3, 4), f(5, 4), f(5))
+case("linear", f(4), f(5, 4))
+case("addmm", f(5), f(3, 4), f(4, 5))
+case("addmm", f(3, 5), f(3, 4), f(4, 5), beta=0.5, alpha=2)
+case("baddbmm", f(2, 3, 5), f(2, 3, 4), f(2, 4, 5), alpha=0.5)
+case("einsum", "bij,bjk->bik", [f(2, 3, 4), f(2, 4, 5)])
+IMAGE = f(2, 4, 7, 6)
+for options in (
+    {},
+    {"stride": [2, 1], "padding": [1, 0], "dilation": [1, 2]},
+    {"bias": f(6)},
+):
+    case("conv2d", IMAGE, f(6, 4, 3, 3), **options)
+case("conv2d", IMAGE, f(6, 2, 3, 3), groups=2)
+case("conv2d.padding", IMAGE, f(6, 4, 3, 2), padding="same")
+case("conv2d", f(4, 7, 6), f(6, 4, 3, 3), f(6))
+case("conv1d", f(2, 4, 9), f(6, 4, 3), f(6), [2], [1])
+case("conv3d", f(1, 2, 4, 5, 4), f(3, 2, 2, 3, 2))
+case("convolution", IMAGE, f(4, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 4)
+case("convolution", IMAGE, f(4, 3, 3, 3), f(3), [2, 2], [1, 1], [1, 1], True, [1, 0], 1)
+case("conv_transpose2d.input", IMAGE, f(4, 3, 2, 2), f(3), [2, 2])
+case("max_pool2d", IMAGE, [3, 3], [2, 2], [1, 1])
+case("max_pool2d", IMAGE, [2, 2], [], 0, 1, True)
+case("max_pool2d_with_indices", IMAGE, [3, 2], [2, 2])
+case("avg_pool2d", IMAGE, [3, 3], [2, 2], [1, 1])
+case("avg_pool2d", IMAGE, [3, 3], [2, 2], [1, 1], True, False)
+case("avg_pool1d", f(2, 3, 8), [2])
+case("max_pool1d", f(2, 3, 8), [3], [2])
+case("adaptive_avg_pool2d", IMAGE, [1, 1])
+case("adaptive_avg_pool2d", IMAGE, [3, 4])
+case("_adaptive_avg_pool2d", IMAGE, [7, 3])
+case("adaptive_max_pool2d", IMAGE, [3, 2])
+case("adaptive_avg_pool1d", f(2, 3, 8), [3])
+case("upsample_nearest2d.vec", IMAGE, None, [2.0, 3.0])
+case("upsample_nearest2d.vec", IMAGE, [5, 11], None)
+case("upsample_bilinear2d.vec", IMAGE, [14, 9], False, None)
+case("upsample_bilinear2d.vec", IMAGE, None, True, [2.0, 2.0])
+case("upsample_bicubic2d.vec", IMAGE, [14, 12], False, None)
+case("_upsample_nearest_exact2d.vec", IMAGE, [5, 11], None)
+case("grid_sampler_2d", IMAGE, f(2, 3, 4, 2, low=-1, high=1), 0, 0, False)
+case("grid_sampler_2d", IMAGE, f(2, 3, 4, 2, low=-1, high=1), 1, 1, True)
+MOMENTS = (f(4), f(4), f(4), f(4, low=0.5))
+case("batch_norm", IMAGE, *MOMENTS, False, 0.1, 1e-3, False)
+case("_native_batch_norm_legit_no_training", IMAGE, None, None, *MOMENTS[2:], 0.1, 1e-5)
+case("layer_norm", f(2, 3, 4), [3, 4], f(3, 4), f(3, 4))
+case("native_layer_norm", f(2, 3, 4), [4], None, None, 1e-3)
+case("rms_norm", f(2, 3, 4), [4], f(4))
+case("group_norm", IMAGE, 2, f(4), f(4))
+case("native_group_norm", IMAGE, None, None, 2, 4, 42, 2, 1e-5)
+case("instance_norm", IMAGE, f(4), f(4), None, None, True, 0.1, 1e-5, False)
+Q, K, V = f(2, 4, 3, 8), f(2, 4, 5, 8), f(2, 4, 5, 8)
+case("scaled_dot_product_attention", Q, K, V)
+case("scaled_dot_product_attention", Q, K, V, b(3, 5) | torch.eye(3, 5, dtype=B), scale=0.5)
+case("scaled_dot_product_attention", Q, K, V, f(2, 1, 3, 5))
+case("scaled_dot_product_attention", Q, K, V, is_causal=True)
+case("scaled_dot_product_attention", Q, f(2, 2, 5, 8), f(2, 2, 5, 8), enable_gqa=True)
+
+
+def program_of(name, args, kwargs):
+    """One call as a program whose tensors are inputs, and what torch makes."""
+    packet, _, overload = name.partition(".")
+    target = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    inputs, values = {}, []
+
+    def described(argument):
+        if isinstance(argument, torch.Tensor):
+            inputs[f"x{len(inputs)}"] = torch_program.described(argument)
+            values.append(argument)
+            return Ref(f"x{len(inputs) - 1}")
+        if isinstance(argument, (list, tuple)):
+            return [described(each) for each in argument]
+        return torch_program.plain(argument, described)
+
+    operator, overload, given = torch_program.named(target, args, kwargs)
+    arguments = {k: described(a) for k, a in given.items()}
+    made = target(*args, **kwargs)
+    step = Step("y", operator, arguments, torch_program.makes(made), overload)
+    several = made if isinstance(made, (list, tuple)) else [made]
+    parts = [Step(f"y{n}", "operator.getitem", {"x": Ref("y"), "n": n}) for n in range(len(several))]
+    return step, parts if isinstance(made, (list, tuple)) else [], inputs, values, several
+
+
+ULPS = {"float16": 2e-3, "bfloat16": 2e-2}
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)])
+def test_a_row_makes_what_torch_makes(name, args, kwargs):
+    step, parts, inputs, values, expected = program_of(name, args, kwargs)
+    only_first = name.startswith(("native_", "_native", "max_pool2d_with", "adaptive_max"))
+    outputs = [Ref(p.name) for p in (parts[:1] if only_first else parts)] or [Ref("y")]
+    model = compile_graph(imported(Program(inputs, (step, *parts), tuple(outputs))), "interpreter")
+    made = model(*values)
+    for got, want in zip(made if isinstance(made, tuple) else (made,), expected):
+        reference = array_of(want)
+        assert got.dtype == reference.dtype and got.shape == reference.shape
+        close = ULPS.get(str(reference.dtype), 1e-4)
+        np.testing.assert_allclose(got.astype("float64"), reference.astype("float64"), rtol=close, atol=close)
+
+
+TYPES = [B, U8, I8, I32, I64, F16, BF16, torch.float32, F64]
+
+
+@pytest.mark.parametrize("a", TYPES, ids=str)
+def test_types_are_promoted_as_torch_promotes_them(a):
+    from tir.dtype import DType
+    from tir.graph import Value
+
+    def value(tensor):
+        return (
+            Value("x", tuple(tensor.shape), DType(str(tensor.dtype)[6:]))
+            if isinstance(tensor, torch.Tensor)
+            else tensor
+        )
+
+    for other in TYPES:
+        for x, y in ((torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(())), (torch.ones(()), torch.ones(()))):
+            pair = x.to(a), y.to(other)
+            assert str(promoted(*map(value, pair))) == str(torch.result_type(*pair))[6:]
+    for number in (True, 2, 2.5):
+        for x in (torch.ones(2), torch.ones(())):
+            pair = x.to(a), number
+            assert str(promoted(*map(value, pair))) == str(torch.result_type(*pair))[6:]

@@ -1,0 +1,265 @@
+"""Rows of ATen operators on elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import DType
+from ..graph import Value
+from .making import Unsupported
+from .torch_table import Call, Number, Operand, promoted, row
+
+# of floats; of integers torch converts them
+_OF_FLOATS = {
+    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "cos": "cos",
+    "cosh": "cosh", "erf": "erf", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "hardswish": "nn.hard_swish",
+    "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "log_sigmoid": "nn.log_sigmoid", "mish": "nn.mish",
+    "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "silu": "nn.silu", "sin": "sin", "sinh": "sinh",
+    "special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+}  # fmt: skip
+# of numbers of every kind; of integers the second are the same number
+_OF_NUMBERS = {"abs": "abs", "neg": "negative", "relu": "nn.relu", "sign": "sign", "sgn": "sign", "square": "square"}
+_ROUNDING = {"ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "trunc"}
+_TESTS = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
+_COMPARISONS = {
+    "eq": "equal",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "ne": "not_equal",
+}
+# two operands, in the type of the result
+_BINARY = {
+    "atan2": "atan2", "bitwise_and": "bitwise_and", "bitwise_left_shift": "bitwise_left_shift", "bitwise_or": "bitwise_or",
+    "bitwise_right_shift": "bitwise_right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign", "fmod": "fmod",
+    "floor_divide": "floor_divide", "hypot": "hypot", "logaddexp": "logaddexp", "maximum": "maximum", "minimum": "minimum",
+    "nextafter": "nextafter", "remainder": "remainder",
+}  # fmt: skip
+_OF_BOOLS = {"add": "logical_or", "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor",
+             "maximum": "logical_or", "minimum": "logical_and", "mul": "logical_and"}  # fmt: skip
+_LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
+
+
+def _rows_of_tables() -> None:
+    for name, ours in _OF_FLOATS.items():
+        row(name)(lambda c, x, ours=ours: c.op(ours, c.tensor(x, c.dtype)))
+    for name, ours in _OF_NUMBERS.items():
+        row(name)(lambda c, x, ours=ours: c.op(ours, x))
+    for name, ours in _ROUNDING.items():
+        row(name)(lambda c, x, ours=ours: c.op(ours, x) if x.dtype.is_float else x)
+    for name, ours in _TESTS.items():
+        row(name)(lambda c, x, ours=ours: c.op(ours, c.tensor(x, x.dtype if x.dtype.is_float else DType("float32"))))
+    for name, ours in _COMPARISONS.items():
+        row(name)(lambda c, x, other, ours=ours: _paired(c, ours, x, other, promoted(x, other)))
+    for name, ours in _BINARY.items():
+        row(name)(lambda c, x, other, ours=ours: _paired(c, ours, x, other, c.dtype))
+    for name, ours in _LOGICAL.items():
+        row(name)(lambda c, x, other, ours=ours: c.op(ours, _truth(c, x), _truth(c, other)))
+
+
+def _paired(c: Call, ours: str, x: Operand, other: Operand, dtype: DType) -> Value:
+    """An operator of two operands in a type; at least one of them is a tensor."""
+    if dtype.is_bool:
+        ours = _OF_BOOLS.get(c.operator, ours)
+        if c.operator in _COMPARISONS:
+            dtype = DType("int8")
+    if not isinstance(x, Value) and not isinstance(other, Value):
+        x = c.tensor(x, dtype)
+    return c.op(ours, c.operand(x, dtype), c.operand(other, dtype))
+
+
+def _truth(c: Call, x: Operand) -> Operand:
+    if not isinstance(x, Value):
+        return c.tensor(bool(x))
+    return x if x.dtype.is_bool else c.op("not_equal", x, 0.0 if x.dtype.is_float else 0)
+
+
+_rows_of_tables()
+
+
+@row("logical_not")
+def _logical_not(c: Call, x: Value) -> Any:
+    return c.op("logical_not", _truth(c, x))
+
+
+@row("bitwise_not")
+def _bitwise_not(c: Call, x: Value) -> Any:
+    return c.op("logical_not" if x.dtype.is_bool else "bitwise_invert", x)
+
+
+@row("round")
+def _round(c: Call, x: Value, decimals: int = 0) -> Any:
+    if decimals:
+        scale = 10.0**decimals
+        return c.op("divide", c.op("round", c.op("multiply", x, scale)), scale)
+    return c.op("round", x) if x.dtype.is_float else x
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+@row("add")
+def _add(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
+    return _paired(c, "add", x, _scaled(c, other, alpha), c.dtype)
+
+
+@row("sub")
+def _sub(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
+    return _paired(c, "subtract", x, _scaled(c, other, alpha), c.dtype)
+
+
+@row("rsub")
+def _rsub(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
+    return _paired(c, "subtract", other, _scaled(c, x, alpha), c.dtype)
+
+
+def _scaled(c: Call, x: Operand, by: Number) -> Operand:
+    if by == 1:
+        return x
+    if isinstance(x, Value):
+        return c.op("multiply", c.operand(x, c.dtype), c.operand(by, c.dtype))
+    return x * by
+
+
+@row("mul")
+def _mul(c: Call, x: Operand, other: Operand) -> Any:
+    return _paired(c, "multiply", x, other, c.dtype)
+
+
+@row("div", "true_divide")
+def _div(c: Call, x: Operand, other: Operand, rounding_mode: str | None = None) -> Any:
+    if rounding_mode is None:
+        return _paired(c, "divide", x, other, c.dtype)
+    if rounding_mode == "floor":
+        return _paired(c, "floor_divide", x, other, c.dtype)
+    if c.dtype.is_float:
+        return c.op("trunc", _paired(c, "divide", x, other, c.dtype))
+    return _paired(c, "trunc_divide", x, other, c.dtype)
+
+
+@row("addcmul", "addcdiv")
+def _add_of_two(c: Call, x: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Any:
+    first, second = c.operand(tensor1, c.dtype), c.operand(tensor2, c.dtype)
+    made = _scaled(c, c.op("multiply" if c.operator == "addcmul" else "divide", first, second), value)
+    return c.op("add", c.operand(x, c.dtype), made)
+
+
+@row("lerp")
+def _lerp(c: Call, x: Value, end: Value, weight: Operand) -> Any:
+    return c.op("add", x, c.op("multiply", c.op("subtract", end, x), c.operand(weight, c.dtype)))
+
+
+@row("pow")
+def _pow(c: Call, x: Operand, exponent: Operand) -> Any:
+    base = c.tensor(x, c.dtype)
+    made = (
+        {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 1: None} if not isinstance(exponent, Value) else {}
+    )
+    if exponent in made and (c.dtype.is_float or exponent in (1, 2)):
+        ours = made[exponent]
+        return base if ours is None else c.op(ours, base)
+    if not isinstance(exponent, Value) and exponent == 3:
+        return c.op("multiply", c.op("square", base), base)
+    if c.dtype.is_int:
+        raise Unsupported("integers to a power")
+    return c.op("pow", base, c.operand(exponent, c.dtype))
+
+
+@row("where")
+def _where(c: Call, condition: Value, x: Operand, other: Operand) -> Any:
+    return c.op("where", _truth(c, condition), c.tensor(x, c.dtype), c.tensor(other, c.dtype))
+
+
+@row("masked_fill")
+def _masked_fill(c: Call, x: Value, mask: Value, value: Operand) -> Any:
+    return c.op("where", mask, c.tensor(value, x.dtype), x)
+
+
+@row("clamp", "clip", "clamp_min", "clamp_max", "hardtanh")
+def _clamp(
+    c: Call, x: Value, min: Operand | None = None, max: Operand | None = None, min_val: Number = -1, max_val: Number = 1
+) -> Any:
+    if c.operator == "hardtanh":
+        min, max = min_val, max_val
+    made = c.operand(x, c.dtype)
+    for ours, bound in (("maximum", min), ("minimum", max)):
+        made = made if bound is None else c.op(ours, made, c.operand(bound, c.dtype))
+    return made
+
+
+@row("relu6")
+def _relu6(c: Call, x: Value) -> Any:
+    return c.op("nn.relu6", x)
+
+
+@row("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "to", "_to_copy", "type_as", "dropout",
+     "alpha_dropout", "feature_dropout", "view_as_real_copy", "positive", "native_dropout")  # fmt: skip
+def _same(c: Call, x: Value, dtype: DType | None = None, p: float = 0, train: bool = False, other: Any = None) -> Any:
+    if train and p:
+        raise Unsupported("it is in training mode, which draws random numbers; call model.eval() first")
+    made = c.operand(x, c.dtype)
+    return (made, c.op("ones_like", x, "bool")) if c.operator == "native_dropout" else made
+
+
+@row("copy")
+def _copy(c: Call, x: Value, src: Value) -> Any:
+    made = c.operand(src, x.dtype)
+    return made if made.shape == x.shape else c.op("broadcast_to", made, x.shape)
+
+
+@row(
+    "_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"
+)
+def _nothing(c: Call, **ignored: Any) -> Any:
+    return ()
+
+
+# ---------------------------------------------------------------- activations
+
+
+@row("gelu")
+def _gelu(c: Call, x: Value, approximate: str = "none") -> Any:
+    return c.op("nn.gelu", x, approximate=approximate)
+
+
+@row("leaky_relu")
+def _leaky_relu(c: Call, x: Value, negative_slope: float = 0.01) -> Any:
+    return c.op("nn.leaky_relu", x, float(negative_slope))
+
+
+@row("elu", "celu", "selu")
+def _elu(c: Call, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    if c.operator != "elu":
+        return c.op(f"nn.{c.operator}", x, **({"alpha": float(alpha)} if c.operator == "celu" else {}))
+    if scale == input_scale == 1:
+        return c.op("nn.elu", x, float(alpha))
+    below = c.op("multiply", c.op("expm1", c.op("multiply", x, float(input_scale))), float(alpha * scale))
+    return c.op("where", c.op("greater", x, 0.0), c.op("multiply", x, float(scale)), below)
+
+
+@row("hardsigmoid")
+def _hardsigmoid(c: Call, x: Value) -> Any:
+    return c.op("nn.hard_sigmoid", x, 1 / 6, 0.5)
+
+
+@row("softplus")
+def _softplus(c: Call, x: Value, beta: float = 1, threshold: float = 20) -> Any:
+    return c.op("nn.softplus", x, float(beta), float(threshold))
+
+
+@row("hardshrink", "softshrink")
+def _shrink(c: Call, x: Value, lambd: float = 0.5) -> Any:
+    return c.op("nn.shrink", x, float(lambd), float(lambd) if c.operator == "softshrink" else 0.0)
+
+
+@row("threshold")
+def _threshold(c: Call, x: Value, threshold: float, value: float) -> Any:
+    return c.op("nn.thresholded_relu", x, float(threshold), float(value))
+
+
+@row("prelu", "_prelu_kernel")
+def _prelu(c: Call, x: Value, weight: Value) -> Any:
+    if c.operator == "prelu" and len(x.shape) > 1:
+        weight = c.op("reshape", weight, (weight.elements, *[1] * (len(x.shape) - 2)))
+    return c.op("where", c.op("less", x, 0.0), c.op("multiply", x, weight), x)

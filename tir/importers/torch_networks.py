@@ -1,0 +1,278 @@
+"""Rows of ATen operators of networks: products, convolutions, pools, normalizations, attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import Value
+from .making import Unsupported, axis_of, rounds_up
+from .torch_table import Call, NotMade, Number, row
+
+# ---------------------------------------------------------------- products
+
+
+@row("mm", "bmm", "matmul", "mv", "dot")
+def _matmul(c: Call, x: Value, mat2: Any = None, other: Any = None, vec: Any = None, tensor: Any = None) -> Any:
+    second = next(v for v in (mat2, other, vec, tensor) if v is not None)
+    return c.op("matmul", x, second)
+
+
+@row("linear")
+def _linear(c: Call, x: Value, weight: Value, bias: Value | None = None) -> Any:
+    made = c.op("matmul", x, c.op("transpose", weight, (1, 0)) if len(weight.shape) == 2 else weight)
+    return made if bias is None else c.op("add", made, bias)
+
+
+@row("addmm", "addmv", "baddbmm", "addbmm")
+def _addmm(
+    c: Call, x: Value, mat1: Any = None, mat2: Any = None, batch1: Any = None, batch2: Any = None, mat: Any = None,
+    vec: Any = None, beta: Number = 1, alpha: Number = 1,
+) -> Any:  # fmt: skip
+    a, b = (next(v for v in several if v is not None) for several in ((mat1, batch1, mat), (mat2, batch2, vec)))
+    made = _times(c, c.op("matmul", a, b), alpha)
+    made = c.op("sum", made, (0,)) if c.operator == "addbmm" else made
+    return made if beta == 0 else c.op("add", made, _times(c, x, beta))
+
+
+def _times(c: Call, value: Value, factor: Number) -> Value:
+    return value if factor == 1 else c.op("multiply", value, c.operand(factor, value.dtype))
+
+
+@row("einsum")
+def _einsum(c: Call, equation: str, tensors: Sequence[Value], path: Any = None) -> Any:
+    return c.op("einsum", equation.replace(" ", ""), *tensors)
+
+
+# ---------------------------------------------------------------- windows
+
+
+def _each(given: Any, rank: int) -> list[int]:
+    """A number for each axis, of one or of several numbers."""
+    several = [given] if isinstance(given, int) else list(given)
+    return several * rank if len(several) == 1 else several
+
+
+def _batched(c: Call, x: Value, rank: int) -> Value:
+    """Images with a batch."""
+    if len(x.shape) not in (rank + 1, rank + 2):
+        raise Unsupported(f"a tensor of {len(x.shape)} dimensions for {rank}-dimensional windows")
+    return x if len(x.shape) == rank + 2 else c.shaped(x, (1, *x.shape))
+
+
+def _as_given(c: Call, made: Value, x: Value) -> Value:
+    """The result without a batch, if ``x`` has none."""
+    return made if len(made.shape) == len(x.shape) else c.shaped(made, made.shape[1:])
+
+
+@row("convolution", "conv1d", "conv2d", "conv3d")
+def _convolution(
+    c: Call, x: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, transposed: bool = False, output_padding: Any = 0, groups: int = 1,
+) -> Any:  # fmt: skip
+    rank = len(weight.shape) - 2
+    data = _batched(c, x, rank)
+    strides, dilations = _each(stride, rank), _each(dilation, rank)
+    if padding in ("valid", "same"):
+        total = [d * (k - 1) * (padding == "same") for d, k in zip(dilations, weight.shape[2:])]
+        before, after = [t // 2 for t in total], [t - t // 2 for t in total]
+    else:
+        before = after = _each(padding, rank)
+    if transposed:
+        more = {"output_padding": _each(output_padding, rank), "groups": groups, "dilation": dilations}
+        made = c.op(f"nn.conv{rank}d_transpose", data, weight, strides, [*before, *after], **more)
+    else:
+        made = c.op(f"nn.conv{rank}d", data, weight, strides, [*before, *after], dilations, groups=groups)
+    return _as_given(c, c.with_bias(made, bias), x)
+
+
+@row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _conv_transpose(
+    c: Call, x: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Any:  # fmt: skip
+    return _convolution(c, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+def _pooled(
+    c: Call, x: Value, kind: str, kernel: Any, stride: Any, padding: Any, dilation: Any, up: bool, *counted: bool
+) -> Any:
+    rank = next(int(n) for n in c.operator if n.isdigit())
+    data, sizes = _batched(c, x, rank), _each(kernel, rank)
+    strides, dilations, pads = _each(stride, rank) if stride else sizes, _each(dilation, rank), _each(padding, rank) * 2
+    rounded = up and rounds_up(data.shape[2:], sizes, strides, dilations, pads)
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
+    made = c.op(f"nn.pool{rank}d", data, sizes, strides, dilations, pads, kind, rounded, layout, *counted)
+    return _as_given(c, made, x)
+
+
+@row("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")
+def _max_pool(
+    c: Call,
+    x: Value,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:
+    made = _pooled(c, x, "max", kernel_size, stride, padding, dilation, ceil_mode)
+    return (made, NotMade("the indices of the largest elements")) if c.operator.endswith("indices") else made
+
+
+@row("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _avg_pool(
+    c: Call, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    if divisor_override is not None:
+        raise Unsupported(f"divisor_override={divisor_override}")
+    return _pooled(c, x, "avg", kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
+
+
+@row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")  # fmt: skip
+def _adaptive_pool(c: Call, x: Value, output_size: Any) -> Any:
+    rank = next(int(n) for n in c.operator if n.isdigit())
+    data, is_max = _batched(c, x, rank), "max" in c.operator
+    wanted = [n if s is None else s for s, n in zip(_each(output_size, rank), data.shape[2:])]
+    if set(wanted) == {1}:
+        made = c.op("max" if is_max else "mean", data, tuple(range(2, 2 + rank)), True)
+    else:
+        name = {1: "nn.adaptive_pool1d", 2: "nn.adaptive_pool", 3: "nn.adaptive_pool3d"}[rank]
+        made = c.op(name, data, wanted, "max" if is_max else "avg")
+    made = _as_given(c, made, x)
+    return (made, NotMade("the indices of the largest elements")) if is_max else made
+
+
+@row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",
+     "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d")  # fmt: skip
+def _upsample(
+    c: Call, x: Value, output_size: Any = None, scale_factors: Any = None,
+    align_corners: bool = False, scales: Any = None, scales_h: Any = None, scales_w: Any = None, scales_d: Any = None,
+) -> Any:  # fmt: skip
+    rank = len(x.shape) - 2
+    factors = scale_factors or [s for s in (scales_d, scales_h, scales_w, scales) if s is not None]
+    sizes = list(output_size) if output_size is not None else [int(n * s) for n, s in zip(x.shape[2:], factors)]
+    if len(factors) == rank and any(n * s != size for n, s, size in zip(x.shape[2:], factors, sizes)):
+        raise Unsupported(f"scales {factors} of {list(x.shape)} make no whole sizes")
+    is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
+    how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"
+    method = "nearest_neighbor" if is_nearest else "cubic" if "cubic" in c.operator else "linear"
+    rounding = ("round_prefer_ceil" if is_exact else "floor") if is_nearest else ""
+    return c.op(f"image.resize{rank}d", x, None, sizes, {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank], method, how, rounding)
+
+
+@row("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def _grid_sampler(
+    c: Call, x: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Any:
+    rank = len(grid.shape)
+    turned = c.op("transpose", grid, (0, rank - 1, *range(1, rank - 1)))
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    padding = ("zeros", "border", "reflection")[padding_mode]
+    return c.op("image.grid_sample", x, turned, mode, "NCHW" if rank == 4 else "NCDHW", padding, bool(align_corners))
+
+
+# ---------------------------------------------------------------- normalizations
+
+
+@row("batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "native_batch_norm")
+def _batch_norm(
+    c: Call, x: Value, weight: Value | None, bias: Value | None, running_mean: Value | None, running_var: Value | None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    if training or running_mean is None or running_var is None:
+        raise Unsupported("it is in training mode; call model.eval() first")
+    scale = c.filled(running_mean.shape, 1, x.dtype) if weight is None else weight
+    shift = c.filled(running_mean.shape, 0, x.dtype) if bias is None else bias
+    made = c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
+    unmade = NotMade("the moments of a normalization")
+    return made if c.operator == "batch_norm" else (made, unmade, unmade)
+
+
+@row("layer_norm", "native_layer_norm")
+def _layer_norm(
+    c: Call, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, bias: Value | None = None,
+    eps: float = 1e-5, cudnn_enable: bool = True,
+) -> Any:  # fmt: skip
+    axes = tuple(range(len(x.shape) - len(normalized_shape), len(x.shape)))
+    scale = c.filled(normalized_shape, 1, x.dtype) if weight is None else weight
+    shift = c.filled(normalized_shape, 0, x.dtype) if bias is None else bias
+    made = c.op("nn.layer_norm", x, scale, shift, axes, float(eps))
+    unmade = NotMade("the moments of a normalization")
+    return (made, unmade, unmade) if c.operator.startswith("native") else made
+
+
+@row("rms_norm", "_fused_rms_norm")
+def _rms_norm(
+    c: Call, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None
+) -> Any:
+    axes = tuple(range(len(x.shape) - len(normalized_shape), len(x.shape)))
+    epsilon = float(np.finfo(str(x.dtype)).eps) if eps is None else float(eps)
+    square = c.op("mean", c.op("square", x), axes, True)
+    inverse = c.op("rsqrt", c.op("add", square, epsilon))
+    made = c.op("multiply", x, inverse)
+    made = made if weight is None else c.op("multiply", made, weight)
+    return (made, inverse) if c.operator.startswith("_fused") else made
+
+
+@row("group_norm", "native_group_norm", "instance_norm")
+def _group_norm(
+    c: Call, x: Value, num_groups: int = 0, weight: Value | None = None, bias: Value | None = None,
+    eps: float = 1e-5, group: int = 0, N: int = 0, C: int = 0, HxW: int = 0, use_input_stats: bool = True,
+    running_mean: Any = None, running_var: Any = None, momentum: float = 0.1, cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    channels = x.shape[1]
+    if c.operator == "instance_norm" and not use_input_stats:
+        raise Unsupported("the normalization by running moments")
+    scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
+    shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
+    groups = channels if c.operator == "instance_norm" else num_groups or group
+    axes = tuple(range(2, len(x.shape)))
+    made = c.op("nn.group_norm", x, scale, shift, groups, 1, axes, float(eps))
+    unmade = NotMade("the moments of a normalization")
+    return (made, unmade, unmade) if c.operator.startswith("native") else made
+
+
+# ---------------------------------------------------------------- attention
+
+
+@row("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math",
+     "_scaled_dot_product_attention_math_for_mps")  # fmt: skip
+def _attention(
+    c: Call, query: Value, key: Value, value: Value, attn_mask: Value | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, dropout_mask: Any = None,
+) -> Any:  # fmt: skip
+    if dropout_p:
+        raise Unsupported("dropout, which draws random numbers")
+    heads = query.shape[-3] if len(query.shape) > 2 else 1
+    if enable_gqa and key.shape[-3] != heads:
+        key, value = (_repeated(c, t, heads // t.shape[-3]) for t in (key, value))
+    rank = len(key.shape)
+    turned = c.op("transpose", key, (*range(rank - 2), rank - 1, rank - 2))
+    factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
+    scores = _times(c, c.op("matmul", query, turned), factor)
+    scores = _masked(c, scores, attn_mask, is_causal)
+    made = c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+    return made if len(c.results) < 2 else (made, NotMade("the sums of an attention"))
+
+
+def _repeated(c: Call, x: Value, count: int) -> Value:
+    """Each head ``count`` times."""
+    *batch, heads, length, depth = x.shape
+    wide = c.op("broadcast_to", c.shaped(x, (*batch, heads, 1, length, depth)), (*batch, heads, count, length, depth))
+    return c.shaped(wide, (*batch, heads * count, length, depth))
+
+
+def _masked(c: Call, scores: Value, mask: Value | None, is_causal: bool) -> Value:
+    low = c.tensor(float("-inf"), scores.dtype)
+    if is_causal:
+        seen = np.tril(np.ones(c.room(*scores.shape[-2:]), bool))
+        scores = c.op("where", c.array(seen), scores, low)
+    if mask is None:
+        return scores
+    return c.op("where", mask, scores, low) if mask.dtype.is_bool else c.op("add", scores, c.tensor(mask, scores.dtype))

@@ -1,0 +1,168 @@
+"""A program of torch as a description of plain data, which is read from graphs of ``torch.fx``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import ModelError
+from ..interp.numbers import array_dtype
+from .torch_table import Result
+
+
+class Ref(NamedTuple):
+    """A value by its name, as an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of an operator: ``aten.add`` and its overload; ``arguments`` by the names of its schema, as they are given."""
+
+    name: str
+    operator: str
+    arguments: Mapping[str, Any]
+    makes: Result | tuple[Result, ...] = ()
+    overload: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is imported: ``inputs`` by name as type and sizes (texts for open ones), ``constants``, ``numbers`` that are
+    given as inputs, ``steps`` in order, ``outputs`` as names of values, or numbers; ``updates`` are values that it changes."""
+
+    inputs: Mapping[str, tuple[str, tuple[int | str, ...]]]
+    steps: tuple[Step, ...]
+    outputs: tuple[Any, ...]
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    updates: tuple[str, ...] = ()
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """A tensor of torch as an array in the same memory. Raises ``ModelError`` for one that is not dense."""
+    import torch
+
+    name = str(tensor.dtype).removeprefix("torch.")
+    try:
+        held = tensor.detach().cpu().contiguous()
+        own = array_dtype(DType(name))
+        if held.dtype == torch.bool or own.kind in "iuf" and own.isbuiltin == 1:
+            return held.numpy()
+        return held.view({1: torch.uint8, 2: torch.int16}[own.itemsize]).numpy().view(own)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"a tensor of {tensor.dtype}, {tensor.layout}, is no constant: {error}") from error
+
+
+def described(tensor: Any) -> tuple[str, tuple[int | str, ...]]:
+    """The type and the sizes of a tensor; symbolic ones as texts."""
+    sizes = tuple(s if isinstance(s, int) else str(s) for s in tensor.shape)
+    return str(tensor.dtype).removeprefix("torch."), sizes
+
+
+def steps_of(graph: Any) -> tuple[Step, ...]:
+    """The calls of a graph of ``torch.fx``, in order."""
+    return tuple(_step(node) for node in graph.nodes if node.op not in ("placeholder", "output", "get_attr"))
+
+
+_COMPLEX = ("torch.complex32", "torch.complex64", "torch.complex128")
+
+
+def plain(argument: Any, of: Callable[[Any], Any]) -> Any:
+    """An argument of a node as plain data: nodes as ``of`` makes them, types as ``DType``, other things of torch as texts."""
+    import torch
+
+    if isinstance(argument, torch.fx.Node):
+        return of(argument)
+    if isinstance(argument, (list, tuple)):
+        return [plain(each, of) for each in argument]
+    if isinstance(argument, torch.dtype):
+        return DType(str(argument).removeprefix("torch.")) if str(argument) not in _COMPLEX else str(argument)
+    if argument is None or isinstance(argument, (bool, int, float, str)):
+        return argument
+    return str(argument)
+
+
+def named(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The name of what is called, its overload, and its arguments by the names of its schema."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:  # Python's own, and those of torch on sizes
+        module = (getattr(target, "__module__", None) or "").strip("_")
+        name = f"{module}.{getattr(target, '__name__', target)}"
+        return name, "", {**{f"argument{n}": a for n, a in enumerate(args)}, **kwargs}
+    names = ("x" if a.name in ("self", "input") else a.name for a in schema.arguments)
+    return str(target.overloadpacket), target._overloadname, {**dict(zip(names, args)), **kwargs}
+
+
+def _step(node: Any) -> Step:
+    operator, overload, given = named(node.target, node.args, node.kwargs)
+    arguments = {k: plain(a, lambda n: Ref(n.name)) for k, a in given.items()}
+    return Step(node.name, operator, arguments, makes(node.meta.get("val")), overload)
+
+
+def several(makes: Result | tuple[Result, ...]) -> tuple[Result, ...]:
+    """What a step makes as a tuple."""
+    return (makes,) if isinstance(makes, Result) else makes
+
+
+def makes(said: Any) -> Result | tuple[Result, ...]:
+    """What torch says of a tensor, or of several; nothing of numbers."""
+    if isinstance(said, (list, tuple)):
+        return tuple(_result(each) for each in said if hasattr(each, "dtype"))
+    return _result(said) if hasattr(said, "dtype") else ()
+
+
+def _result(tensor: Any) -> Result:
+    dtype, sizes = described(tensor)
+    return Result(dtype, tuple(s if isinstance(s, int) else None for s in sizes))
+
+
+def read_exported(program: Any) -> Program:
+    """The description of an ``ExportedProgram``: as it is where there is a row for each operator, else after the
+    decompositions of torch for those that have none."""
+    import torch
+
+    from .torch_table import has_row
+
+    def is_known(target: Any) -> bool:
+        return has_row(str(getattr(target, "overloadpacket", target)).removeprefix("aten."))
+
+    calls = [n.target for n in program.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
+    if not all(is_known(t) and not t._schema.is_mutable for t in calls):
+        table = torch.export.default_decompositions()
+        for target in [t for t in table if is_known(t)]:
+            del table[target]
+        program = program.run_decompositions(table)
+    held = {**program.state_dict, **program.constants}
+    inputs, constants, numbers = {}, {}, {}
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    for spec in program.graph_signature.input_specs:
+        name = spec.arg.name
+        if spec.target is not None:
+            constants[name] = array_of(held[spec.target])
+        elif isinstance(nodes[name].meta.get("val"), torch.Tensor):
+            inputs[name] = described(nodes[name].meta["val"])
+        else:
+            numbers[name] = nodes[name].meta.get("val")
+    outputs, updates = [], []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind.name == "USER_OUTPUT":
+            outputs.append(
+                Ref(spec.arg.name) if hasattr(spec.arg, "name") and not hasattr(spec.arg, "value") else spec.arg.value
+            )
+        else:
+            updates.append(str(spec.target or spec.arg.name))
+    attributes = {n.name: _attribute(program.graph_module, n.target) for n in program.graph.nodes if n.op == "get_attr"}
+    constants.update({n: array_of(t) for n, t in attributes.items() if isinstance(t, torch.Tensor)})
+    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates))
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module

@@ -1,0 +1,429 @@
+"""Rows of ATen operators that move elements, or make tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..graph import Value
+from .making import Unsupported, axis_of
+from .torch_table import Call, Number, row
+
+
+@row("sym_size", "size")
+def _size(c: Call, x: Value, dim: int | None = None) -> Any:
+    if dim is None:
+        raise Unsupported("all sizes at once")
+    return x.shape[axis_of(dim, len(x.shape))]
+
+
+@row("sym_numel", "numel")
+def _numel(c: Call, x: Value) -> Any:
+    return x.elements
+
+
+@row("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
+def _view(c: Call, x: Value, size: Any = None, shape: Any = None, dtype: DType | None = None) -> Any:
+    if dtype is not None:  # view.dtype: the bits in another type
+        return c.op("reinterpret", x, dtype)
+    return c.shaped(x, shape if size is None else size)
+
+
+@row("flatten")
+def _flatten(c: Call, x: Value, start_dim: int = 0, end_dim: int = -1) -> Any:
+    if not x.shape:
+        return c.shaped(x, (1,))
+    first, last = axis_of(start_dim, len(x.shape)), axis_of(end_dim, len(x.shape))
+    return c.shaped(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+@row("unflatten")
+def _unflatten(c: Call, x: Value, dim: int, sizes: Sequence[int]) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    rest = math.prod(s for s in sizes if s != -1)
+    filled = [x.shape[axis] // rest if s == -1 else s for s in sizes]
+    return c.shaped(x, (*x.shape[:axis], *filled, *x.shape[axis + 1 :]))
+
+
+@row("squeeze")
+def _squeeze(c: Call, x: Value, dim: Any = None) -> Any:
+    several = range(len(x.shape)) if dim is None else [dim] if isinstance(dim, int) else dim
+    gone = {axis_of(a, len(x.shape)) for a in several} if x.shape else set()
+    return c.shaped(x, [size for n, size in enumerate(x.shape) if n not in gone or size != 1])
+
+
+@row("unsqueeze")
+def _unsqueeze(c: Call, x: Value, dim: int) -> Any:
+    axis = axis_of(dim, len(x.shape) + 1)
+    return c.shaped(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+@row("permute")
+def _permute(c: Call, x: Value, dims: Sequence[int]) -> Any:
+    order = tuple(axis_of(a, len(x.shape)) for a in dims)
+    return x if order == tuple(range(len(order))) else c.op("transpose", x, order)
+
+
+@row("transpose", "swapaxes", "t", "mT", "numpy_T", "adjoint")
+def _transpose(c: Call, x: Value, dim0: int = 0, dim1: int = 1) -> Any:
+    rank = len(x.shape)
+    if rank < 2:
+        return x
+    if c.operator in ("mT", "adjoint"):
+        dim0, dim1 = -2, -1
+    order = list(range(rank))
+    if c.operator == "numpy_T":
+        return _permute(c, x, order[::-1])
+    first, second = axis_of(dim0, rank), axis_of(dim1, rank)
+    order[first], order[second] = second, first
+    return _permute(c, x, order)
+
+
+@row("movedim")
+def _movedim(c: Call, x: Value, source: Any, destination: Any) -> Any:
+    return c.op("moveaxis", x, source, destination)
+
+
+@row("expand", "expand_as", "broadcast_to")
+def _expand(c: Call, x: Value, size: Any = None, other: Value | None = None) -> Any:
+    wanted = list(size if other is None else other.shape)
+    new = len(wanted) - len(x.shape)
+    wanted = [x.shape[n - new] if s == -1 else s for n, s in enumerate(wanted)]
+    return x if tuple(wanted) == x.shape else c.op("broadcast_to", x, tuple(wanted))
+
+
+@row("repeat", "tile")
+def _repeat(c: Call, x: Value, repeats: Any = None, dims: Any = None) -> Any:
+    counts = list(repeats if dims is None else dims)
+    counts = [1] * (len(x.shape) - len(counts)) + counts
+    x = c.shaped(x, [1] * (len(counts) - len(x.shape)) + list(x.shape))
+    return x if set(counts) <= {1} else c.op("tile", x, tuple(counts))
+
+
+@row("repeat_interleave")
+def _repeat_interleave(c: Call, x: Value, repeats: Any, dim: int | None = None, output_size: Any = None) -> Any:
+    if not isinstance(repeats, int):
+        raise Unsupported("a number of repetitions for each element")
+    if dim is None:
+        x, dim = c.shaped(x, (-1,)), 0
+    axis = axis_of(dim, len(x.shape))
+    wide = c.shaped(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
+    wide = c.op("broadcast_to", wide, (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]))
+    return c.shaped(wide, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
+
+
+@row("cat", "concat")
+def _cat(c: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
+    parts = [t for t in tensors if t.shape != (0,)] or list(tensors[:1])
+    return c.joined([c.tensor(p, c.dtype) for p in parts], axis_of(dim, len(parts[0].shape)))
+
+
+@row("stack")
+def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
+    axis = axis_of(dim, len(tensors[0].shape) + 1)
+    return c.joined([_unsqueeze(c, c.tensor(t, c.dtype), axis) for t in tensors], axis)
+
+
+@row(
+    "split",
+    "split_with_sizes",
+    "chunk",
+    "unsafe_chunk",
+    "unsafe_split",
+    "tensor_split",
+    "split_copy",
+    "split_with_sizes_copy",
+)
+def _split(
+    c: Call, x: Value, split_size: Any = None, dim: int = 0, split_sizes: Any = None, chunks: Any = None,
+    sections: Any = None, indices: Any = None,
+) -> Any:  # fmt: skip
+    axis = axis_of(dim, len(x.shape))
+    size = x.shape[axis]
+    if isinstance(sections, int):
+        sizes = [size // sections + (n < size % sections) for n in range(sections)]
+    elif indices is not None:
+        bounds = [0, *indices, size]
+        sizes = [e - b for b, e in zip(bounds, bounds[1:])]
+    elif (several := split_sizes if split_sizes is not None else split_size) is not None and not isinstance(
+        several, int
+    ):
+        sizes = list(several)
+    else:
+        each = max(-(-size // chunks) if chunks is not None else split_size, 1)
+        sizes = [min(each, size - at) for at in range(0, size, each)] or [0]
+    begins = np.cumsum([0, *sizes]).tolist()
+    return [c.sliced(x, [(axis, slice(b, e))]) for b, e in zip(begins, begins[1:])]
+
+
+@row("unbind")
+def _unbind(c: Call, x: Value, dim: int = 0) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    return [c.one_of(x, axis, n) for n in range(x.shape[axis])]
+
+
+@row("slice", "slice_copy")
+def _slice(c: Call, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return c.sliced(x, [(dim, slice(start, end, step))])
+
+
+@row("narrow")
+def _narrow(c: Call, x: Value, dim: int, start: int, length: int) -> Any:
+    return c.sliced(x, [(dim, slice(start, start + length))])
+
+
+@row("select", "select_copy")
+def _select(c: Call, x: Value, dim: int, index: int) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    return c.one_of(x, axis, axis_of(index, x.shape[axis]))
+
+
+@row("slice_scatter")
+def _slice_scatter(
+    c: Call, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    first, last, stride = slice(start, end, step).indices(x.shape[axis])
+    return c.op("slice_scatter", x, c.tensor(src, x.dtype), first, max(first, last), stride, axis)
+
+
+@row("select_scatter")
+def _select_scatter(c: Call, x: Value, src: Value, dim: int, index: int) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    at = axis_of(index, x.shape[axis])
+    return c.op("slice_scatter", x, _unsqueeze(c, c.tensor(src, x.dtype), axis), at, at + 1, 1, axis)
+
+
+@row("flip")
+def _flip(c: Call, x: Value, dims: Sequence[int]) -> Any:
+    return c.op("flip", x, tuple(axis_of(d, len(x.shape)) for d in dims)) if dims else x
+
+
+@row("roll")
+def _roll(c: Call, x: Value, shifts: Any, dims: Any = ()) -> Any:
+    shifts, dims = ([a] if isinstance(a, int) else list(a) for a in (shifts, dims))
+    return c.op("roll", x, shifts if dims else shifts[0], [axis_of(d, len(x.shape)) for d in dims] or None)
+
+
+@row("tril", "triu")
+def _triangle(c: Call, x: Value, diagonal: int = 0) -> Any:
+    return c.op("trilu", x, diagonal, c.operator == "triu")
+
+
+@row("diagonal")
+def _diagonal(c: Call, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    rank = len(x.shape)
+    first, second = axis_of(dim1, rank), axis_of(dim2, rank)
+    rest = [n for n in range(rank) if n not in (first, second)]
+    turned = c.op("transpose", x, (*rest, first, second))
+    rows, columns = turned.shape[-2:]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    begin = -offset * columns if offset < 0 else offset
+    flat = c.shaped(turned, (*turned.shape[:-2], rows * columns))
+    return c.sliced(
+        flat, [(-1, slice(begin, begin + (count - 1) * (columns + 1) + 1 if count else begin, columns + 1))]
+    )
+
+
+@row("constant_pad_nd", "pad", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "replication_pad1d",
+     "replication_pad2d", "replication_pad3d")  # fmt: skip
+def _pad(
+    c: Call, x: Value, pad: Any = None, padding: Any = None, value: Number | None = None, mode: str = "constant"
+) -> Any:
+    given = list(pad if padding is None else padding)
+    widths = [(0, 0)] * (len(x.shape) - len(given) // 2)
+    widths += [(given[n], given[n + 1]) for n in range(len(given) - 2, -1, -2)]
+    mode = {"refl": "reflect", "repl": "edge"}.get(c.operator[:4], mode)
+    return c.padded(x, widths, {"replicate": "edge", "circular": "wrap"}.get(mode, mode), value or 0)
+
+
+@row("pixel_shuffle", "pixel_unshuffle")
+def _pixel_shuffle(c: Call, x: Value, upscale_factor: int = 1, downscale_factor: int = 1) -> Any:
+    *batch, channels, height, width = x.shape
+    if c.operator == "pixel_shuffle":
+        r = upscale_factor
+        parts = c.shaped(x, (*batch, channels // r**2, r, r, height, width))
+        order, sizes = (0, 3, 1, 4, 2), (channels // r**2, height * r, width * r)
+    else:
+        r = downscale_factor
+        parts = c.shaped(x, (*batch, channels, height // r, r, width // r, r))
+        order, sizes = (0, 2, 4, 1, 3), (channels * r**2, height // r, width // r)
+    turned = c.op("transpose", parts, (*range(len(batch)), *(len(batch) + n for n in order)))
+    return c.shaped(turned, (*batch, *sizes))
+
+
+@row("channel_shuffle", "native_channel_shuffle")
+def _channel_shuffle(c: Call, x: Value, groups: int) -> Any:
+    n, channels, *rest = x.shape
+    parts = c.shaped(x, (n, groups, channels // groups, *rest))
+    return c.shaped(c.op("transpose", parts, (0, 2, 1, *range(3, 3 + len(rest)))), x.shape)
+
+
+@row("unfold")
+def _unfold(c: Call, x: Value, dimension: int, size: int, step: int) -> Any:
+    axis = axis_of(dimension, len(x.shape))
+    count = (x.shape[axis] - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    made = c.op("take", x, c.array(places.astype("int64")), axis)
+    return c.op("moveaxis", made, axis + 1, -1)
+
+
+@row("as_strided")
+def _as_strided(
+    c: Call, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Any:
+    compact = np.cumprod([1, *reversed(size)])[:-1][::-1].tolist()
+    if list(stride) != compact or storage_offset or math.prod(size) != x.elements:
+        raise Unsupported(f"strides {list(stride)} of {list(size)}")
+    return c.shaped(x, size)
+
+
+# ---------------------------------------------------------------- by index
+
+
+@row("embedding")
+def _embedding(c: Call, weight: Value, indices: Value, **without_meaning: Any) -> Any:
+    return c.op("take", weight, indices, 0)
+
+
+@row("index_select")
+def _index_select(c: Call, x: Value, dim: int, index: Value) -> Any:
+    return c.op("take", x, index, axis_of(dim, len(x.shape)))
+
+
+@row("gather")
+def _gather(c: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Any:
+    return c.op("gather", x, axis_of(dim, len(x.shape)), index)
+
+
+@row("index", "_unsafe_index")
+def _index(c: Call, x: Value, indices: Sequence[Value | None]) -> Any:
+    used = {n: i for n, i in enumerate(indices) if i is not None}
+    if any(i.dtype.is_bool for i in used.values()):
+        raise Unsupported("the size of its result depends on a mask that is known only when it runs")
+    places = [c.from_front(i, x.shape[n]) for n, i in used.items()]
+    first = min(used)
+    if len(used) == 1:
+        return c.op("take", x, places[0], first)
+    if list(used) != list(range(first, first + len(used))):
+        raise Unsupported("indices of axes that do not stand side by side")
+    turned = _permute(c, x, (*used, *(n for n in range(len(x.shape)) if n not in used)))
+    made = c.op("adv_index", turned, places)
+    count = len(np.broadcast_shapes(*(i.shape for i in places)))
+    return made if not first else c.op("moveaxis", made, tuple(range(count)), tuple(range(first, first + count)))
+
+
+@row("index_put", "_unsafe_index_put")
+def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False) -> Any:
+    places = [i for i in indices if i is not None]
+    if len(places) == 1 == len(indices) and places[0].dtype.is_bool and values.elements == 1 and not accumulate:
+        mask = c.shaped(places[0], (*places[0].shape, *[1] * (len(x.shape) - len(places[0].shape))))  # x[mask] = v
+        return c.op("where", mask, c.shaped(values, ()), x)
+    if len(places) < len(indices) or any(i.dtype.is_bool for i in places):
+        raise Unsupported("indices that leave out an axis, or a mask with several values")
+    return c.op("index_put", x, [c.from_front(i, n) for i, n in zip(places, x.shape)], values, accumulate)
+
+
+_REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max"}
+
+
+@row("scatter", "scatter_add", "scatter_reduce")
+def _scatter(
+    c: Call, x: Value, dim: int, index: Value, src: Value | None = None, value: Number | None = None,
+    reduce: str | None = None, include_self: bool = True,
+) -> Any:  # fmt: skip
+    how = "add" if c.operator == "scatter_add" else "update" if reduce is None else _REDUCED.get(reduce, "")
+    if not how or not include_self:
+        raise Unsupported(f"reduce={reduce!r}, include_self={include_self}")
+    updates = c.filled(index.shape, value, x.dtype) if src is None and value is not None else src
+    assert updates is not None
+    updates = c.sliced(updates, [(n, slice(0, size)) for n, size in enumerate(index.shape)])
+    return c.op("scatter_elements", x, index, updates, axis_of(dim, len(x.shape)), how)
+
+
+@row("index_add")
+def _index_add(c: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number = 1) -> Any:
+    axis = axis_of(dim, len(x.shape))
+    source = source if alpha == 1 else c.op("multiply", source, c.operand(alpha, x.dtype))
+    wide = c.shaped(index, [-1 if n == axis else 1 for n in range(len(x.shape))])
+    return c.op("scatter_elements", x, c.op("broadcast_to", wide, source.shape), source, axis, "add")
+
+
+# ---------------------------------------------------------------- new tensors
+
+
+@row("arange")
+def _arange(c: Call, end: Number, start: Number = 0, step: Number = 1, dtype: DType | None = None) -> Any:
+    c.room(max(0, math.ceil((end - start) / step)))
+    return c.converted(np.arange(start, end, step))
+
+
+@row("linspace")
+def _linspace(c: Call, start: float, end: float, steps: int, dtype: DType | None = None) -> Any:
+    c.room(steps)
+    return c.converted(np.linspace(start, end, steps))
+
+
+@row("full", "zeros", "ones", "empty", "new_zeros", "new_ones", "new_full", "new_empty", "empty_permuted", "empty_strided",
+     "new_empty_strided")  # fmt: skip
+def _full(
+    c: Call, size: Sequence[int], x: Any = None, fill_value: Any = None, dtype: DType | None = None, stride: Any = None,
+    physical_layout: Any = None,
+) -> Any:  # fmt: skip
+    return _filled(c, size, fill_value)
+
+
+@row("full_like", "zeros_like", "ones_like", "empty_like")
+def _full_like(c: Call, x: Value, fill_value: Any = None, dtype: DType | None = None) -> Any:
+    return _filled(c, x.shape, fill_value)
+
+
+@row("fill")
+def _fill(c: Call, x: Value, value: Any) -> Any:
+    return _filled(c, x.shape, value)
+
+
+def _filled(c: Call, sizes: Sequence[int], value: Any) -> Value:
+    if isinstance(value, Value):
+        return c.op("broadcast_to", c.tensor(value, c.dtype), tuple(sizes))
+    return c.filled(sizes, float("ones" in c.operator) if value is None else value, c.dtype)
+
+
+@row("scalar_tensor")
+def _scalar_tensor(c: Call, s: Number, dtype: DType | None = None) -> Any:
+    return c.tensor(s, c.dtype)
+
+
+@row("eye")
+def _eye(c: Call, n: int, m: int | None = None, dtype: DType | None = None) -> Any:
+    c.room(n, n if m is None else m)
+    return c.converted(np.eye(n, m))
+
+
+@row("one_hot")
+def _one_hot(c: Call, x: Value, num_classes: int = -1) -> Any:
+    if num_classes < 0:
+        raise Unsupported("the number of classes depends on values that are known only when it runs")
+    return c.op("astype", c.op("equal", _unsqueeze(c, x, -1), c.array(np.arange(num_classes))), c.dtype)
+
+
+@row("item", "_local_scalar_dense")
+def _item(c: Call, x: Value) -> Any:
+    known = c.known(x)
+    if known is None:
+        raise Unsupported("its number is known only when it runs")
+    return known.reshape(()).item()
+
+
+@row("rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli", "normal", "multinomial")
+def _random(c: Call, **given: Any) -> Any:
+    raise Unsupported("it draws random numbers")
+
+
+@row("meshgrid")
+def _meshgrid(c: Call, tensors: Sequence[Value], indexing: str = "ij") -> Any:
+    return c.op("meshgrid", *tensors, indexing=indexing)

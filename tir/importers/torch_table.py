@@ -1,0 +1,187 @@
+"""The table of ATen operators: a row for each, which makes nodes of a graph. Nothing here needs torch.
+
+A row is a function with ``@row``. It takes the node (:class:`Call`) and the arguments that the node gives, under the names
+of torch's schema (``self`` and ``input`` are ``x``): tensors are values of the graph, types are ``DType``, sizes are integers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtype import DType
+from ..graph import Builder, Value
+from ..interp.numbers import array_dtype
+from ..names import did_you_mean
+from .making import NO_ROW, Making, Unsupported
+
+_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks")
+_WITHOUT_MEANING = frozenset(  # of arguments: for the values of a result
+    ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "cudnn_enabled", "implicit")
+)
+
+Number = bool | int | float
+Operand = Value | Number
+Row = Callable[..., Any]
+_ROWS: dict[str, Row] = {}
+
+
+class Result(NamedTuple):
+    """What torch says of a result: its type, and its sizes, None for those that are symbolic."""
+
+    dtype: str
+    sizes: tuple[int | None, ...]
+
+
+class NotMade(NamedTuple):
+    """A result that a row does not make; it is a fault only where it is read."""
+
+    why: str
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    """Make a function the row of operators: of ATen by their short names, of others with their namespace.
+
+    >>> from tir.importers import torch_table
+    >>> torch_table.has_row("relu"), torch_table.has_row("linalg_inv")
+    (True, False)
+    """
+
+    def add(function: Row) -> Row:
+        for name in names:
+            _ROWS[name] = function
+        return function
+
+    return add
+
+
+def has_row(name: str) -> bool:
+    """Whether an operator has a row."""
+    for file in _FILES:
+        importlib.import_module(f"{__package__}.{file}")
+    return name in _ROWS
+
+
+def names() -> list[str]:
+    """The operators that have a row."""
+    has_row("")
+    return sorted(_ROWS)
+
+
+class Call(Making):
+    """A node of torch, as a row sees it: the ``operator``, its ``overload``, and what torch says of its ``results``."""
+
+    def __init__(self, builder: Builder, operator: str, overload: str, results: Sequence[Result], label: str):
+        super().__init__(builder, label)
+        self.operator = operator
+        self.overload = overload
+        self.results = results
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the first result. Raises :class:`Unsupported` for complex numbers and others that are none."""
+        return type_named(self.results[0].dtype)
+
+    def operand(self, x: Operand, dtype: DType) -> Operand:
+        """A tensor converted to a type, or a number that is one of the type."""
+        if isinstance(x, Value):
+            return x if x.dtype == dtype else self.op("astype", x, dtype)
+        return float(x) if dtype.is_float else bool(x) if dtype.is_bool else int(x)
+
+    def tensor(self, x: Operand, dtype: DType | None = None) -> Value:
+        """The same, a number as a constant of rank 0."""
+        kind = dtype or promoted(x)
+        made = self.operand(x, kind)
+        return made if isinstance(made, Value) else self.filled((), made, kind)
+
+    def filled(self, sizes: Sequence[int], value: Number, dtype: DType) -> Value:
+        """A constant of one number."""
+        return self.array(np.full(self.room(*sizes), value).astype(array_dtype(dtype)))
+
+    def converted(self, array: np.ndarray) -> Value:
+        """A constant in the type of the result."""
+        return self.array(array.astype(array_dtype(self.dtype)))
+
+    def shaped(self, x: Value, sizes: Sequence[int]) -> Value:
+        """The same elements in another shape, of which a size may be -1."""
+        wanted = list(sizes)
+        if -1 in wanted:
+            rest = int(np.prod([n for n in wanted if n != -1], dtype=np.int64))
+            if not rest or x.elements % rest:
+                raise Unsupported(f"{list(x.shape)} does not become {wanted}")
+            wanted[wanted.index(-1)] = x.elements // rest
+        return x if x.shape == tuple(wanted) else self.op("reshape", x, tuple(wanted))
+
+
+def type_named(name: str) -> DType:
+    """A type by torch's name. Raises :class:`Unsupported` for complex numbers and others that are none of tensors."""
+    try:
+        return DType(name)
+    except (ValueError, TypeError):
+        raise Unsupported(f"torch.{name} is no type of tensors here") from None
+
+
+def imported(call: Call, arguments: Mapping[str, Any]) -> Any:
+    """What the row of a node makes: a value, a number, a tuple of values and :class:`NotMade`. Raises :class:`Unsupported` where there is no row,
+    and where it makes another thing than torch says."""
+    if not has_row(call.operator):
+        raise Unsupported(NO_ROW + did_you_mean(call.operator, names()))
+    function = _ROWS[call.operator]
+    parameters = inspect.signature(function).parameters
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    given = {k: v for k, v in arguments.items() if takes_all or k in parameters}
+    for name in arguments.keys() - given.keys() - _WITHOUT_MEANING:
+        if arguments[name] is not None:
+            raise Unsupported(f"its argument {name}={arguments[name]!r}")
+    made = function(call, **given)
+    made = tuple(made) if isinstance(made, list) else made
+    for value, said in zip(made if isinstance(made, tuple) else (made,), call.results):
+        if isinstance(value, Value):
+            _require_said(value, said)
+    return made
+
+
+def _require_said(value: Value, said: Result) -> None:
+    sizes = len(said.sizes) == len(value.shape) and all(s in (None, n) for s, n in zip(said.sizes, value.shape))
+    if not sizes or str(value.dtype) != said.dtype:
+        raise Unsupported(f"its row makes {value.dtype}{list(value.shape)}, torch {said.dtype}{list(said.sizes)}")
+
+
+def promoted(*operands: Operand) -> DType:
+    """The type in which torch computes with tensors and numbers: a tensor of rank 0 or a number counts only if it is of a
+    higher kind (bool, integer, float) than the tensors, or tensors of rank 0, before it.
+
+    >>> from tir.graph import Value
+    >>> x, s = Value("x", (3,), DType("float16")), Value("s", (), DType("float64"))
+    >>> str(promoted(x, s)), str(promoted(x, 2)), str(promoted(3, 2.5))
+    ('float16', 'float16', 'float32')
+    """
+    classes: list[list[DType]] = [[], [], []]
+    for x in operands:
+        if isinstance(x, Value):
+            classes[0 if x.shape else 1].append(x.dtype)
+        else:
+            classes[2].append(DType("bool" if isinstance(x, bool) else "int64" if isinstance(x, int) else "float32"))
+    return reduce(_higher, (reduce(_common, each) for each in classes if each))
+
+
+def _kind(dtype: DType) -> int:
+    return 2 if dtype.is_float else 0 if dtype.is_bool else 1
+
+
+def _higher(first: DType, second: DType) -> DType:
+    return second if _kind(second) > _kind(first) else first
+
+
+def _common(a: DType, b: DType) -> DType:
+    """The smallest type that holds both; of an integer and a float the float."""
+    if _kind(a) != _kind(b):
+        return max(a, b, key=_kind)
+    if a.is_float:
+        return a if a == b else max(a, b, key=lambda d: d.bits) if a.bits != b.bits else DType("float32")
+    return DType(np.promote_types(str(a), str(b)).name)
