@@ -226,9 +226,10 @@ def tensor_map(pointer: Any, *description: Any, dtype: Any = "handle", **of_buff
     another number of axes than the buffer has, and for a description that is not three numbers for each axis.
 
     >>> from tir.script import tir as T
-    >>> A = T.Buffer((512, 256), "float16")
+    >>> import tir
+    >>> A = tir.decl_buffer((512, 256), "float16", "A")
     >>> T.tensor_map(A, (128, 64), swizzle=128)
-    T.tensor_map(A.data, "float16", 128, 512, 256, 256, 1, 128, 64)
+    T.tensor_map(A, "float16", 128, 512, 256, 256, 1, 128, 64)
     """
     if dtype_of(dtype) != "handle":
         raise TypeError(f"T.tensor_map gives a handle, not a {dtype_of(dtype)}")
