@@ -235,3 +235,22 @@ def main(A: T.Buffer((4,), "float32"), S: T.Buffer((1,), "float32")):
     else:
         run(func, np.ones(4, "float32"), s)
         assert s[0] == 4
+
+
+@pytest.mark.parametrize(("elements", "wrong"), [(0, None), (1, None), (2, "its memory has 1 elements")])
+def test_memory_that_holds_no_whole_number_of_elements(elements, wrong):
+    func = tir.script.parse(f"""
+@T.prim_func
+def f(A: T.Buffer((3,), "float32"), C: T.Buffer((1,), "int64")):
+    B = T.decl_buffer(({elements},), "int64", data=A.data)
+    C[0] = 5
+    for i in range({elements}):
+        C[0] = B[i]
+""")
+    a, c = np.array([1, 0, 0], "int32").view("float32"), np.zeros(1, "int64")
+    if wrong is None:
+        tir.interp.run(func, a, c)
+        assert c[0] == (1 if elements else 5)
+    else:
+        with pytest.raises(tir.RunError, match=wrong):
+            tir.interp.run(func, a, c)

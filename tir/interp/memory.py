@@ -134,7 +134,7 @@ def view(
         raise RunError(f"buffer `{name}` lies behind a pointer that is not an array: {type(memory).__name__}")
     kind = storage_dtype(dtype)
     if memory.dtype != kind and memory.dtype is not np.dtype(bool):
-        memory = memory.view(kind)
+        memory = memory.view(np.uint8)[: memory.nbytes // kind.itemsize * kind.itemsize].view(kind)
     lanes = dtype.lanes
     if strides is None:
         strides = tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
