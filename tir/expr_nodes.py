@@ -329,6 +329,11 @@ class Cast(Expr):
     value: Expr
 
 
+def _require_lanes(vector: Any) -> None:
+    if vector.lanes < 1:
+        raise ValueError(f"a {type(vector).__name__} has at least one lane, not {vector.lanes}")
+
+
 @node
 class Ramp(Expr):
     """The vector of ``lanes`` integers ``base``, ``base + stride``, … ``base + (lanes - 1) * stride``.
@@ -343,6 +348,9 @@ class Ramp(Expr):
     base: Expr
     stride: Expr
     lanes: int
+
+    def __post_init__(self) -> None:
+        _require_lanes(self)
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]
@@ -361,6 +369,9 @@ class Broadcast(Expr):
 
     value: Expr
     lanes: int
+
+    def __post_init__(self) -> None:
+        _require_lanes(self)
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

@@ -81,9 +81,11 @@ def _vector(buffer: Buffer, indices: tuple[Any, ...], lanes: int) -> tuple[Any, 
 
 
 def vload(buffer: Buffer, begin: Any, dtype: str | None = None) -> Expr:
-    """A load of ``dtype`` lanes from ``begin``."""
-    indices = _indices(begin)
-    return BufferLoad(buffer, _vector(buffer, indices, DType(dtype).lanes if dtype else buffer.dtype.lanes))
+    """A load of ``dtype`` lanes from ``begin``. Raises ``TypeError`` for lanes of another type than the buffer's."""
+    wanted = DType(dtype) if dtype else buffer.dtype
+    if wanted.element != buffer.dtype.element:
+        raise TypeError(f"buffer `{buffer.name}` holds {buffer.dtype.element}, a load of it is no {wanted}")
+    return BufferLoad(buffer, _vector(buffer, _indices(begin), wanted.lanes))
 
 
 def vstore(buffer: Buffer, begin: Any, value: Any) -> StoreFrame:
