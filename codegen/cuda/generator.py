@@ -108,6 +108,8 @@ class Generator(Dispatch):
         self.engines: frozenset[Var] = frozenset()  # shared memory of copy engines and tensor cores
         self.barriers = 0  # transaction barriers that the kernel has created
         self.maps: dict[Any, tuple[str, Any]] = {}  # tensor maps, by their parts: a parameter, and the call
+        self.cluster = 1  # blocks
+        self.registers: dict[Any, int] = {}  # of 32 bits, by the pointer to sums of products
         self.sums: dict[Any, list[Any]] = {}  # by fence and wait: the registers that products are summed in
         self.statics: list[str] = []  # declarations before the kernel
         self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name

@@ -14,7 +14,7 @@ from tir.visit import walk
 
 from .generator import Generator, op_rule
 from .matrix import TYPE_NAMES, register_set, words, words_at
-from .memory import bare, data_of, place_of, pointer
+from .memory import bare, data_of, element_of, place_of, pointer
 from .prelude import INLINE
 
 _PLAIN = {  # operators without pointers, and their helpers in the prelude
@@ -33,6 +33,13 @@ _ON_BARRIERS = {  # operators on a barrier and perhaps a number
     "ptx_arrive_barrier_cluster": "barrier_arrive_cluster",
     "ptx_cp_async_barrier": "barrier_arrive_after_copies",
 }
+
+
+def _integer(g: Generator, e: Any) -> str:
+    """The text of a number that is an integer (or a bool)."""
+    if not isinstance(e, Expr) or not (e.dtype.is_int or e.dtype.is_bool) or e.dtype.lanes > 1:
+        raise g.error(f"`{e!r}` is an argument that is an integer")
+    return bare(g.expr(e))
 
 
 def _constant(e: Call, position: int, what: str, g: Generator) -> int:
@@ -70,19 +77,30 @@ def _barrier(g: Generator, index: Expr) -> str:
         raise g.error(f"barrier `{index!r}` is used, and the kernel has none: begin it with T.create_barriers")
     if isinstance(index, IntImm) and not 0 <= index.value < g.barriers:
         raise g.error(f"there is no barrier {index.value}: T.create_barriers made {g.barriers}")
-    return f"&barriers[{bare(g.expr(index))}]"
+    return f"&barriers[{_integer(g, index)}]"
 
 
 @op_rule(*_ON_BARRIERS)
 def _on_barrier(g: Generator, e: Call) -> str:
-    args = [_barrier(g, e.args[0]), *(bare(g.expr(number)) for number in e.args[1:])]
+    if e.op == "ptx_arrive_barrier_cluster":
+        _in_cluster(g, e, e.args[1], g.cluster, "the rank")
+    args = [_barrier(g, e.args[0]), *(_integer(g, number) for number in e.args[1:])]
     return f"{g.need(_ON_BARRIERS[e.op])}({', '.join(args)})"
+
+
+def _in_cluster(g: Generator, e: Call, value: Any, end: int, what: str) -> None:
+    """Raise ``BuildError`` for a number that no block of the cluster has."""
+    if isinstance(value, IntImm) and not 0 <= value.value < end:
+        raise g.error(
+            f'{e.op}: {what} is {value.value}, and the attribute "tir.cluster" makes clusters of {g.cluster} '
+            f"block{'s' * (g.cluster > 1)}: below {end} it is"
+        )
 
 
 @op_rule("ptx_wait_barrier")
 def _wait_barrier(g: Generator, e: Call) -> str:
     barrier, *parity = e.args
-    return f"{g.need('barrier_wait')}({_barrier(g, barrier)}, {bare(g.expr(parity[0])) if parity else '0'})"
+    return f"{g.need('barrier_wait')}({_barrier(g, barrier)}, {_integer(g, parity[0]) if parity else '0'})"
 
 
 # ---------------------------------------------------------------- copies
@@ -115,7 +133,7 @@ def _box_copy(g: Generator, e: Call, function: str, args: list[str], coordinates
     if len(coordinates) != axes:
         raise g.error(f"{e.op}: {len(coordinates)} coordinates, and the tensor map has {axes} axes: `{e!r}`")
     g.need(f"tensor_copies_{axes}")
-    return f"{function}({', '.join([*args, *(bare(g.expr(c)) for c in coordinates)])})"
+    return f"{function}({', '.join([*args, *(_integer(g, c) for c in coordinates)])})"
 
 
 def _map(g: Generator, e: Call, position: int) -> str:
@@ -141,7 +159,8 @@ def _load_box(g: Generator, e: Call) -> str:
 
 @op_rule("ptx_cp_async_bulk_tensor_multicast")
 def _load_box_multicast(g: Generator, e: Call) -> str:
-    args = [_in_shared(g, e, 0), _map(g, e, 2), _barrier(g, e.args[3]), bare(g.expr(e.args[4]))]
+    _in_cluster(g, e, e.args[4], 1 << g.cluster, "the mask")
+    args = [_in_shared(g, e, 0), _map(g, e, 2), _barrier(g, e.args[3]), _integer(g, e.args[4])]
     return _box_copy(g, e, "load_box_multicast", args, e.args[5:])
 
 
@@ -186,6 +205,7 @@ def _wgmma(g: Generator, e: Call) -> str:
     in_registers = not is_shared(place_of(g, data_of(e.args[6])).scope)
     sums = n // 4 if d == "f16" else n // 2
     kind, letter = ("float", "f") if d == "f32" else ("unsigned", "r")
+    _check_room(g, e, sums)
     flags = [_constant(e, p, "whether a matrix is transposed", g) for p in (11, 17)]
     if any(flags) and _BITS.get(a) != 16:
         raise g.error(
@@ -211,13 +231,26 @@ def _wgmma(g: Generator, e: Call) -> str:
     return f"{name}({', '.join(_operands(g, e, kind, in_registers))})"
 
 
+def _check_room(g: Generator, e: Call, sums: int) -> None:
+    """Raise ``BuildError`` for fewer registers than a product has sums of 32 bits."""
+    var, at = data_of(e.args[4]), e.args[5]
+    room = g.registers.get(var)
+    if room is not None and isinstance(at, IntImm):
+        first = at.value * element_of(g, e.args[4]).bits // 32
+        if first + sums > room:
+            raise g.error(
+                f"ptx_wgmma: `{place_of(g, var).name}` has {room} registers of 32 bits, and the product has {sums} sums"
+                + f" from register {first} on" * bool(first)
+            )
+
+
 def _operands(g: Generator, e: Call, kind: str, in_registers: bool) -> Iterator[str]:
     if is_shared(place_of(g, data_of(e.args[4])).scope):
         raise g.error(f"ptx_wgmma: `{e.args[4]!r}` is in shared memory; the sums are registers, of scope local")
     yield words_at(g, e.args[4], e.args[5], kind)
     yield words_at(g, e.args[6], e.args[7], "unsigned") if in_registers else _matrix(g, e, 6)
     yield _matrix(g, e, 12)
-    yield bare(g.expr(e.args[18]))
+    yield _integer(g, e.args[18])
 
 
 def _matrix(g: Generator, e: Call, position: int) -> str:
@@ -226,7 +259,7 @@ def _matrix(g: Generator, e: Call, position: int) -> str:
     swizzle = _constant(e, position + 4, "the swizzle", g)
     if swizzle not in (0, 32, 64, 128):
         raise g.error(f"ptx_wgmma: there is no swizzle of {swizzle} bytes; there are 0, 32, 64, 128")
-    leading, stride = (bare(g.expr(x)) for x in e.args[position + 2 : position + 4])
+    leading, stride = (_integer(g, x) for x in e.args[position + 2 : position + 4])
     return f"{g.need('wgmma_matrix')}({at}, {leading}, {stride}, {swizzle})"
 
 
@@ -274,9 +307,10 @@ def find_sums(g: Generator, body: Any) -> None:
             for extent in s.extents:
                 count *= getattr(extent, "value", 0)
             kind = "float" if str(s.dtype) == "float32" else "unsigned"
+            g.registers[s.buffer_var] = count * s.dtype.bits // 32
             for n in walk(s.body):
                 if isinstance(n, Call) and n.op in ("ptx_wgmma_fence", "ptx_wgmma_wait_group"):
-                    g.sums.setdefault(n, []).append((s.buffer_var, count * s.dtype.bits // 32, kind))
+                    g.sums.setdefault(n, []).append((s.buffer_var, g.registers[s.buffer_var], kind))
 
 
 # ---------------------------------------------------------------- registers

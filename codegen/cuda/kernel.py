@@ -72,10 +72,11 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
     matrix.find_fragments(g, func.body)
     hopper.find_sums(g, func.body)
     g.engines = engine_memory(func.body)
+    cluster = _cluster(g, func)
+    g.cluster = prod(cluster)
     g.stmt(func.body)
     params += [f"const __grid_constant__ {g.need('tensor_map')} {hint}" for hint, _ in g.maps.values()]
     bounds = f" __launch_bounds__({threads})" if threads else ""
-    cluster = _cluster(g, func)
     bounds += f" __cluster_dims__({', '.join(map(str, cluster))})" if _CLUSTER in func.attrs else ""
     head = f'extern "C" __global__ void{bounds} {symbol}('
     one_line = head + ", ".join(params) + ") {"

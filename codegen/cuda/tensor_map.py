@@ -102,6 +102,10 @@ class MapParameter:
         """Raises ``BuildError`` for what the copy engine does not take, as far as it is known when a kernel is built."""
         pointer = source.args[0]
         made = f"{kernel}: the tensor map `{source!r}`"
+        try:
+            DType(string_arg(source.args[1]))
+        except ValueError as error:
+            raise BuildError(f"{made}: {error}") from error
         if not isinstance(pointer, Var) or pointer not in parameters:
             raise BuildError(
                 f"{made} is made at the launch; its first argument is the pointer of a whole buffer, as A.data"
