@@ -164,9 +164,9 @@ def __getattr__(name: str) -> Any:
     elif not name.startswith("_") and (name in EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
         value = getattr(importlib.import_module("tir.script.tir"), name)
     else:
-        raise AttributeError(
-            f"module 'tir' has no attribute {name!r}{importlib.import_module('tir.names').did_you_mean(name, __dir__())}"
-        )
+        here = importlib.import_module("tir.neighbours").written_here(name)
+        near = importlib.import_module("tir.names").did_you_mean(name, __dir__())
+        raise AttributeError(f"module 'tir' has no attribute {name!r}{near if here is None else f'; write {here}'}")
     globals()[name] = value
     return value
 

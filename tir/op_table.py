@@ -317,8 +317,7 @@ atomic_add(address, value, *rest): Add ``value`` to the element at an address in
     or threads do; its value is the old one.
     >>> T.atomic_add(A, 1, dtype="int32")
     T.atomic_add(A, 1, dtype="int32")
-print(*values): Print numbers and strings, separated by blanks, and end the line. CUDA, the simulator and the executor
-    have it.
+print(*values): Print numbers and strings, separated by blanks, and end the line.
     >>> T.print("found", i)
     T.Call("void", "print", ["found", i])
 = opaque given: Code for CPUs has it.

@@ -7,6 +7,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
+from tir.interp.executor import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 from tir.visit import walk
@@ -498,13 +499,21 @@ def _packed(g: Generator, e: Call) -> str:
 
     The run-time side is :mod:`codegen.runtime.packed`.
     """
-    name = string_arg(e.args[0])
-    described: list[Any] = []
-    args: list[Any] = []  # one for each slot
-    for arg in e.args[1:]:
-        kind, what, parts = _described(arg)
-        described.append([kind, what])
-        args += parts
+    return _call_python(g, e, string_arg(e.args[0]), [_described(arg) for arg in e.args[1:]])
+
+
+@op_rule("print")
+def _print(g: Generator, e: Call) -> str:
+    """Print the arguments in order, separated by blanks, where Python prints."""
+    wide = (cast("float32", a) if emulated(a.dtype) else a for a in e.args)
+    return _call_python(
+        g, e, PRINT, [("shown" if k == "value" else k, what, p) for k, what, p in map(_described, wide)]
+    )
+
+
+def _call_python(g: Generator, e: Call, name: str, arguments: list[tuple[str, str, list[Any]]]) -> str:
+    described = [[kind, what] for kind, what, _ in arguments]
+    args = [part for _, _, parts in arguments for part in parts]  # one for each slot
     array = g.out.alloca("i64", len(args) + 1, 8)
     for k, arg in enumerate(args):
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")

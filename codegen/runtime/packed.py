@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.interp.executor import PACKED as _FUNCTIONS
+from tir.interp.executor import PRINT
 from tir.interp.numbers import storage_dtype
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
@@ -43,6 +46,12 @@ def register_func(name: str, function: Callable[..., Any] | None = None, overrid
         raise ValueError(f"a function {name!r} is already registered; pass override=True to replace it")
     _FUNCTIONS[name] = function
     return function
+
+
+@functools.partial(register_func, PRINT)
+def _print(*values: str) -> None:
+    """Print a line at once, so that threads do not mix theirs."""
+    sys.stdout.write(" ".join(values) + "\n")
 
 
 class PackedCalls:
@@ -77,8 +86,9 @@ def _argument(kind: str, what: str, slots: Iterator[int]) -> Any:
     and, if it has any, strides."""
     if kind == "string":
         return what
-    if kind == "value":
-        return _slot(next(slots), DType(what))[0].item()
+    if kind in ("value", "shown"):
+        value = _slot(next(slots), DType(what))[0]
+        return value.item() if kind == "value" else str(value)
     name, rank, strides = what.split(":")
     address, offset, *sizes = (int(_slot(next(slots), DType("int64"))[0]) for _ in range(2 + int(rank) + int(strides)))
     dtype = storage_dtype(DType(name))

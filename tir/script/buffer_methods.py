@@ -8,6 +8,7 @@ from .. import op as _op
 from ..buffer import Buffer, Range
 from ..dtype import DType
 from ..expr import BufferLoad, Expr, Ramp, as_expr, const
+from ..neighbours import written_here
 from .diagnostics import did_you_mean
 from .frames import BufferSpec, StoreFrame
 
@@ -45,7 +46,8 @@ def attribute(buffer: Buffer, name: str) -> Any:
         return getattr(buffer, name)
     method = _METHODS.get(name)
     if method is None:
-        notes = did_you_mean(name, [*_FIELDS, "scope", *_METHODS])
+        here = written_here(name)
+        notes = [f"write {here}"] if here is not None else did_you_mean(name, [*_FIELDS, "scope", *_METHODS])
         raise AttributeError("; ".join([f"a buffer has no attribute `{name}`", *notes]))
     return lambda *args, **named: method(buffer, *args, **named)
 

@@ -40,6 +40,7 @@ class Environment:
     their values."""
 
     first_error_only = False
+    names_change = True  # a name may be assigned again in an inner scope
 
     def __init__(self, *maps: Mapping[str, Any]):
         self.maps = maps
@@ -105,6 +106,7 @@ class Printed(Environment):
     """
 
     first_error_only = True
+    names_change = False  # every assignment of a printed program makes a name
 
     def __init__(self, length: int, names: Mapping[str, Any] | None = None):
         from . import ir, tir

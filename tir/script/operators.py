@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
-from ..buffer import BufferRegion
+from ..buffer import Buffer, BufferRegion
 from ..expr import Expr, IntImm, Var
 from ..node import Node
 from .diagnostics import type_name
@@ -253,6 +253,15 @@ def _range(*args: Any) -> Any:
     return loop_range(*args)
 
 
+def _print(*values: Any, **options: Any) -> Any:
+    """Print values while the program runs; what is no value of a program, while it is being built."""
+    if not all(isinstance(x, (Expr, BufferRegion, str, int, float)) for x in values):
+        return print(*values, **options)
+    if options:
+        raise TypeError(f"print takes values alone in a program, not {', '.join(options)}=")
+    return _op.call("print", *(_e.StringImm(x) if isinstance(x, str) else to_expr(x) for x in values), dtype="void")
+
+
 # Python's own functions that take expressions, or compute numbers without a bound
 _PYTHON: dict[Any, Callable[..., Any]] = {
     min: _fold_pairs(min, _e.min_),
@@ -262,6 +271,8 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     float: _converter(float, "float32"),
     bool: _converter(bool, "bool"),
     range: _range,
+    len: lambda x: x.shape[0] if isinstance(x, Buffer) and x.ndim else len(x),
+    print: _print,
     pow: lambda *args: apply(ast.Pow(), *args) if len(args) == 2 else pow(*args),
 }
 

@@ -10,11 +10,12 @@ from .. import expr as _e
 from ..buffer import Buffer, BufferRegion, decl_buffer
 from ..errors import TirError
 from ..expr import Expr, Var
+from ..neighbours import library_of, written_here
 from ..node import Node, Span
 from .diagnostics import Abort, Diagnostic, Source, did_you_mean, type_name
 from .environment import Environment
 from .operators import MOST_BITS, choose, combine, compare, plain
-from .scope import POISON, Scope
+from .scope import POISON, Scope, Variable
 from .values import index_tuple, to_expr
 
 _MISSING = object()
@@ -22,6 +23,8 @@ _MISSING = object()
 
 class ExprParser:
     """Scopes, errors, and the evaluation of expressions."""
+
+    change: Callable[[str, Scope], None]  # what the part that knows names provides
 
     def __init__(self, source: Source, env: Environment):
         self.source = source
@@ -54,9 +57,10 @@ class ExprParser:
         return self.env.get(name, _MISSING)
 
     def name(self, node: ast.Name) -> Any:
-        for scope in reversed(self.scopes):
+        for depth, scope in enumerate(reversed(self.scopes)):
             if node.id in scope.names:
                 if node.id in scope.stale:
+                    self.change(node.id, scope)
                     self.fail(
                         node,
                         f"`{node.id}` was assigned again in an inner scope (line {scope.stale[node.id]}), "
@@ -67,12 +71,17 @@ class ExprParser:
                 value = scope.names[node.id]
                 if value is POISON:
                     raise Abort
+                for inner in self.scopes[len(self.scopes) - depth :]:
+                    inner.read.add(node.id)
+                if isinstance(value, Variable):
+                    return _e.BufferLoad(value.buffer, (_e.IntImm(0),))
                 return self.env.read(value)
         value = self.env.get(node.id, _MISSING)
         if value is _MISSING:
             known = [n for scope in self.scopes for n in scope.names]
-            notes = did_you_mean(node.id, known) or did_you_mean(node.id, [*self.env], 0.75)
-            self.fail(node, f"undefined name `{node.id}`", *notes)
+            here = written_here(node.id)
+            notes = did_you_mean(node.id, known) or [f"write {here}"] * (here is not None)
+            self.fail(node, f"undefined name `{node.id}`", *(notes or did_you_mean(node.id, [*self.env], 0.75)))
         return self.env.read(value)
 
     def _scoped(self, node: ast.expr, names: Mapping[str, Any]) -> Any:
@@ -245,7 +254,23 @@ class ExprParser:
             return expand(self, node, args, named)
         if not callable(fn) or isinstance(fn, Node):
             self.fail(node, f"`{ast.unparse(node.func)}` is a {type_name(fn)} and cannot be called")
+        self.refuse_library(node, fn, [*args, *named.values()])
         return self.env.call(node, fn, args, named)
+
+    def refuse_library(self, node: ast.Call, fn: Any, args: list[Any]) -> None:
+        """Record an error for a function of another library that is given a value of the program."""
+        library = library_of(fn)
+        given = next((x for x in args if isinstance(x, (Expr, Buffer, BufferRegion))), None)
+        if library is None or given is None:
+            return
+        name = getattr(fn, "__name__", ast.unparse(node.func))
+        here = written_here(name)
+        self.fail(
+            node,
+            f"`{ast.unparse(node.func)}` of {library} computes with Python's numbers and arrays, and is given a {type_name(given)}, "
+            "whose value is not known while the program is being built",
+            f"write {here}" if here is not None else "write it with loops, stores and the functions of T",
+        )
 
     def _python(self, node: ast.expr) -> Any:
         return self.env.evaluate(node, self.name, self._scoped)

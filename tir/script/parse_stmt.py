@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from .. import expr as _e
 from .. import op as _op
-from ..arith import simplify
-from ..buffer import Buffer, BufferRegion, Range, index_expr
+from ..buffer import Buffer, BufferRegion
 from ..dtype import DType
 from ..expr import Expr, StringImm, Var, const
-from ..node import freeze
-from ..stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, Stmt, While
+from ..stmt import AssertStmt, BufferStore, Evaluate, IfThenElse, Stmt
 from . import frames as f
 from .diagnostics import Abort, Source, type_name
 from .environment import Environment
@@ -23,35 +20,35 @@ from .macro import MOST_EXPANDED
 from .operators import plain
 from .parse_block import BlockParser
 from .parse_expr import ExprParser
+from .parse_loops import LoopParser
+from .parse_names import Definition, NameParser
 from .scope import POISON, Item, Scope, close
-from .values import dtype_of, index_tuple, range_of, row_indices, to_expr
+from .values import dtype_of, index_tuple, row_indices, to_expr
 
 _NOT_DIALECT = {
     ast.Try: "`try`", ast.ClassDef: "a class", ast.FunctionDef: "a nested function",
     ast.AsyncFunctionDef: "`async def`",
     ast.AsyncFor: "`async for`", ast.AsyncWith: "`async with`", ast.Raise: "`raise`", ast.Delete: "`del`",
     ast.Global: "`global`", ast.Nonlocal: "`nonlocal`", ast.Import: "`import`", ast.ImportFrom: "`import`",
-    ast.Break: "`break`", ast.Continue: "`continue`",
+    ast.Break: "`break` outside of a loop", ast.Continue: "`continue` outside of a loop",
 }  # fmt: skip
 _INSTEAD = {
     ast.FunctionDef: "define it outside as a Python function of expressions, or as @T.macro",
     ast.Import: "import outside the function",
     ast.ImportFrom: "import outside the function",
-    ast.Break: "use a `while` loop with a flag in a buffer, or guard the body with `if`",
-    ast.Continue: "guard the rest of the body with `if`",
     ast.Raise: "use `assert condition, message`",
 }
 _LEGAL = "a prim_func holds loops, with-scopes, if, while, assignments, stores, assert, return and calls"
 
 
-class StmtParser(BlockParser, ExprParser):
+class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
     """Parses statement lists; results go to ``out``, the items of the innermost open scope."""
 
-    def __init__(self, source: Source, env: Environment):
+    def __init__(self, source: Source, env: Environment, changing: dict[Definition, DType | None] | None = None):
         ExprParser.__init__(self, source, env)
         BlockParser.__init__(self)
+        NameParser.__init__(self, changing)
         self.out: list[Item] = []
-        self.known: set[Var] = set()
         self.domains: dict[Var, Any] = {}
         self.func_attrs: dict[str, Any] = {}
         self.params: dict[Var, Any] = {}
@@ -66,9 +63,10 @@ class StmtParser(BlockParser, ExprParser):
     def emit(self, item: Item) -> None:
         self.out.append(item)
 
-    def body(self, statements: list[ast.stmt], names: dict[str, Any] | None = None) -> Stmt:
-        """Statements in a new scope, as one statement."""
+    def body(self, statements: list[ast.stmt], names: dict[str, Any] | None = None, read: Iterable[str] = ()) -> Stmt:
+        """Statements in a new scope, as one statement; names ``read`` are used there before."""
         with self.nested(names) as items:
+            self.scopes[-1].read.update(read)
             self.statements(statements)
         return close(items)
 
@@ -94,6 +92,10 @@ class StmtParser(BlockParser, ExprParser):
             return
         handler = _STATEMENTS.get(type(node))
         try:
+            if handler is None and any(fault.span == self.source.span(node) for fault in self.diagnostics):
+                return  # a jump whose place is wrong
+            if handler is None and str(self.source.span(node)) in {str(fault.span) for fault in self.diagnostics}:
+                return  # a jump whose place is wrong: reported with the loop
             if handler is None:
                 what = _NOT_DIALECT.get(type(node), f"`{type(node).__name__.lower()}`")
                 self.fail(node, f"{what} is not part of the dialect", _INSTEAD.get(type(node), _LEGAL))
@@ -120,109 +122,6 @@ class StmtParser(BlockParser, ExprParser):
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                 self.scopes[-1].names[child.id] = POISON
-
-    # ------------------------------------------------------------ names
-
-    def define(self, name: str, value: Any) -> Any:
-        """Bind a name in this scope."""
-        scope = self.scopes[-1]
-        scope.names[name] = value
-        scope.lets.discard(name)
-        scope.stale.pop(name, None)
-        if isinstance(value, Var):
-            self.known.add(value)
-        return value
-
-    def let(self, name: str, value: Expr, node: ast.AST, var: Var | None = None) -> Var:
-        """Bind a name to a value of the program for the rest of the scope."""
-        made = Var(name, value.dtype) if var is None else var
-        span = self.source.span(node)
-        self.emit(lambda body: _e_let(made, value, body, span))
-        self.define(name, made)
-        self.scopes[-1].lets.add(name)
-        return made
-
-    def check_new(self, name: str, node: ast.AST) -> None:
-        """Iterators and buffers have unique names in a scope: a second one would silently shadow the first."""
-        held = self.scopes[-1].names.get(name)
-        if name != "_" and (isinstance(held, Buffer) or (isinstance(held, Var) and held in self.iterators)):
-            what = "a buffer" if isinstance(held, Buffer) else "an iterator"
-            self.fail(node, f"`{name}` is {what} of this scope already", "give each its own name")
-
-    def check_rebinding(self, name: str, node: ast.stmt) -> None:
-        """Assigning a name of an outer scope in an inner one defines a new value there only: an error if the old value
-        is used, now or later."""
-        for scope in reversed(self.scopes[:-1]):
-            if name not in scope.names:
-                continue
-            counted = name in scope.lets or isinstance(scope.names[name], (int, float))
-            if name in self.scopes[-1].names or not counted:
-                return
-            value = getattr(node, "value", None)
-            if isinstance(node, ast.AugAssign) or (value is not None and _reads(value, name)):
-                self.fail(
-                    node,
-                    f"`{name}` is defined outside this scope and cannot be changed from inside it",
-                    f'keep a value that changes in a buffer: {name} = T.alloc_buffer((1,), dtype, scope="local")',
-                )
-            scope.stale[name] = self.source.span(node).line
-            return
-
-    def bind(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
-        """``target = value`` in all its forms."""
-        if isinstance(target, ast.Name):
-            self.bind_name(target.id, value, node)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            values = self.axis_list(value, len(target.elts), node) if isinstance(value, f.AxisList) else value
-            if not isinstance(values, (tuple, list)):
-                self.fail(node, f"a {type_name(value)} cannot be unpacked into {len(target.elts)} names")
-            if len(values) != len(target.elts):
-                self.fail(node, f"{len(values)} values cannot be unpacked into {len(target.elts)} names")
-            for item, part in zip(target.elts, values):
-                self.bind(item, part, node)
-        elif isinstance(target, ast.Subscript):
-            self.store_to(target, value)
-        elif isinstance(target, ast.Attribute):
-            self.fail(target, "an attribute cannot be assigned", "assign to a name or to a buffer element")
-        else:
-            self.fail(target, "this cannot be assigned to")
-
-    def bind_name(self, name: str, value: Any, node: ast.stmt) -> None:
-        held = next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
-        if isinstance(held, Buffer) and isinstance(value, (Expr, BufferRegion, int, float)):
-            index = ", ".join(["..."] * held.ndim)
-            self.fail(node, f"`{name}` is a buffer; values are stored to its elements", f"write {name}[{index}] = ...")
-        if isinstance(value, (f.Axis, f.BufferSpec)):
-            self.check_new(name, node)
-        if isinstance(value, f.Meta):
-            self.define(name, self.env.bound(value.value))
-        elif isinstance(value, f.AxisList):
-            self.bind(ast.Tuple([ast.Name(name, ast.Store())], ast.Store()), value, node)
-        elif isinstance(value, f.Axis):
-            self.define(name, self.axis(name, value, node))
-        elif isinstance(value, f.BufferSpec):
-            self.define(name, self.declare(name, value, node))
-        elif isinstance(value, f.EnvThread):
-            var = self.define(name, Var(name, value.dtype))
-            self.threads[var] = value.thread
-        elif isinstance(value, (f.AllocateFrame, f.LaunchFrame, f.LetFrame)):
-            self.define(name, self.open_over_rest(value, name, node))
-        elif isinstance(value, (f.Frame, f.Directive)):
-            self.fail(
-                node,
-                f"{value.described} has no value to assign",
-                "use it as a statement, or open it with `with` or `for`",
-            )
-        elif isinstance(value, Var) and not value.name and name in self.sizes:
-            self.define(name, self.sizes[name])
-        elif isinstance(value, Var) and (not value.name or value.dtype.is_handle or value not in self.known):
-            self.define(name, value if value.name else value.replace(name=name))
-        elif isinstance(value, (Expr, BufferRegion)):
-            self.check_rebinding(name, node)
-            self.let(name, to_expr(value), node)
-        else:
-            self.check_rebinding(name, node)
-            self.define(name, self.env.bound(value))
 
     # ------------------------------------------------------------ simple statements
 
@@ -388,7 +287,7 @@ class StmtParser(BlockParser, ExprParser):
             self.returned.append(None if node.value is None else self.ev(node.value))
             return
         if node.value is None:
-            self.fail(node, "`return` without a value is not part of the dialect", "guard what follows with `if`")
+            return  # the last statement
         value = self.ev(node.value)
         if value is None:
             return
@@ -418,106 +317,6 @@ class StmtParser(BlockParser, ExprParser):
         then = self.body(node.body)
         other = self.body(node.orelse) if node.orelse else None
         self.emit(IfThenElse(condition, then, other, span=self.source.span(node)))
-
-    def _while(self, node: ast.While) -> None:
-        if node.orelse:
-            self.report(node.orelse[0], "`else` of a loop is not part of the dialect")
-        condition = self.condition(self.ev(node.test), node.test)
-        self.emit(While(condition, self.body(node.body), span=self.source.span(node)))
-
-    def _for(self, node: ast.For) -> None:
-        if node.orelse:
-            self.report(node.orelse[0], "`else` of a loop is not part of the dialect")
-        try:
-            frame = self.loops_of(self.ev(node.iter), node)
-            names = self.loop_names(node.target, len(frame.loops))
-            opened = [self.loop(name, loop, node) for name, loop in zip(_flat(names), frame.loops)]
-        except Abort:
-            with self.nested():
-                self.poison(node.target)
-                self.statements(node.body)
-            return
-        bound: dict[str, Any] = {}
-        variables = iter([_stepped(var, loop) for var, _, _, loop in opened])
-        for name in names:
-            bound.update(
-                {name[0]: tuple(next(variables) for _ in name[1])}
-                if isinstance(name, tuple)
-                else {name: next(variables)}
-            )
-        for var, first, extent, _ in opened:
-            self.known.add(var)
-            self.domains[var] = Range(first, extent)
-        self.depth += 1
-        result = self.body(node.body, bound)
-        self.depth -= 1
-        span = self.source.span(node)
-        for var, first, extent, loop in reversed(opened):
-            result = For(var, first, extent, loop.kind, result, loop.thread, freeze(loop.annotations), span=span)
-        self.emit(result)
-
-    def loops_of(self, value: Any, node: ast.For) -> f.LoopFrame:
-        if isinstance(value, f.LoopFrame):
-            return value
-        if isinstance(value, range):
-            plain_loop = value.start == 0 and value.step == 1
-            made = f.Loop(value.stop, None) if plain_loop else f.Loop(value.start, value.stop, step=value.step)
-            return f.LoopFrame([made], "range")
-        return self.fail(
-            node.iter,
-            f"a `for` loop runs over T.serial, T.grid, T.parallel, T.vectorized, T.unroll, T.thread_binding or range, "
-            f"not a {type_name(value)}",
-            "to repeat code for Python values, call a Python function or T.macro",
-        )
-
-    def loop_names(self, target: ast.expr, count: int) -> list[Any]:
-        """A name for each loop; a starred or only name for several is a pair (name, names)."""
-        items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        starred = [i for i, item in enumerate(items) if isinstance(item, ast.Starred)]
-        if len(items) == 1 and isinstance(items[0], ast.Name) and count > 1 and not isinstance(target, ast.Tuple):
-            return [(items[0].id, [f"{items[0].id}_{k}" for k in range(count)])]
-        names: list[Any] = []
-        for item in items:
-            inner = item.value if isinstance(item, ast.Starred) else item
-            if not isinstance(inner, ast.Name):
-                self.fail(item, "a loop variable is a name")
-            if isinstance(item, ast.Starred):
-                names.append((inner.id, [f"{inner.id}_{k}" for k in range(count - len(items) + 1)]))
-            else:
-                names.append(inner.id)
-        if len(starred) > 1 or len(_flat(names)) != count:
-            self.fail(
-                target,
-                f"{count} loop{'s' * (count != 1)} cannot be unpacked into {len(items)} name{'s' * (len(items) != 1)}",
-                f"write one name for each of the {count} extents",
-            )
-        return names
-
-    def loop(self, name: str, loop: f.Loop, node: ast.For) -> tuple[Var, Expr, Expr, f.Loop]:
-        try:
-            if loop.stop is None:
-                extent = index_expr(plain(loop.start))
-                return Var(name, extent.dtype), const(0, extent.dtype), extent, loop
-            if _step(loop) is not None:
-                return self.stepped_loop(name, loop, node)
-            bounds = range_of(plain(loop.start), plain(loop.stop))
-            return Var(name, bounds.extent.dtype), bounds.min, bounds.extent, loop
-        except (TypeError, ValueError) as exc:
-            return self.fail(node.iter, str(exc))
-
-    def stepped_loop(self, name: str, loop: f.Loop, node: ast.For) -> tuple[Var, Expr, Expr, f.Loop]:
-        """A loop with a step counts its iterations; its name stands for ``start + count * step``."""
-        step = _step(loop)
-        if step is None or step <= 0:
-            self.fail(
-                node.iter,
-                f"a loop's step is a positive constant, not {loop.step!r}",
-                "count upwards, and compute the descending value from the variable",
-            )
-        start, stop = (0, loop.start) if loop.stop is None else (loop.start, loop.stop)
-        bounds = range_of(plain(start), plain(stop))
-        extent = simplify((bounds.extent + (step - 1)) // step)
-        return Var(name, extent.dtype), const(0, extent.dtype), extent, replace(loop, start=bounds.min)
 
     def _with(self, node: ast.With) -> None:
         self.with_items(node.items, node)
@@ -564,12 +363,6 @@ def _literal_as(e: Expr, dtype: DType) -> Expr:
     return e
 
 
-def _e_let(var: Var, value: Expr, body: Stmt, span: Any) -> Stmt:
-    from ..stmt import LetStmt
-
-    return LetStmt(var, value, body, span=span)
-
-
 def _header(node: ast.stmt) -> ast.AST:
     """The node to underline for a whole statement: for a compound one, its first line's expression."""
     if isinstance(node, ast.With):
@@ -577,27 +370,6 @@ def _header(node: ast.stmt) -> ast.AST:
     if isinstance(node, ast.For):
         return node.iter
     return node.test if isinstance(node, (ast.If, ast.While)) else node
-
-
-def _step(loop: f.Loop) -> int | None:
-    """A loop's step where it is not 1; 0 for one that is not a constant."""
-    step = plain(loop.step)
-    number = step if isinstance(step, int) else step.value if isinstance(step, _e.IntImm) else 0
-    return None if number == 1 else number
-
-
-def _stepped(var: Var, loop: f.Loop) -> Expr:
-    """What the name of a loop stands for."""
-    step = _step(loop)
-    return var if step is None else simplify(loop.start + var * step)
-
-
-def _flat(names: list[Any]) -> list[str]:
-    return [n for name in names for n in (name[1] if isinstance(name, tuple) else [name])]
-
-
-def _reads(node: ast.AST, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(node))
 
 
 _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {

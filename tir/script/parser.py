@@ -25,6 +25,7 @@ from . import source as _source
 from .diagnostics import Abort, Diagnostic, Source, parse_error
 from .environment import Environment, ModuleNames
 from .macro import Macro
+from .parse_names import Again, Definition
 from .parse_stmt import StmtParser
 from .scope import POISON, Scope, close
 from .values import dtype_of, make_buffer
@@ -148,8 +149,7 @@ def ir_module(cls: Any = None, **_: Any) -> Any:
 @with_recursion_limit
 def parse_function(node: ast.FunctionDef, source: Source, env: Environment, options: Options) -> PrimFunc:
     """A function definition as a PrimFunc. Raises ``ParseError`` with all its errors."""
-    parser = StmtParser(source, env)
-    func = build_function(parser, node, options)
+    parser, func = built(source, env, node, options)
     if parser.diagnostics:
         raise parse_error(parser.diagnostics, f"prim_func `{node.name}`") from parser.cause
     assert func is not None
@@ -168,6 +168,20 @@ def _verify(program: PrimFunc | IRModule, node: ast.stmt, source: Source) -> Non
         raise parse_error([fault], f"`{what}`") from None
 
 
+def built(
+    source: Source, env: Environment, node: ast.FunctionDef, options: Options
+) -> tuple[StmtParser, PrimFunc | None]:
+    """A PrimFunc, or None if the parser recorded errors; the parser. A function in which names change is parsed once more
+    for each of them."""
+    changing: dict[Definition, DType | None] = {}
+    while True:
+        parser = StmtParser(source, env, changing)
+        try:
+            return parser, build_function(parser, node, options)
+        except Again:
+            continue
+
+
 def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) -> PrimFunc | None:
     """A PrimFunc, or None if the parser recorded errors."""
     scope = Scope()
@@ -183,7 +197,7 @@ def build_function(parser: StmtParser, node: ast.FunctionDef, options: Options) 
     except (TypeError, ValueError) as exc:
         parser.report(node.returns, str(exc))  # pyright: ignore[reportArgumentType]
     parser.scopes.append(Scope())
-    parser.statements(node.body)
+    parser.function_body(node.body)
     if parser.diagnostics:
         return None
     body = _complete(parser, close(parser.out))
@@ -343,7 +357,7 @@ def parse_module(node: ast.ClassDef, source: Source, env: Environment) -> IRModu
         try:
             if isinstance(item, ast.FunctionDef):
                 options = options_of(parser, item)
-                func = build_function(parser, item, options)
+                parser, func = built(source, inner, item, options)
                 if func is not None:
                     functions[item.name] = func
                     unchecked |= not options.check_well_formed

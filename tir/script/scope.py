@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from ..buffer import Buffer
 from ..stmt import Stmt, seq
 
 # A statement, or what wraps everything after it in the scope (let, allocate, attr …).
@@ -16,18 +19,34 @@ class _Poison:
 
 
 POISON = _Poison()
+FLAG = "\0"  # begins the names of flags that the parser makes: no program has such names
+
+
+@dataclass(eq=False)
+class Variable:
+    """A name whose value changes, in a buffer of one element. ``concurrent``: how many loops whose iterations run at once
+    were open at its ``definition``; ``is_literal``: that gave it a number of Python, which has no type of its own."""
+
+    buffer: Buffer
+    definition: Any
+    is_literal: bool
+    concurrent: int
+
+    described = "number that changes"
 
 
 class Scope:
-    """Names of one nesting level. ``lets`` are the names that hold a value of the program; ``stale`` those assigned
-    again in an inner scope, with the line where that was."""
+    """Names of one nesting level. ``made`` has the statement that gave a name a value of the program or a number;
+    ``stale`` the names assigned again in an inner scope, with the line where that was; ``read`` those of outer scopes
+    that were used here."""
 
-    __slots__ = ("names", "lets", "stale")
+    __slots__ = ("names", "made", "stale", "read")
 
     def __init__(self, names: dict[str, Any] | None = None):
         self.names: dict[str, Any] = names or {}
-        self.lets: set[str] = set()
+        self.made: dict[str, ast.AST] = {}
         self.stale: dict[str, int] = {}
+        self.read: set[str] = set()
 
 
 def close(items: Iterable[Item]) -> Stmt:

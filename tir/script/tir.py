@@ -20,6 +20,7 @@ from ..buffer import index_expr as _index_expr
 from ..dtype import DType as _DType
 from ..expr import Expr
 from ..levels import AXES as _AXES
+from ..neighbours import written_here as _written_here
 from ..node import freeze as _freeze
 from . import frames as _f
 from .diagnostics import did_you_mean as _did_you_mean
@@ -568,7 +569,8 @@ def __getattr__(name: str) -> Any:
             pass
         if name in ("vscale", "get_vscale_expr"):
             raise AttributeError(f"scalable vectors are not supported (T.{name}): use a fixed number of lanes")
-        notes = _did_you_mean(name, [*globals(), *_op.OPS])
+        here = _written_here(name)
+        notes = [f"write {here}"] if here is not None else _did_you_mean(name, [*globals(), *_op.OPS])
         raise AttributeError("; ".join([f"the dialect has no T.{name}", *notes]))
     raise AttributeError(name)
 
