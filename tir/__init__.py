@@ -56,7 +56,6 @@ _LAZY = {
     "stmt_functor": ("tir.compat", "stmt_functor"),
     "gpu": ("tir.compat", "cuda"),
     "context": ("tir.compat", "device"),
-    "topi": ("tir", "ops"),
     "autotvm": ("tir.tune", "autotvm"),
     **{
         name: ("tir.te", name)

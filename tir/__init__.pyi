@@ -80,7 +80,6 @@ from tir.compat import convert as convert
 from tir.compat import stmt_functor as stmt_functor
 from tir.compat import cuda as gpu
 from tir.compat import device as context
-from tir import ops as topi
 from tir.tune import autotvm as autotvm
 from tir.te import var as var
 from tir.te import size_var as size_var

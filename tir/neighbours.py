@@ -108,7 +108,8 @@ LIBRARIES = ("math", "cmath", "numpy", "scipy", "torch", "jax", "numba", "triton
 
 @functools.cache
 def _advice() -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in _TABLE.splitlines())
+    rows = (line.partition(": ") for line in _TABLE.splitlines())
+    return {name: here for name, _, here in rows}
 
 
 def written_here(name: str) -> str | None:

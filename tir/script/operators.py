@@ -253,6 +253,10 @@ def _range(*args: Any) -> Any:
     return loop_range(*args)
 
 
+def _len(x: Any) -> Any:
+    return x.shape[0] if isinstance(x, Buffer) else len(x)
+
+
 def _print(*values: Any, **options: Any) -> Any:
     """Print values while the program runs; what is no value of a program, while it is being built."""
     if not all(isinstance(x, (Expr, BufferRegion, str, int, float)) for x in values):
@@ -271,7 +275,7 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     float: _converter(float, "float32"),
     bool: _converter(bool, "bool"),
     range: _range,
-    len: lambda x: x.shape[0] if isinstance(x, Buffer) and x.ndim else len(x),
+    len: _len,
     print: _print,
     pow: lambda *args: apply(ast.Pow(), *args) if len(args) == 2 else pow(*args),
 }

@@ -1129,8 +1129,7 @@ def prefetch(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> T.prefetch(A, 0, 3, 1, dtype="void")
     T.prefetch(A, 0, 3, 1)"""
 def print(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Print numbers and strings, separated by blanks, and end the line. CUDA, the simulator and the executor have
-    it.
+    """Print numbers and strings, separated by blanks, and end the line.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 

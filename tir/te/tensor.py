@@ -17,6 +17,7 @@ from typing import Any
 from ..buffer import IterVar, Range, index_expr
 from ..dtype import DType
 from ..expr import Expr, IntImm, Var, as_expr, const
+from ..function import IRModule
 from ..node import EMPTY, Span, node
 from ..visit import rewrite, walk
 from .places import error, user_place
@@ -208,6 +209,19 @@ class Tensor(_NoScalar):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def mod(self) -> IRModule:
+        """The program that computes the tensor from its inputs: ``tir.Schedule(t)`` and ``tir.build(t)`` take the tensor.
+
+        >>> from tir import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> [b.name for b in (A + 1.0).mod["main"].buffers()]
+        ['A', 'add']
+        """
+        from .to_primfunc import function_of
+
+        return IRModule.of(function_of(self))
 
     @property
     def name(self) -> str:

@@ -39,6 +39,25 @@ class LoweredGraph:
     blocks: dict[Operation, list[str]]
 
 
+def function_of(made: Any, name: str = "main") -> PrimFunc:
+    """The function of a tensor, or of several: its parameters are the inputs, in order of use, and the results.
+
+    A function is given back as it is. Raises ``TirError`` for anything else.
+
+    >>> from tir import ops, te
+    >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
+    >>> [b.name for b in function_of(ops.add(A, B)).buffers()]
+    ['A', 'B', 'add']
+    """
+    if isinstance(made, PrimFunc):
+        return made
+    outputs = list(made) if isinstance(made, (list, tuple)) else [made]
+    if not outputs or not all(isinstance(t, Tensor) for t in outputs):
+        raise error(f"a tensor, a list of tensors or a function is needed, not {made!r}")
+    inputs = [op.output(0) for op in operations_of(outputs) if isinstance(op, PlaceholderOp)]
+    return create_prim_func([*inputs, *outputs], name)
+
+
 def create_prim_func(args: Any, name: str = "main") -> PrimFunc:
     """The function that computes ``args``: inputs and outputs in the order of its parameters; scalars (``te.var``) too.
 

@@ -1,0 +1,2 @@
+from tir.ops import *
+import tir.ops.nn as nn
