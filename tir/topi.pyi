@@ -1,2 +1,3 @@
+# ruff: noqa: F403
 from tir.ops import *
-import tir.ops.nn as nn
+from tir.ops import nn as nn
