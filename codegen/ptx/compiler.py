@@ -49,7 +49,7 @@ class Program:
     """An entry ready to run. ``addresses``: of variables of global and constant memory."""
 
     def __init__(self, module: PTXModule, name: str, addresses: dict[str, int]):
-        from . import atomics, carry, clusters, copies, flow, loads, matrices, transactions, warps  # noqa: F401  (they fill the table)
+        from . import atomics, carry, clusters, copies, flow, loads, matrices, transactions, warps, wgmma  # noqa: F401
 
         self.module, self.name = module, name
         self.function: Function = flatten(module, name)
@@ -58,13 +58,16 @@ class Program:
         self.param_at, self.param_bytes = _param_places(self.function)
         every = [*module.variables.values(), *self.function.variables]
         self.shared_variables = [v for v in every if v.space == "shared" and not v.external]
-        self.dynamic = [v.name for v in every if v.space == "shared" and v.external]
+        external = [v for v in every if v.space == "shared" and v.external]
+        self.dynamic, self.dynamic_align = [v.name for v in external], max([128, *(v.align for v in external)])
         inner = [(v.name, v.align, v.size) for v in self.function.variables if v.space in ("local", "param")]
         self.local_at, pieces, size = laid_out(inner)
         self.local_layout = pieces, size
         self.shared_at, _, _ = laid_out(self._shared(0))
         self.addresses = addresses
         compiler = Compiler(self)
+        self.product_slots = {compiler.slot(r) for r in wgmma.registers_of_products(self.function)}
+        self.watched = wgmma.watched
         self.code: list[Step] = [compiler.compile(k, inst) for k, inst in enumerate(self.function.body)]
         self.following = [compiler.following(k, inst) for k, inst in enumerate(self.function.body)]
         self.code.append(flow.end)
@@ -73,7 +76,7 @@ class Program:
     def _shared(self, dynamic: int) -> list[tuple[str, int, int]]:
         """Static variables, then the dynamic memory, at one address by each of its names."""
         fixed = [(v.name, v.align, v.size) for v in self.shared_variables]
-        return [*fixed, *((n, 128, dynamic) for n in self.dynamic[:1])]
+        return [*fixed, *((n, self.dynamic_align, dynamic) for n in self.dynamic[:1])]
 
     def shared_layout(self, dynamic: int) -> tuple[list[tuple[str, int, int]], int]:
         return laid_out(self._shared(dynamic))[1:]
@@ -124,6 +127,8 @@ class Compiler:
             raise PTXError(
                 f"PTX line {inst.line}: the executor does not know this form ({error!r})\n{inst.line:5} | {inst.text}"
             ) from error
+        if self.program.product_slots:
+            made = self.program.watched(self, inst, made)
         return made if inst.guard is None or inst.op == "bra" else self.guarded(inst, made)
 
     def following(self, at: int, inst: Instruction) -> Step:

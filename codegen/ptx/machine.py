@@ -24,6 +24,7 @@ RUN, BARRIER, SYNC, SLEEP, DONE = range(5)
 RANK_AT = 24  # where the rank of another block begins in an address of its shared memory
 _FAR = 1 << 60
 _MOST_JUMPS = 2_000_000
+_MOST_TOLD = 3  # of other barriers that threads wait at
 _IDLE = 64  # times that threads may poll in vain when nobody else can go on
 JUNK = {"together": 0xFF, "forward": 0x7B, "reverse": 0x5D, "threads": 0x7B}  # what undefined registers and memory hold
 
@@ -84,6 +85,7 @@ class Machine:
         self.traffic: Any = None  # costs of requests of memory, where they are counted
         self.copies: Any = None  # asynchronous copies, made by the first
         self.stores: Any = None  # and bulk stores
+        self.products: Any = None  # and products of warpgroups
         self.barriers: dict[tuple[int, int], Any] = {}  # of transactions, by block and address
         self.asleep: dict[int, str] = {}  # what threads wait for at them, for messages
         self.ends: list[Callable[[Machine], None]] = []  # what is done when all threads have ended
@@ -254,7 +256,9 @@ class Machine:
         lane = next((k for k in map(int, lanes) if k in self.asleep), int(lanes[0]))
         place = self.program.where(int(self.pc[lane]))
         if lane in self.asleep:
-            return self.fault(f"{self.describe(lane)} waits for ever {place}: {self.asleep[lane]}")
+            others = sorted({self.asleep[k] for k in map(int, lanes) if k in self.asleep} - {self.asleep[lane]})
+            also = "".join(f"; others wait too: {text}" for text in others[:_MOST_TOLD])
+            return self.fault(f"{self.describe(lane)} waits for ever {place}: {self.asleep[lane]}{also}")
         others = np.nonzero((self.block_of == self.block_of[lane]) & self.exists)[0]
         ended = others[self.status[others] == DONE]
         elsewhere = others[(self.status[others] != DONE) & (self.pc[others] != self.pc[lane])]

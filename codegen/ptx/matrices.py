@@ -2,7 +2,8 @@
 
 A fragment of mma: a lane has the number ``g = lane / 4`` of its group and ``t = lane % 4`` in it, and a 32-bit register
 has ``e`` elements. Of A, register r has row g + 8 (r % 2) and columns 4e (r / 2) + t e + (0 … e - 1); of B the same rows
-in place of columns, and column g; of C and D, register r has row g + 8 (r / 2) and column 2t + r % 2.
+in place of columns, and column g; of C and D, register r has row g + 8 (r / 2 % 2) and column 8 (r / 4) + 2t + r % 2 (a warp of
+wgmma has more than 8 columns).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from .table import Array, Mods
 from .warps import full_warps, together
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-_BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8,
+BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8,
          "s4": 4, "u4": 4, "b1": 1}  # fmt: skip
 
 
 def widened(words: Array, kind: str) -> Array:
     """The elements in registers (last axis) as float64, or int64 of integers; a further axis for those of a register."""
-    bits = _BITS[kind]
+    bits = BITS[kind]
     if kind == "f64":
         return words.view(np.float64)[..., None]
     u = np.ascontiguousarray(words.astype(np.uint32))
@@ -63,7 +64,7 @@ def narrowed(x: Array, kind: str, saturate: bool = False) -> Array:
 def places(role: str, kind: str, registers: int) -> tuple[Array, Array]:
     """(row, column) of each lane's elements: arrays of 32 lanes, the registers, and the elements of one."""
     lane, r = np.arange(32)[:, None, None], np.arange(registers)[None, :, None]
-    e = max(1, 32 // _BITS[kind])
+    e = max(1, 32 // BITS[kind])
     j = np.arange(e)[None, None, :]
     g, t = lane // 4, lane % 4
     if role == "a":
@@ -71,8 +72,8 @@ def places(role: str, kind: str, registers: int) -> tuple[Array, Array]:
     if role == "b":
         return 4 * e * r + t * e + j, g + 0 * r + 0 * j
     if e == 2:
-        return g + 8 * r + 0 * j, 2 * t + j + 0 * r
-    return g + 8 * (r // 2) + 0 * j, 2 * t + r % 2 + 0 * j
+        return g + 8 * (r % 2) + 0 * j, 8 * (r // 2) + 2 * t + j
+    return g + 8 * (r // 2 % 2) + 0 * j, 8 * (r // 4) + 2 * t + r % 2 + 0 * j
 
 
 def gathered(m: Machine, slots: list[int], lanes: Array) -> Array:
@@ -117,15 +118,15 @@ def _mma(c: Compiler, inst: Instruction) -> Step:
     layouts = mods.left[:2]
     mods.left = mods.left[2:]
     saturate = mods.has("satfinite")
-    if layouts != ["row", "col"] or len(mods.left) != 4 or not set(mods.left) <= set(_BITS):
+    if layouts != ["row", "col"] or len(mods.left) != 4 or not set(mods.left) <= set(BITS):
         raise mods.unknown()
     kd, ka, kb, kc = mods.left
-    if "b1" in mods.left or k_ * _BITS[ka] // 8 not in _LEGAL.get((m_, n_), ()):
+    if "b1" in mods.left or k_ * BITS[ka] // 8 not in _LEGAL.get((m_, n_), ()):
         raise mods.unknown()
     d, a, b, acc = (_slots(c, x) for x in inst.operands[:4])
     where = c.program.where(c.at)
-    count = m_ * n_ // 32 * _BITS[kd] // max(32, _BITS[kd])
-    if len(a) != max(1, m_ * k_ * _BITS[ka] // 32 // max(32, _BITS[ka])) or len(d) != count:
+    count = m_ * n_ // 32 * BITS[kd] // max(32, BITS[kd])
+    if len(a) != max(1, m_ * k_ * BITS[ka] // 32 // max(32, BITS[ka])) or len(d) != count:
         raise mods.unknown()
     rows, columns = places("c", kd, len(d))
 
@@ -263,7 +264,7 @@ def _wmma_layout(role: str, kind: str, sizes: tuple[int, int, int], registers: i
     m_, n_, k_ = sizes
     columns = {"a": k_, "b": n_}.get(role, n_)
     rows = {"a": m_, "b": k_}.get(role, m_)
-    each = max(1, 32 // _BITS[kind])
+    each = max(1, 32 // BITS[kind])
     index = np.arange(32 * registers * each).reshape(32, registers, each) % (rows * columns)
     return index // columns, index % columns
 
@@ -287,7 +288,7 @@ def _wmma(c: Compiler, inst: Instruction) -> Step:
     shape = {"a": (sizes[0], sizes[2]), "b": (sizes[2], sizes[1])}.get(role, sizes[:2])
     stride = c.get(operands[1], "u32") if len(operands) > 1 else None
     rows, columns = _wmma_layout(role, kind, sizes, len(slots))
-    bytes_, place, where = _BITS[kind] // 8, c.at, c.program.where(c.at)
+    bytes_, place, where = BITS[kind] // 8, c.at, c.program.where(c.at)
     usual = shape[1] if layout == "row" else shape[0]
 
     def run(m: Machine) -> None:
@@ -333,7 +334,7 @@ def _wmma_mma(c: Compiler, inst: Instruction, mods: Mods, sizes: tuple[int, int,
     kinds = mods.left
     kd, kc = kinds[0], kinds[-1]
     ka, kb = (kinds[1], kinds[2]) if len(kinds) == 4 else ("f16", "f16")
-    if len(kinds) not in (2, 4) or not set(kinds) <= set(_BITS):
+    if len(kinds) not in (2, 4) or not set(kinds) <= set(BITS):
         raise mods.unknown()
     slots = [_slots(c, x) for x in inst.operands[:4]]
     m_, n_, k_ = sizes

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from .machine import Machine, Step
 
 Array = np.ndarray
-_OWN = ("ld", "ldu", "ldmatrix", "mma", "wmma", "shfl", "st", "stmatrix")  # they follow unknown values themselves
+_OWN = (
+    "ld",
+    "ldu",
+    "ldmatrix",
+    "mma",
+    "wmma",
+    "wgmma",
+    "shfl",
+    "st",
+    "stmatrix",
+)  # they follow unknown values themselves
 _DECIDING = ("atom", "red", "cp", "mbarrier", "bar", "barrier", "vote", "match", "redux", "elect")
 
 
