@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import tir
 from codegen.ptx.syntax import PTXFault
+from tir.dtype import DType
+from tir.interp.numbers import encode, is_small_float
 from tir.script import parse
 
 ORDERS = ("together", "forward", "reverse")
@@ -165,3 +169,111 @@ def f(C: T.Buffer((64,), "float32")):
     assert (c == np.arange(64)).all()
     with pytest.raises(PTXFault, match="proxy"):
         compiled(text.replace("FENCE", "T.evaluate(0)"))(c)
+
+
+# ---------------------------------------------------------------- products
+
+PRODUCT = """
+@T.prim_func
+def f(A: T.Buffer((64, K), "DTYPE"), B: T.Buffer((N, K), "DTYPE"), C: T.Buffer((64, N), "SUM")):
+    tx = T.launch_thread("threadIdx.x", 128)
+    rows = T.alloc_buffer((64, K), "DTYPE", scope="shared")
+    columns = T.alloc_buffer((N, K), "DTYPE", scope="shared")
+    sums = T.alloc_buffer((N // 2,), "SUM", scope="local")
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_fence_barrier_init()
+    T.tvm_storage_sync("shared")
+    if tx == 0:
+        T.ptx_arrive_barrier_expect_tx(0, (64 + N) * WIDTH)
+        T.ptx_cp_async_bulk_tensor(rows.data, 0, T.tensor_map(A, (64, K), SWIZZLE), 0, 0, 0)
+        T.ptx_cp_async_bulk_tensor(columns.data, 0, T.tensor_map(B, (N, K), SWIZZLE), 0, 0, 0)
+    T.ptx_wait_barrier(0, 0)
+    T.ptx_wgmma_fence()
+    for k in T.unroll(WIDTH // 32):
+        T.ptx_wgmma(
+            "mSHAPE", KINDS, sums.data, 0,
+            rows.data, k * DEPTH, 0, 8 * WIDTH, SWIZZLE, 0,
+            columns.data, k * DEPTH, 0, 8 * WIDTH, SWIZZLE, 0,
+            k > 0,
+        )
+    T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_wait_group(0)
+    for r in T.unroll(N // 2):
+        C[tx // 32 * 16 + tx % 32 // 4 + r // 2 % 2 * 8, r // 4 * 8 + tx % 4 * 2 + r % 2] = sums[r]
+"""
+
+
+@pytest.mark.parametrize(
+    "kinds, dtype, sums, n, swizzle",
+    [
+        (("fp16", "fp16", "fp32"), "float16", "float32", 64, 128),
+        (("fp16", "fp16", "fp16"), "float16", "float16", 16, 64),
+        (("bf16", "bf16", "fp32"), "bfloat16", "float32", 8, 32),
+        (("tf32", "tf32", "fp32"), "float32", "float32", 24, 128),
+        (("e4m3", "e4m3", "fp32"), "float8_e4m3fn", "float32", 32, 64),
+        (("int8", "int8", "int32"), "int8", "int32", 32, 128),
+    ],
+    ids=lambda x: x[0] if isinstance(x, tuple) else str(x),
+)
+def test_a_warpgroup_multiplies(kinds, dtype, sums, n, swizzle):
+    size = DType(dtype).bytes
+    named = {
+        "KINDS": ", ".join(f'"{kind}"' for kind in kinds),
+        "SHAPE": f"64n{n}k{32 // size}",
+        "SWIZZLE": swizzle,
+        "WIDTH": swizzle,
+        "DEPTH": 32 // size,
+        "DTYPE": dtype,
+        "SUM": sums,
+        "N": n,
+        "K": swizzle // size,
+    }
+    text = PRODUCT
+    for name, value in named.items():
+        text = re.sub(rf"\b{name}\b|(?<=m){name}", str(value), text)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (rows, swizzle // size)).astype("float32") for rows in (64, n))
+    c = np.zeros((64, n), sums)
+    compiled(text)(*(encode(x, DType(dtype)) if is_small_float(DType(dtype)) else x.astype(dtype) for x in (a, b)), c)
+    assert (c == a @ b.T).all() and c.any()
+
+
+BY_COLUMNS = """
+@T.prim_func
+def f(A: T.Buffer((64, 64), "float16"), B: T.Buffer((64, 128), "float16"), C: T.Buffer((64, 128), "float32")):
+    tx = T.launch_thread("threadIdx.x", 128)
+    columns = T.alloc_buffer((2, 64, 64), "float16", scope="shared")
+    left = T.alloc_buffer((8,), "float16", scope="local")
+    sums = T.alloc_buffer((64,), "float32", scope="local")
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_fence_barrier_init()
+    T.tvm_storage_sync("shared")
+    if tx == 0:
+        T.ptx_arrive_barrier_expect_tx(0, 2 * 64 * 64 * 2)
+        for half in range(2):
+            T.ptx_cp_async_bulk_tensor(columns.data, half * 4096, T.tensor_map(B, (64, 64), 128), 0, 0, half * 64)
+    T.ptx_wait_barrier(0, 0)
+    for k in T.unroll(4):
+        for e in T.unroll(8):
+            left[e] = A[tx // 32 * 16 + tx % 32 // 4 + e // 2 % 2 * 8, k * 16 + e // 4 * 8 + tx % 4 * 2 + e % 2]
+        T.ptx_wgmma_fence()
+        T.ptx_wgmma(
+            "m64n128k16", "fp16", "fp16", "fp32", sums.data, 0, left.data, 0, 0, 0, 0, 0,
+            columns.data, k * 1024, 8192, 1024, 128, 1, k > 0,
+        )
+        T.ptx_wgmma_commit_group()
+        T.ptx_wgmma_wait_group(0)
+    for r in T.unroll(64):
+        C[tx // 32 * 16 + tx % 32 // 4 + r // 2 % 2 * 8, r // 4 * 8 + tx % 4 * 2 + r % 2] = sums[r]
+"""
+
+
+def test_a_warpgroup_multiplies_registers_by_a_matrix_in_columns():
+    a, b = (np.random.default_rng(n).integers(-3, 4, (64, 64 * (n + 1))).astype("float16") for n in range(2))
+    c = np.zeros((64, 128), "float32")
+    compiled(BY_COLUMNS)(a, b, c)
+    assert (c == a.astype("float32") @ b.astype("float32")).all()
