@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import tir
-from codegen.cuda.driver import has_device
+from codegen.cuda.driver import driver, has_device
 from codegen.doctor import doctor
-from tests.gpu_examples import NAMES, load
+from tests.gpu_examples import NAMES, architectures, load
 from tir.display import text_table
 from tir.dtype import DType
 from tir.interp.numbers import encode, is_small_float, storage_dtype
@@ -32,6 +32,7 @@ PRODUCTS = {
     "tensor_core_gemm": "float16",
     "mma_gemm": "float16",
     "stream_k_gemm": "float16",
+    "hopper_gemm": "float16",
     "conv2d": "float16",
 }
 # operations per multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, dense float16 on
@@ -121,7 +122,7 @@ def main() -> None:
         about["device"], f"copy {copy * 1e-9:.0f} GB/s", f"a call takes {overhead * 1e6:.1f} µs of the host", sep="; "
     )
     rows: list[Row] = []
-    for name in NAMES:
+    for name in filter(runs_here, NAMES):
         for options in variants(name):
             rows.append(bench(name, copy, torch, options))
             print(table(rows[-1:]).splitlines()[1], flush=True)
@@ -190,6 +191,12 @@ def label(name: str, options: dict[str, Any]) -> str:
     return " ".join([name, *(f"{k}={v}" for k, v in shown.items())])
 
 
+def runs_here(name: str) -> bool:
+    """Whether an example is for the architecture of the device."""
+    here = driver().arch
+    return here in architectures(load(name).small()[1], (here,))
+
+
 def bench(name: str, copy: float, torch: Any, options: dict[str, Any]) -> Row:
     func, sch = load(name).full(**options)
     mod = tir.build(sch.mod, target="cuda")
@@ -222,7 +229,8 @@ def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
 
 def flops(name: str, host: list[np.ndarray]) -> float:
     """Operations of a matrix product (for a convolution: windows by weights); 0 for memory-bound kernels."""
-    return 2.0 * host[-1].size * host[1].shape[0] if name in PRODUCTS else 0.0
+    depth = host[1].shape[1 if name == "hopper_gemm" else 0]  # it takes its second matrix transposed
+    return 2.0 * host[-1].size * depth if name in PRODUCTS else 0.0
 
 
 def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | None:
@@ -232,6 +240,8 @@ def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | 
     x = [torch.from_numpy(a).cuda() for a in host]
     if name == "conv2d":
         return convolution(x[0], x[1], torch)
+    if name == "hopper_gemm":
+        return lambda: x[0] @ x[1].T
     if name in PRODUCTS:
         return lambda: x[0] @ x[1]
     return {

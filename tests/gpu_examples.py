@@ -11,6 +11,12 @@ FOLDER = Path(__file__).parent.parent / "docs" / "examples" / "gpu"
 NAMES = sorted(p.stem for p in FOLDER.glob("[a-z]*.py"))
 
 
+def architectures(sch: Any, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that an example's schedule can be compiled for: one with a letter, as sm_90a, is itself alone."""
+    own = str(sch.target.attrs.get("arch", "")) if sch.target is not None else ""
+    return (own,) if own.endswith("a") else usual
+
+
 def load(name: str) -> Any:
     key = f"gpu_example_{name}"
     if str(FOLDER) not in sys.path:

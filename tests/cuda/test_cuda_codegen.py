@@ -16,7 +16,7 @@ from codegen.cuda.kernel import emit_kernel, source_of
 from codegen.cuda.prelude import _parts, part_names, prelude
 from codegen.cuda.report import Report, check_limits
 from codegen.cuda.types import int_constant
-from tests.gpu_examples import NAMES, load
+from tests.gpu_examples import NAMES, architectures, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tir import BuildError, expr, op, stmt
 from tir.visit import rewrite
@@ -64,7 +64,7 @@ def test_kernels_compile(text: str):
 def test_examples_compile_without_spills(name: str, monkeypatch):
     monkeypatch.setenv("TIR_CACHE", "0")
     func, sch = load(name).full()
-    for arch in ARCHS:
+    for arch in architectures(sch, ARCHS):
         mod = tir.build(sch.mod, target=f"cuda -arch={arch}")
         report = mod.report()
         assert all(row.spills == 0 and row.stack == 0 for row in report), str(report)

@@ -11,10 +11,10 @@ import pytest
 
 import tir
 from codegen.cuda.arrays import DeviceArray
-from codegen.cuda.driver import has_device
+from codegen.cuda.driver import driver, has_device
 from tests.cuda import test_golden_cuda as golden
 from tests.cuda.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule
-from tests.gpu_examples import NAMES, load
+from tests.gpu_examples import NAMES, architectures, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tests.user_programs import PROGRAMS, UserProgram, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)
 from tir.dtype import DType
@@ -41,10 +41,17 @@ def inputs(func: tir.PrimFunc, seed: int = 0) -> list[np.ndarray]:
     return made
 
 
+def skip_of_another_chip(sch):
+    here = driver().arch
+    if here not in architectures(sch, (here,)):
+        pytest.skip(f"it is for {sch.target.attrs['arch']}, and this is {here}")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_example_agrees_with_numpy(name: str):
     module = load(name)
     func, sch = module.small()
+    skip_of_another_chip(sch)
     *given, out = inputs(func)
     tir.build(sch.mod, target="cuda").entry.on_copies(*given, out)
     want = module.reference(*(x.astype("float64") for x in given))
@@ -56,6 +63,7 @@ def test_example_at_its_full_size(name: str):
     """Against torch in float64 where that is here, else NumPy on some rows, which suffices to see a wrong index."""
     module = load(name)
     func, sch = module.full()
+    skip_of_another_chip(sch)
     *given, out = inputs(func)
     mod = tir.build(sch.mod, target="cuda")
     mod.entry.on_copies(*given, out)

@@ -13,7 +13,8 @@ import pytest
 import tir
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "gpu"
-EXAMPLES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
+LATER = {"hopper_gemm"}  # the simulator has no products of warpgroups yet
+EXAMPLES = sorted({path.stem for path in FOLDER.glob("[a-z]*.py")} - LATER)
 sys.path.append(str(FOLDER))  # as for a script in it: examples import each other
 ORDERS = ("forward", "reverse", "random", "warp_interleaved")
 

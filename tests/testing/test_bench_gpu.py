@@ -101,6 +101,7 @@ def test_a_run_on_a_device_of_the_test(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gpu, "NAMES", ["vector_add"])
     monkeypatch.setattr(gpu, "load", lambda name: small)
     monkeypatch.setattr(gpu, "_torch", lambda: None)
+    monkeypatch.setattr(gpu, "runs_here", lambda name: True)
     monkeypatch.setattr(gpu, "copy_rate", lambda: 1.2e7)  # 12 KB in a millisecond
     monkeypatch.setattr(gpu, "OUT", tmp_path)
     monkeypatch.setenv("TIR_CACHE", "1")

@@ -14,31 +14,32 @@ from tir.testing import random_inputs
 Made = Callable[[], "tuple[tir.PrimFunc, tir.Schedule]"]
 
 
-def show(small: Made, full: Made, reference: Callable[..., Any]) -> None:
-    """Print the schedule of ``full``, what it compiles to, and what the simulator counts for ``small``; on a GPU, the time."""
+def show(small: Made, full: Made, reference: Callable[..., Any], target: str = "cuda", judge: str = "cuda-sim") -> None:
+    """Print the schedule of ``full``, what it compiles to for ``target``, and what the target ``judge``, which needs no GPU,
+    counts for ``small``; on a GPU, the time."""
     func, sch = full()
     print(sch.trace.as_python())
     try:
-        module = tir.build(sch.mod, target="cuda")
+        module = tir.build(sch.mod, target=target)
         print(module.report())
     except tir.BuildError as error:
         print(f"not compiled: {error}")
-    _simulate(small, reference)
+    _judge(small, reference, judge)
     if has_device():
         args = [tir.nd.array(x, tir.cuda()) for x in random_inputs(func)]
         timing = module.time_evaluator(number=10, repeat=5)(*args)
         print(f"on the device: {timing.median * 1e6:.1f} us")
     else:
-        print("no CUDA device here: the kernel was simulated, not timed")
+        print("no CUDA device here: the kernel was not timed")
 
 
-def _simulate(small: Made, reference: Callable[..., Any]) -> None:
+def _judge(small: Made, reference: Callable[..., Any], judge: str) -> None:
     func, sch = small()
     *inputs, output = random_inputs(func)
-    simulated = tir.build(sch.mod, target="cuda-sim")
-    simulated(*inputs, output)
+    judged = tir.build(sch.mod, target=judge)
+    judged(*inputs, output)
     expected = reference(*(x.astype(np.float64) for x in inputs))
     error = np.abs(output - expected).max()
     shapes = ", ".join(str(x.shape) for x in (*inputs, output))
-    print(f"simulated on {shapes}: largest error {error:.2g} of values up to {np.abs(expected).max():.3g}")
-    print(simulated.report())
+    print(f"run by {judge} on {shapes}: largest error {error:.2g} of values up to {np.abs(expected).max():.3g}")
+    print(judged.report())
