@@ -29,11 +29,13 @@ from tir.stmt import (
     While,
     is_nop,
 )
+from tir.visit import substitute
 
 from .. import container
 from ..aot.functions import Function, Parameter, c_scalar, exported
 from ..c_names import identifier, parameter
 from ..host import LAUNCH_SIZES
+from .tensor_map import MapParameter
 
 if TYPE_CHECKING:
     from .module import CUDAModule
@@ -246,10 +248,6 @@ class _Body:
     def launch(self, e: Call) -> None:
         name = string_arg(e.args[0])
         text = self.source.module.texts[name]
-        if text.maps:
-            raise self.error(
-                f"{name}: the tensor map of `{text.maps[0].pointer.name}` is made at each call, by the driver from Python"
-            )
         axes = tuple(self.source.module.kernels[name].attrs["tir.kernel_launch_params"])
         count = len(text.params)
         self.emit("if (code == 0) {")
@@ -261,13 +259,41 @@ class _Body:
             if dtype.is_handle and not isinstance(arg, Var):
                 raise self.error(f"{name}: a pointer is computed outside of kernels; pass the buffer itself")
             self.emit(f"{'CUdeviceptr' if dtype.is_handle else c_scalar(dtype)} {local} = {self.value(arg)};")
+        given = dict(zip(self.source.module.kernels[name].params, e.args[1:]))
+        places += [self.tensor_map(parameter, given) for parameter in text.maps]
         sizes = dict(zip(axes, map(self.value, e.args[1 + count :])))
         numbers = ", ".join(sizes.get(axis, "0" if axis == LAUNCH_SIZES[-1] else "1") for axis in LAUNCH_SIZES)
         self.emit(f"void *arguments[] = {{{', '.join([*places, '0'])}}};")
         self.emit(f"int64_t sizes[] = {{{numbers}}};")
-        self.emit(f"code = {self.source.stem}_launch({self.source.numbers[name]}, arguments, sizes, stream);")
+        call = f"{self.source.stem}_launch({self.source.numbers[name]}, arguments, sizes, stream)"
+        self.emit(f"{'if (code == 0) ' * bool(text.maps)}code = {call};")
         self.depth -= 1
         self.emit("}")
+
+    def tensor_map(self, made: MapParameter, given: dict[Var, Expr]) -> str:
+        """Where the tensor map of a kernel's parameter is, of which the others have the values ``given``."""
+        tensor = self.value(given[made.pointer])
+        message = f"`{made.pointer.name}` of {made.kernel} is not aligned to 16 bytes, as its tensor map needs"
+        self.emit(f"if (code == 0 && {tensor} % 16 != 0) code = {self.source.code_of(message)};")
+        name = parameter(f"{made.pointer.name}_map", self.taken)
+        self.taken.add(name)
+        shape, strides, box = ([self.value(substitute(e, given)) for e in part] for part in made.sizes)
+        arrays = {
+            "cuuint64_t": (shape, [f"{n} * {made.element}" for n in strides[:-1]] or ["0"]),
+            "cuuint32_t": (box, ["1"] * len(box)),
+        }
+        parts = []
+        for type_, lists in arrays.items():
+            for part in lists:
+                parts.append(f"{name}_{len(parts)}")
+                self.emit(f"{type_} {parts[-1]}[] = {{{', '.join(f'({type_})({n})' for n in reversed(part))}}};")
+        self.emit(f"CUtensorMap {name};")
+        self.emit(
+            f"if (code == 0) code = -(int32_t)cuTensorMapEncodeTiled(&{name}, CU_TENSOR_MAP_{made.type_name}, {len(box)}, "
+            f"(void *)(size_t){tensor}, {', '.join(parts)}, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_{made.swizzle_name}, "
+            "CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);"
+        )
+        return f"&{name}"
 
     # ---------------------------------------------------------- expressions
 

@@ -20,6 +20,16 @@ _NAMES = {"float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "bfl
 _BY_SIZE = {1: "UINT8", 2: "UINT16", 4: "UINT32", 8: "UINT64"}
 
 
+def type_name(dtype: str) -> str:
+    """The driver's name of a type of elements."""
+    return f"DATA_TYPE_{_NAMES.get(dtype) or _BY_SIZE[DType(dtype).bytes]}"
+
+
+def swizzle_name(swizzle: int) -> str:
+    """The driver's name of a swizzle of so many bytes."""
+    return f"SWIZZLE_{swizzle}B" if swizzle else "SWIZZLE_NONE"
+
+
 @dataclass(frozen=True)
 class TensorMap:
     """A tensor of ``dtype``: its ``shape``, its ``strides`` in elements and the ``box`` that a copy moves, outermost axis
@@ -31,30 +41,19 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: int
 
-    @property
-    def element(self) -> int:
-        """The bytes of an element."""
-        return DType(self.dtype).bytes
-
-    @property
-    def type_name(self) -> str:
-        """The driver's name of the type."""
-        return _NAMES.get(self.dtype) or _BY_SIZE[self.element]
-
     def encoded(self, driver: Any, enum: Any) -> tuple[Any, ...]:
         """The arguments of ``cuTensorMapEncodeTiled`` but for the address, which is the third: innermost axis first, strides
         in bytes but for the innermost. ``driver`` has the integers of the driver, ``enum`` gives a member of an enumeration."""
-        axes = range(len(self.shape) - 1, -1, -1)
-        swizzle = f"SWIZZLE_{self.swizzle}B" if self.swizzle else "SWIZZLE_NONE"
+        axes, element = range(len(self.shape) - 1, -1, -1), DType(self.dtype).bytes
         return (
-            enum("DataType", f"DATA_TYPE_{self.type_name}"),
+            enum("DataType", type_name(self.dtype)),
             len(self.shape),
             [driver.cuuint64_t(self.shape[k]) for k in axes],
-            [driver.cuuint64_t(self.strides[k] * self.element) for k in axes[1:]],
+            [driver.cuuint64_t(self.strides[k] * element) for k in axes[1:]],
             [driver.cuuint32_t(self.box[k]) for k in axes],
             [driver.cuuint32_t(1) for _ in axes],
             enum("Interleave", "INTERLEAVE_NONE"),
-            enum("Swizzle", swizzle),
+            enum("Swizzle", swizzle_name(self.swizzle)),
             enum("L2promotion", "L2_PROMOTION_L2_128B"),
             enum("FloatOOBfill", "FLOAT_OOB_FILL_NONE"),
         )
@@ -122,6 +121,26 @@ class MapParameter:
         if found:
             raise BuildError(f"{made}: {found}")
         return MapParameter(kernel, pointer, source)
+
+    @property
+    def element(self) -> int:
+        """The bytes of an element."""
+        return DType(_parts(self.source, {})[0]).bytes
+
+    @property
+    def type_name(self) -> str:
+        return type_name(_parts(self.source, {})[0])
+
+    @property
+    def swizzle_name(self) -> str:
+        return swizzle_name(_parts(self.source, {})[1] or 0)
+
+    @property
+    def sizes(self) -> tuple[Sequence[Expr], Sequence[Expr], Sequence[Expr]]:
+        """The shape, the strides and the box, in terms of the kernel's parameters."""
+        numbers: Any = self.source.args[3:]
+        rank = len(numbers) // 3
+        return numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :]
 
     def at(self, values: Mapping[Var, Any]) -> TensorMap:
         """The map for these values of the kernel's parameters. Raises ``RunError`` for what the copy engine does not take."""

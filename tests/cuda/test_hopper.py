@@ -437,9 +437,3 @@ def test_a_call_refuses_what_the_copy_engine_does_not_take(shape, address, reaso
     module.use_driver(Encoder())
     with pytest.raises(RunError, match=reason):
         module(OnDevice(np.zeros(shape, np.float16), address), shape[1])
-
-
-def test_a_program_in_c_is_refused_tensor_maps(tmp_path):
-    module = tir.build(parse(SYMBOLIC), target="cuda -arch=sm_90a")
-    with pytest.raises(BuildError, match="the tensor map of `A` is made at each call, by the driver from Python"):
-        module.save(tmp_path / "f.c")

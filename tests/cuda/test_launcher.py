@@ -43,6 +43,17 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
 CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
 CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
 CUresult cuGetErrorString(CUresult, const char **);
+typedef uint64_t cuuint64_t;
+typedef uint32_t cuuint32_t;
+typedef struct { cuuint64_t opaque[16]; } CUtensorMap;
+typedef enum { CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6 } CUtensorMapDataType;
+typedef enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 } CUtensorMapInterleave;
+typedef enum { CU_TENSOR_MAP_SWIZZLE_NONE = 0, CU_TENSOR_MAP_SWIZZLE_128B = 3 } CUtensorMapSwizzle;
+typedef enum { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 } CUtensorMapL2promotion;
+typedef enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 } CUtensorMapFloatOOBfill;
+CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
+    const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+    CUtensorMapFloatOOBfill);
 #ifdef __cplusplus
 }
 #endif
@@ -86,9 +97,21 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
             if (*t == 'h') printf(" %d", *(uint16_t *)*arguments);
             if (*t == 'b') printf(" %d", *(uint8_t *)*arguments);
             if (*t == 'f') printf(" %g", *(float *)*arguments);
+            if (*t == 'm') printf(" map%llu", (unsigned long long)((CUtensorMap *)*arguments)->opaque[0]);
         }
     }
     puts("");
+    return has("fails") ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *shape,
+    const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    (void)interleave, (void)promotion, (void)fill;
+    printf("map %d %u %zu", type, rank, (size_t)address);
+    for (cuuint32_t k = 0; k < rank; ++k) printf(" %d|%u|%u", (int)shape[k], box[k], steps[k]);
+    for (cuuint32_t k = 1; k < rank; ++k) printf(" %d", (int)strides[k - 1]);
+    printf(" %d\n", swizzle);
+    map->opaque[0] = (size_t)address;
     return has("fails") ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 CUresult cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream) {
@@ -113,7 +136,10 @@ def built(text: str):
 def ran(folder, module, calls: str, stub: str = "", standard: str = "-std=c99") -> list[str]:
     """What a program prints that makes the ``calls`` of the functions of ``module``."""
     module.save(folder / "kernels.c", header=folder / "kernels.h")
-    types = ", ".join(f'{{"{t.name}", "{"".join(LETTERS[str(d)] for d in t.params)}"}}' for t in module.texts.values())
+    types = ", ".join(
+        f'{{"{t.name}", "{"".join(LETTERS[str(d)] for d in t.params)}{"m" * len(t.maps)}"}}'
+        for t in module.texts.values()
+    )
     (folder / "cuda.h").write_text(f"#ifndef CUDA_H\n#define CUDA_H\n{CUDA_H}#endif\n")
     (folder / "driver.c").write_text(DRIVER_C.replace("@TYPES@", types))
     printed = 'const char *text = kernels_error(code); printf("%s\\n", text ? text : "fine");'
@@ -234,6 +260,36 @@ def test_the_header_is_one_of_cpp(tmp_path):
     command = ["c++", "-Wall", "-Werror", "-std=c++17", "-fsyntax-only", "-I.", "m.cpp"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+MAPS = """
+@T.prim_func
+def f(a: T.handle, n: T.int32, B: T.Buffer((64,), "float16")):
+    m = T.int32()
+    A = T.match_buffer(a, (m, n), "float16")
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.alloc_buffer((64, 64), "float16", scope="shared")
+    T.create_barriers(1)
+    T.ptx_cp_async_bulk_tensor(S.data, 0, T.tensor_map(A, (64, 64), 128), 0, 0, 0)
+    T.ptx_cp_async_bulk_tensor(S.data, 0, T.tensor_map(B, (64,)), 0, 0)
+"""
+
+
+def test_a_c_program_makes_tensor_maps_at_each_call(tmp_path):
+    module = tir.build(parse(MAPS), "cuda -arch=sm_90a")
+    lines = ran(tmp_path, module, "f(4096, 24, 8192, 8, 0);f(4104, 24, 8192, 8, 0)")
+    assert lines[1:5] == [
+        "map 6 2 4096 24|64|1 8|64|1 48 3",
+        "map 6 1 8192 64|64|1 0",
+        "main_kernel (1, 1, 1) (32, 1, 1) 0 0: p4096 p8192 8 24 map4096 map8192",
+        "fine",
+    ]
+    assert lines[5:] == ["`A` of main_kernel is not aligned to 16 bytes, as its tensor map needs"]
+
+
+def test_a_tensor_map_that_the_driver_refuses_is_an_error(tmp_path):
+    module = tir.build(parse(MAPS), "cuda -arch=sm_90a")
+    assert ran(tmp_path, module, "f(4096, 24, 8192, 8, 0)", "fails")[2:] == ["the driver's words"]
 
 
 def test_what_is_not_written_is_refused(tmp_path):
