@@ -235,3 +235,24 @@ def test_tests_about_the_changed_code_come_first(tmp_path):
     assert related.of(mutant, source, items, 1) == [items[1]]
     assert related.of(mutant, source, items, 2) == [items[1], items[0], items[2]]
     assert related.of(mutant, source, items[2:], 2) == [items[2]]
+
+
+def test_of_the_tests_of_a_function_those_come_first_whose_parameters_name_what_is_changed():
+    def every_operator(name):
+        """Checks an operator that reduces rows: window, step."""
+
+    @dataclass(frozen=True)
+    class Spec:
+        id: str
+
+    @dataclass(frozen=True)
+    class Item:
+        callspec: Spec
+        function: Callable = every_operator
+        path: Path = Path(__file__)
+
+    items = [Item(Spec(name)) for name in ("nn.relu", "average", "min_pool2d", "max_pool2d", "nn.max_window")]
+    source = "def max_pool2d(x):\n    pass\n\n\ndef _max_window(step):\n    return step + 1\n"
+    (mutant, *_) = mutants_of("tir/pool.py", source)
+    names = [item.callspec.id for item in RelatedTests(items).of(mutant, source, items, 1)]  # type: ignore[arg-type]
+    assert names == ["nn.max_window", "max_pool2d", "min_pool2d", "nn.relu", "average"]

@@ -45,9 +45,10 @@ class RelatedTests:
 
     def of(self, mutant: Mutant, source: str, usable: Iterable[pytest.Item], count: int) -> list[pytest.Item]:
         """The ``count`` functions of tests that are most about the mutant, as those of their tests that are ``usable``:
-        the first of each, then the second of each."""
+        the first of each, then the second of each; first of all those whose parameters name what is changed."""
         wanted, allowed = self._vector(_of_mutant(mutant, source)), set(usable)
-        found = {test: [i for i in items if i in allowed] for test, items in self.items.items()}
+        names = _names(mutant, source)
+        found = {test: _named([i for i in items if i in allowed], names) for test, items in self.items.items()}
         likeness = {t: sum(w * self.vectors[t].get(word, 0.0) for word, w in wanted.items()) for t in found if found[t]}
         best = sorted(likeness, key=lambda test: -likeness[test])[:count]
         return [item for turn in zip_longest(*(found[test] for test in best)) for item in turn if item is not None]
@@ -81,6 +82,23 @@ def _of_mutant(mutant: Mutant, source: str) -> dict[str, float]:
     inside = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef) and _has(n, line)]
     inner = ast.get_source_segment(source, max(inside, key=lambda n: n.lineno)) if inside else mutant.statement
     return _weighted(f"{mutant.statement.split(': ', 1)[0]} {inner}", source)
+
+
+def _names(mutant: Mutant, source: str) -> tuple[set[str], set[str]]:
+    """Words of the names of the changed function and its file, and the names of the file's other functions."""
+    inner = mutant.statement.split(": ", 1)[0].partition(":")[2]
+    others = {n.name.strip("_") for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)}
+    return _words(f"{inner} {Path(mutant.file).stem}"), others
+
+
+def _named(items: list[pytest.Item], names: tuple[set[str], set[str]]) -> list[pytest.Item]:
+    """The tests of a function in their order, before them those with parameters that have more of the names."""
+
+    def missing(item: pytest.Item) -> tuple[int, bool]:
+        about = getattr(getattr(item, "callspec", None), "id", "").lower()
+        return -sum(len(word) for word in names[0] if word in about), all(name not in about for name in names[1])
+
+    return sorted(items, key=missing)
 
 
 def _has(node: ast.FunctionDef, line: int) -> bool:
