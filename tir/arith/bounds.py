@@ -28,6 +28,7 @@ from ..expr import (
     Var,
     trunc_div,
 )
+from ..op import is_pure
 from .linear import Linear, is_data, is_index, key, linear
 
 if TYPE_CHECKING:
@@ -249,8 +250,8 @@ _DIVISIONS = frozenset((FloorDiv, FloorMod, Div, Mod))
 
 
 def _exact_bound(ctx: Analyzer, e: Any) -> Interval:
-    """The bounds of a sum, difference, product or ramp of unbounded integers."""
-    if is_index(e.dtype):
+    """The bounds of a sum, difference, product or ramp of unbounded integers; two calls with effects do not cancel."""
+    if is_index(e.dtype) and is_pure(e):
         return bound_of_linear(ctx, linear(e))
     if type(e) is Ramp:
         return plus(bound_of(ctx, e.base), join((0, 0), scale(bound_of(ctx, e.stride), e.lanes - 1)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..buffer import Range
+from ..buffer import Range, index_expr
 from ..checked import checked
 from ..expr import (
     BinaryOp,
@@ -70,7 +70,8 @@ class IndexMap(Node):
         """The map that ``func`` computes; ``*args`` parameters take the axes that ``ndim`` leaves.
 
         The result may be one expression, or a list with ``IndexMap.AXIS_SEPARATOR`` between groups of axes. Raises
-        ``ValueError`` when ``ndim`` does not agree with the parameters, or is needed and missing.
+        ``ValueError`` when ``ndim`` does not agree with the parameters, or is needed and missing, ``TypeError`` for an index
+        that is no integer.
         """
         names = _parameter_names(func, ndim)
         variables = tuple(Var(name, index_dtype) for name in names)  # type: ignore[arg-type]
@@ -82,7 +83,7 @@ class IndexMap(Node):
             if item is AXIS_SEPARATOR:
                 separators.append(len(final))
             else:
-                final.append(as_expr(item, index_dtype))
+                final.append(index_expr(as_expr(item, index_dtype)))
         return IndexMap(variables, tuple(final), tuple(separators))
 
     @staticmethod

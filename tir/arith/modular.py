@@ -9,6 +9,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Select, Var
+from ..op import is_pure
 from .bounds import is_exact, value_form
 from .linear import Linear, is_index, key
 
@@ -85,6 +86,8 @@ def _fact(ctx: Analyzer, e: Any) -> Fact:
         return _of_division(ctx, type(e), e.a, e.b.value) if isinstance(e.b, IntImm) and e.b.value > 0 else NOTHING
     if isinstance(e, Call):
         return _of_bits(ctx, e)
+    if not is_pure(e):
+        return NOTHING
     form = value_form(ctx, e)
     return NOTHING if form.single() is e else modular_of_linear(ctx, form)
 
