@@ -204,3 +204,36 @@ def test_memory_that_only_views_name_is_declared(scope, kernels):
     a, out = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     module(a, out)
     assert (out == kernels * a.reshape(32, 2)[::-1].T.ravel()).all()
+
+
+@pytest.mark.parametrize("view", ["", "I[t] = 7"])
+@pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
+@pytest.mark.parametrize("target", ["cuda-sim", "cuda-ptx -arch=sm_80"])
+def test_memory_that_only_pointers_of_operators_name_has_a_place(target, scope, view):
+    """Also where a view of another type is there: what an operator adds counts elements of the allocation."""
+    module = tir.build(
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        P = T.allocate((32,), "float32", "{scope}")
+        S = T.allocate((64,), "float16", "{scope}")
+        I = T.Buffer((32,), "int32", data=S, scope="{scope}")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            F = T.allocate((2,), "float16", "local")
+            V = T.Buffer((2,), "float16", data=F, scope="local")
+            {view}
+            if t < 8:
+                T.evaluate(T.ptx_cp_async("float16", S, t * 8, A.data, t * 8, 16))
+            T.evaluate(T.ptx_commit_group())
+            T.evaluate(T.ptx_wait_group(0))
+            T.evaluate(T.tvm_storage_sync("{scope}"))
+            T.evaluate(T.ptx_ldmatrix("float16", False, 1, ".b16", F, 0, S, t % 8 * 8))
+            for k in range(2):
+                B[t * 2 + k] = V[k]
+"""),
+        target,
+    )
+    a, out = np.arange(64, dtype="float16"), np.zeros(64, "float16")
+    module(a, out)
+    assert (out == a).all()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.engines import ALIGNMENT, engine_memory, orders_itself
 from ..analysis.kernels import bytes_of, is_launch, kernels_of
-from ..buffer import Buffer
+from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
@@ -149,8 +149,16 @@ class _Rewriter:
         return c.replace(args=tuple(args))
 
     def address(self, pointer: Var, index: Expr) -> Call:
-        """The address of an element of the buffer that was at ``pointer``."""
-        load = BufferLoad(self.view(self.lives.views[pointer][0]), (index,))
+        """The address of an element of the memory that was at ``pointer``: of its own type, whatever views there are."""
+        whole = self.whole.get(pointer)
+        if whole is None:
+            made = self.lives.allocs[pointer]
+            views = (v for v in self.lives.views.get(pointer, ()) if v.dtype == made.dtype and v.elem_offset is None)
+            whole = next(views, None) or decl_buffer(
+                made.extents, str(made.dtype), pointer.name, pointer, scope=pointer.scope
+            )
+            self.whole[pointer] = whole
+        load = BufferLoad(self.view(whole), (index,))
         return Call("address_of", (load,), DType("handle"))
 
     def run(self, kernel: Stmt) -> Stmt:
