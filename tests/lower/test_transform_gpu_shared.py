@@ -545,3 +545,24 @@ def main(A: T.Buffer((4, 64), "int32"), K: T.Buffer((4,), "int32"), O: T.Buffer(
     np.testing.assert_array_equal(out, want)
     with pytest.raises(tir.BuildError, match="not all threads of the block get there"):
         tir.lower(parse(func.script().replace("range(K[vb])", "range(K[vt % 4])")), target="cuda-sim")
+
+
+@pytest.mark.parametrize("here", ["j % 2 * 128", "here"])
+def test_halves_taken_in_turn_need_one_barrier_an_iteration_also_by_a_name(here: str):
+    """While one half is read the next copies go to the other; the barrier after the wait is all they need."""
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((256,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.allocate([256], "float32", "shared")
+    for j in range(8):
+        here: T.int32 = j % 2 * 128
+        T.evaluate(here)
+        for x in range(1):
+            T.evaluate(T.ptx_cp_async("float32", S, {here} + tx * 4, A.data, j * 128 + tx * 4, 16))
+        T.evaluate(T.ptx_commit_group())
+        T.evaluate(T.ptx_wait_group(0))
+        T.evaluate(T.tvm_storage_sync("shared"))
+        T.evaluate(T.ptx_cp_async("float32", B.data, 124 - tx * 4, S, {here} + 124 - tx * 4, 16))
+""")
+    assert tir.transform.thread_storage_sync(func).script().count("tvm_storage_sync") == 1

@@ -7,6 +7,7 @@ Two accesses conflict if one writes, and two different threads of a block may ac
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Sequence
 from math import gcd
 from typing import Any
@@ -66,6 +67,13 @@ class Access:
     earlier: Var | None = None
     next_only: bool = False
 
+    def place(self) -> Any:
+        """What is accessed, whichever expression says it: one that a let is put into is made anew each time."""
+        loops = tuple((id(v), key(low), key(extent)) for v, low, extent in (*self.loops, *self.own))
+        first = None if self.first is None else key(self.first)
+        conditions = tuple(key(c) for c in self.conditions)
+        return id(self.base), self.unit, first, self.count, loops, conditions, self.warp, self.is_write, self.waited
+
     def from_before(self, loop: Var, next_only: bool) -> Access:
         return dataclasses.replace(self, earlier=loop, next_only=next_only)
 
@@ -102,16 +110,11 @@ class Conflicts:
                 if a.loops[shared][0] is a.earlier:
                     break
                 shared += 1
-        found_key = (self._key(a), self._key(b), shared, id(a.earlier), a.next_only)
+        found_key = (a.place(), b.place(), shared, id(a.earlier), a.next_only)
         found = self.memo.get(found_key)
         if found is None:
             found = self.memo[found_key] = self._meet(a, b, shared)
         return found
-
-    @staticmethod
-    def _key(a: Access) -> Any:
-        loops = tuple((id(v), key(low), key(extent)) for v, low, extent in (*a.loops, *a.own))
-        return a.unit, key(a.first), a.count, loops, tuple(key(c) for c in a.conditions), a.warp
 
     def _meet(self, a: Access, b: Access, shared: int) -> bool:
         names = Names()
@@ -252,10 +255,16 @@ def _elements(e: Effect, s: Any) -> Elements:
     if isinstance(index, Ramp) and is_const(index.stride, 1):
         index, lanes = index.base, index.lanes
     elif index.dtype.lanes > 1:
-        lane = Var("lane", index.dtype.element)
+        lane = _own("lane", index.dtype.element)
         own = ((lane, const(0, lane.dtype), const(index.dtype.lanes, lane.dtype)),)
         index = _element(index, lane)
     return unit, index if offset is None else index + offset, lanes, own
+
+
+@functools.cache
+def _own(name: str, dtype: DType) -> Var:
+    """The variable of a loop over an access's own elements, one for all, so that equal accesses are equal."""
+    return Var(name, dtype)
 
 
 def _element(index: Expr, lane: Var) -> Expr:
@@ -309,7 +318,7 @@ def _tile(call: Call, pointer: Pointer, unit: int, first: Expr | None) -> Elemen
     stride = None if pointer.stride is None else call.args[pointer.stride]
     if first is None or None in rows or None in columns or not isinstance(stride, Expr):
         return unit, None, 0, ()
-    row = Var("row")
+    row = _own("row", DType("int32"))
     own = ((row, const(0), const(max(r for r in rows if r is not None))),)
     return unit, first + row * stride, max(c for c in columns if c is not None), own
 

@@ -311,10 +311,7 @@ def _with_body(s: Any, body: Stmt) -> Stmt:
 
 
 def _same(a: list[Access], b: list[Access]) -> bool:
-    def ids(xs: list[Access]) -> set[Any]:
-        return {(id(x.node), x.is_write, x.waited) for x in xs}
-
-    return ids(a) == ids(b)
+    return {x.place() for x in a} == {x.place() for x in b}
 
 
 @func_pass
