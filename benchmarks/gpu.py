@@ -33,7 +33,10 @@ PRODUCTS = {
     "mma_gemm": "float16",
     "stream_k_gemm": "float16",
     "hopper_gemm": "float16",
+    "split_k_gemm": "float16",
+    "grouped_gemm": "float16",
     "conv2d": "float16",
+    "flash_attention": "float16",
 }
 # operations per multiprocessor and cycle, a fused multiply-add counted as two: float32 on its cores, dense float16 on
 # its tensor cores by mma.sync or wgmma (NVIDIA's white papers of each generation)
@@ -200,7 +203,8 @@ def runs_here(name: str) -> bool:
 def bench(name: str, copy: float, torch: Any, options: dict[str, Any]) -> Row:
     func, sch = load(name).full(**options)
     mod = tir.build(sch.mod, target="cuda")
-    host = [random_array(b) for b in func.buffers()]
+    given = getattr(load(name), "inputs", None)
+    host = given(func, np.random.default_rng(0)) if given else [random_array(b) for b in func.buffers()]
     arrays = [mod.array(x) for x in host]
     seconds = mod.time_evaluator(number=10, repeat=7)(*arrays).median
     peer = _peer(name, host, torch)
@@ -228,20 +232,27 @@ def random_array(buffer: Any, seed: int = 0) -> np.ndarray:
 
 
 def flops(name: str, host: list[np.ndarray]) -> float:
-    """Operations of a matrix product (for a convolution: windows by weights); 0 for memory-bound kernels."""
+    """What the example says of itself, else operations of a matrix product (for a convolution: windows by weights); 0 for
+    memory-bound kernels."""
+    own = getattr(load(name), "operations", None)
+    if own is not None:
+        return own(*host)
     depth = host[1].shape[1 if name == "hopper_gemm" else 0]  # it takes its second matrix transposed
     return 2.0 * host[-1].size * depth if name in PRODUCTS else 0.0
 
 
 def _peer(name: str, host: list[np.ndarray], torch: Any) -> Callable[[], Any] | None:
-    """The same computation by torch (cuBLAS for a product, cuDNN for a convolution)."""
-    if torch is None:
+    """The same computation by torch (cuBLAS for a product, cuDNN for a convolution, flash attention)."""
+    if torch is None or name in ("grouped_gemm", "paged_decode"):  # torch has none
         return None
     x = [torch.from_numpy(a).cuda() for a in host]
     if name == "conv2d":
         return convolution(x[0], x[1], torch)
     if name == "hopper_gemm":
         return lambda: x[0] @ x[1].T
+    if name == "flash_attention":
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return lambda: attention(x[0], x[1], x[2], is_causal=True, enable_gqa=True)
     if name in PRODUCTS:
         return lambda: x[0] @ x[1]
     return {

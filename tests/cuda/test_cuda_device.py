@@ -14,7 +14,7 @@ from codegen.cuda.arrays import DeviceArray
 from codegen.cuda.driver import driver, has_device
 from tests.cuda import test_golden_cuda as golden
 from tests.cuda.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule
-from tests.gpu_examples import NAMES, architectures, load
+from tests.gpu_examples import NAMES, architectures, arguments, is_near, load
 from tests.interp.test_gpu_faults import GOOD, parse
 from tests.user_programs import PROGRAMS, UserProgram, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)
 from tir.dtype import DType
@@ -52,10 +52,9 @@ def test_example_agrees_with_numpy(name: str):
     module = load(name)
     func, sch = module.small()
     skip_of_another_chip(sch)
-    *given, out = inputs(func)
+    *given, out = arguments(module, func)
     tir.build(sch.mod, target="cuda").entry.on_copies(*given, out)
-    want = module.reference(*(x.astype("float64") for x in given))
-    np.testing.assert_allclose(out.astype("float64"), want, rtol=2e-2 if out.dtype == np.float16 else 1e-4, atol=1e-3)
+    is_near(module, out, given, 1e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +63,7 @@ def test_example_at_its_full_size(name: str):
     module = load(name)
     func, sch = module.full()
     skip_of_another_chip(sch)
-    *given, out = inputs(func)
+    *given, out = arguments(module, func)
     mod = tir.build(sch.mod, target="cuda")
     mod.entry.on_copies(*given, out)
     want = reference(module, given)

@@ -128,5 +128,5 @@ def test_without_a_device_it_says_so(monkeypatch):
 
 
 def test_every_example_has_a_limit_to_be_measured_by():
-    bounded = {"softmax", "layer_norm", "transpose", "reductions", "vector_add"}
+    bounded = {"softmax", "layer_norm", "transpose", "reductions", "vector_add", "paged_decode"}
     assert set(gpu.PRODUCTS) | bounded == set(NAMES)

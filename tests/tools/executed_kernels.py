@@ -21,7 +21,7 @@ import numpy as np
 
 import tir
 from codegen.ptx.machine import ORDERS
-from tests.gpu_examples import NAMES, load
+from tests.gpu_examples import NAMES, arguments, is_near, load
 from tir import library, ops
 from tir.display import text_table
 from tir.errors import TirError
@@ -122,11 +122,9 @@ def example_module(name: str) -> Any:
 
 def judge_example(name: str, function: Any) -> None:
     example = load(name)
-    *inputs, out = random_inputs(example.small()[0], 1)
-    function(*inputs, out)
-    wanted = np.asarray(example.reference(*inputs)).reshape(out.shape)
-    near = 1e-4 if all(x.dtype != "float16" for x in inputs) else 2e-2
-    np.testing.assert_allclose(out.astype("float64"), wanted.astype("float64"), rtol=near, atol=near)
+    *given, out = arguments(example, example.small()[0], 1)
+    function(*given, out)
+    is_near(example, out, given)
 
 
 def executed(program: Program, orders: tuple[str, ...] = ORDERS) -> Result:

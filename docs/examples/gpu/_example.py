@@ -12,11 +12,23 @@ from codegen.cuda.driver import has_device
 from tir.testing import random_inputs
 
 Made = Callable[[], "tuple[tir.PrimFunc, tir.Schedule]"]
+Inputs = Callable[[tir.PrimFunc, np.random.Generator], "list[np.ndarray]"]
 
 
-def show(small: Made, full: Made, reference: Callable[..., Any], target: str = "cuda", judge: str = "cuda-sim") -> None:
+def _random(func: tir.PrimFunc, rng: np.random.Generator) -> list[np.ndarray]:
+    return random_inputs(func)
+
+
+def show(
+    small: Made,
+    full: Made,
+    reference: Callable[..., Any],
+    target: str = "cuda",
+    judge: str = "cuda-sim",
+    inputs: Inputs = _random,
+) -> None:
     """Print the schedule of ``full``, what it compiles to for ``target``, and what the target ``judge``, which needs no GPU,
-    counts for ``small``; on a GPU, the time."""
+    counts for ``small``; on a GPU, the time. ``inputs`` makes the arrays, the output last."""
     func, sch = full()
     print(sch.trace.as_python())
     try:
@@ -24,22 +36,22 @@ def show(small: Made, full: Made, reference: Callable[..., Any], target: str = "
         print(module.report())
     except tir.BuildError as error:
         print(f"not compiled: {error}")
-    _judge(small, reference, judge)
+    _judge(small, reference, judge, inputs)
     if has_device():
-        args = [tir.nd.array(x, tir.cuda()) for x in random_inputs(func)]
+        args = [tir.nd.array(x, tir.cuda()) for x in inputs(func, np.random.default_rng(0))]
         timing = module.time_evaluator(number=10, repeat=5)(*args)
         print(f"on the device: {timing.median * 1e6:.1f} us")
     else:
         print("no CUDA device here: the kernel was not timed")
 
 
-def _judge(small: Made, reference: Callable[..., Any], judge: str) -> None:
+def _judge(small: Made, reference: Callable[..., Any], judge: str, inputs: Inputs) -> None:
     func, sch = small()
-    *inputs, output = random_inputs(func)
+    *given, output = inputs(func, np.random.default_rng(0))
     judged = tir.build(sch.mod, target=judge)
-    judged(*inputs, output)
-    expected = reference(*(x.astype(np.float64) for x in inputs))
+    judged(*given, output)
+    expected = reference(*(x.astype(np.float64) for x in given))
     error = np.abs(output - expected).max()
-    shapes = ", ".join(str(x.shape) for x in (*inputs, output))
+    shapes = ", ".join(str(x.shape) for x in (*given, output))
     print(f"run by {judge} on {shapes}: largest error {error:.2g} of values up to {np.abs(expected).max():.3g}")
     print(judged.report())

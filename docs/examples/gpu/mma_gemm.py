@@ -42,12 +42,19 @@ def scheduled(
     """
     func = gemm(m, n, k)
     sch = tir.Schedule(func, target=target)
+    schedule_product(sch, sch.get_block("C"), tile, warps, depth, stages, min(group, n // tile[1]))
+    return func, sch
+
+
+def schedule_product(
+    sch: tir.Schedule, block, tile: tuple[int, int], warps: tuple[int, int], depth: int, stages: int, group: int
+) -> None:
+    """Schedule the product in ``block``, whose innermost loops are its rows, columns and sum; see :func:`scheduled`."""
     names = get_mma_intrin_group("shared.dyn", "global", "float16", "float32")
-    block = sch.get_block("C")
-    i, j, p = sch.get_loops(block)
+    *_, i, j, p = sch.get_loops(block)
     by, ty, yi, ii = sch.split(i, [None, warps[0], tile[0] // warps[0] // 16, 16])
     bx, tz, xi, jj = sch.split(j, [None, warps[1], tile[1] // warps[1] // 16, 16])
-    bx, beside = sch.split(bx, [None, min(group, n // tile[1])])
+    bx, beside = sch.split(bx, [None, group])
     po, pi, pp = sch.split(p, [None, depth // 16, 16])
     sch.reorder(bx, by, beside, ty, tz, po, pi, yi, xi, ii, jj, pp)
     for loop, axis in ((sch.fuse(bx, by, beside), "blockIdx.x"), (ty, "threadIdx.y"), (tz, "threadIdx.z")):
@@ -83,7 +90,6 @@ def scheduled(
     sch.annotate(po, "software_pipeline_stage", [0, 0, stages - 1])
     sch.annotate(po, "software_pipeline_order", [0, 1, 2])
     sch.annotate(po, "software_pipeline_async_stages", [0])
-    return func, sch
 
 
 def in_lanes(layout):
