@@ -1,11 +1,12 @@
 """What the site adds to the pages of docs/: the README, the navigation, figures, and the reference of every public name.
 
-The navigation is the tables of docs/README.md.
+The navigation has the groups of docs/README.md, a tab each.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,45 @@ from figures import with_figures
 from reference import REFERENCE, reference_page, slug
 
 ROOT = Path(__file__).parents[2]
-# pages from above docs/, by their names on the site
-ABOVE = {"start.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+# how much more a page counts in a search than others: what people ask for first, and what only says that it was made
+BOOST = {
+    "tune.md": 3,
+    "measure.md": 3,
+    "aot.md": 2,
+    "schedule.md": 2,
+    "notebook.md": 2,
+    "changelog.md": 0.2,
+    "contributing.md": 0.5,
+}
+WORKER = Path(__file__).with_name("frame_worker.js")
+# pages from elsewhere, by their names on the site
+ABOVE = {
+    "start.md": "README.md",
+    "guide.md": "docs/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    guide: list[Any] = [{"Start": "start.md"}, {"All pages": "README.md"}]
-    notebooks: list[Any] = []
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    for title, target in re.findall(r"\[([^\]]+)\]\(([\w/.]+\.(?:md|ipynb))\)", index):
-        if not target.startswith(".."):
-            (notebooks if target.endswith(".ipynb") else guide).append({title[:1].upper() + title[1:]: target})
-    config.nav = [
-        {"Guide": guide},
-        {"Notebooks": notebooks},
-        {"Reference": [{title: slug(title)} for title in REFERENCE]},
-        {"Project": [{"Contributing": "contributing.md"}, {"Changelog": "changelog.md"}]},
+    intro, *groups = re.split(r"^## (.+)\n", index, flags=re.M)
+    tabs = dict(zip(groups[::2], map(_pages, groups[1::2])))
+    tabs["Learn"] = [{"Five minutes": "start.md"}, *_pages(intro), *tabs["Learn"]]
+    tabs["Reference"] += [{title: slug(title)} for title in REFERENCE]
+    tabs["Background"] += [
+        {"All pages": "guide.md"},
+        {"Contributing": "contributing.md"},
+        {"Changelog": "changelog.md"},
     ]
+    config.nav = [{"Home": "index.md"}, *({title: pages} for title, pages in tabs.items())]
     return config
+
+
+def _pages(text: str) -> list[Any]:
+    """The pages that a part of the index links to, with their titles there."""
+    found = re.findall(r"\[([^\]]+)\]\(([\w/.]+\.(?:md|ipynb))\)", text)
+    return [{title[:1].upper() + title[1:]: target} for title, target in found if not target.startswith("..")]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -52,8 +74,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Figures, made by running the page; and links into the repository: those to pages of the site lead there, of others
     the text stays."""
+    if page.file.src_uri in BOOST:
+        page.meta["search"] = {"boost": BOOST[page.file.src_uri]}
     on_site = {source: name for name, source in ABOVE.items()}
-    here = "" if page.file.src_uri in ABOVE else "docs"
+    here = Path(ABOVE.get(page.file.src_uri, "docs/README.md")).parent
 
     def link(found: re.Match[str]) -> str:
         text, target, anchor = found.groups(default="")
@@ -76,3 +100,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     outside = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
     done = [part if n % 2 else pattern.sub(link, part) for n, part in enumerate(outside)]
     return "".join(done)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The theme would load what lets a page from the disk be searched from elsewhere: the site has its own."""
+    depth = page.file.dest_uri.count("/")
+    return output.replace("https://unpkg.com/iframe-worker/shim", f"{'../' * depth}assets/{WORKER.name}")
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    shutil.copy(WORKER, Path(config.site_dir) / "assets")

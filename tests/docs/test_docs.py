@@ -210,5 +210,6 @@ def test_links_lead_somewhere(page):
 
 def test_the_index_has_every_page():
     index = INDEX.read_text(encoding="utf-8")
-    missing = [p.name for p in PAGES if p.parent == INDEX.parent and f"({p.name})" not in index]
+    listed = [p for p in PAGES if p.parent == INDEX.parent and p.name != "index.md"]  # that is the page before it
+    missing = [p.name for p in listed if f"({p.name})" not in index]
     assert missing == []
