@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .compiler import Compiler, step
-from .machine import DONE, RANK_AT, SLEEP, STOP, Machine, Step
+from .machine import DONE, RANK_AT, Machine, Step
 from .memory import LOCAL, PARAM, SHARED
 from .proxies import synchronised
 from .syntax import Instruction, Reg
@@ -99,13 +99,14 @@ def cluster_barrier(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     mods.done()
     where = c.program.where(at)
 
-    def arrive(m: Machine) -> None:
+    def arrive(m: Machine) -> Any:
         lanes = m.threads()
         twice = m.cluster_arrived[lanes] != m.cluster_waited[lanes]
         if twice.any():
             raise m.fault(f"a second arrival at the barrier of a cluster without a wait {where}", int(lanes[twice][0]))
         m.cluster_arrived[lanes] += 1
         m.changes += 1
+        return m.wake(at) if m.cluster_met()[m.cluster_of[lanes]].min() == m.cluster_arrived[lanes].max() else None
 
     def wait(m: Machine) -> Any:
         lanes = m.threads()
@@ -121,10 +122,8 @@ def cluster_barrier(c: Compiler, inst: Instruction, mods: Mods) -> Step:
             return None
         for lane in lanes[~over]:
             m.asleep[int(lane)] = _missing(m, int(lane))
-        m.status[lanes[~over]] = SLEEP
-        m.pc[lanes[~over]] = at
         m.pc[lanes[over]] = at + 1
-        return STOP
+        return m.sleep(lanes[~over], at)
 
     if what == "arrive":
         return arrive

@@ -59,6 +59,8 @@ class Machine:
         self.exists = inside < threads
         self.status = np.where(self.exists, RUN, DONE).astype(np.int8)
         self.pc = np.zeros(self.lanes, np.int64)
+        self.urgent = np.zeros(self.lanes, bool)  # threads that others have woken, and that go first
+        self.dozing = np.zeros(self.lanes, bool)  # threads that have not tried again
         self.barrier = np.zeros(self.lanes, np.int64)
         self.barrier_count = np.zeros(self.lanes, np.int64)
         self.carry = np.zeros(self.lanes, bool)  # of arithmetic in several words
@@ -188,6 +190,9 @@ class Machine:
             if (self.status == DONE).all():
                 return False
             self.release()
+        self.urgent &= ready
+        if self.urgent.any():
+            ready = self.urgent.copy()
         if self.order != "together":
             size = 1 if self.order == "threads" else 32
             some = ready.reshape(self.count // self.cluster_size, -1, size).any(2)
@@ -202,6 +207,7 @@ class Machine:
         self.limit = int(later.min()) if len(later) else _FAR
         self.idx = np.nonzero(now)[0]
         self.n = len(self.idx)
+        self.dozing[self.idx] = False
         if self.order == "reverse":
             self.idx = self.idx[::-1]
         elif self.n == self.lanes:
@@ -212,6 +218,20 @@ class Machine:
         """This step's threads wait at ``at``."""
         self.status[self.idx] = status
         self.pc[self.idx] = at
+        return STOP
+
+    def sleep(self, lanes: Array, at: int) -> Any:
+        """Threads wait at ``at`` until something changes, and then try again."""
+        self.status[lanes], self.pc[lanes], self.dozing[lanes] = SLEEP, at, True
+        return STOP
+
+    def wake(self, at: int) -> Any:
+        """After a step at ``at`` by which others may go on: in the orders of warps they go first, until they wait again."""
+        if self.order not in ("forward", "reverse") or not self.dozing.any():
+            return None
+        self.status[self.dozing] = RUN
+        self.urgent |= self.dozing
+        self.pc[self.idx] = at + 1
         return STOP
 
     def release(self) -> None:

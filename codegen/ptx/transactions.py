@@ -10,7 +10,7 @@ import numpy as np
 
 from .compiler import Compiler, Get, step
 from .loads import access
-from .machine import RANK_AT, SLEEP, STOP, Machine, Step
+from .machine import RANK_AT, Machine, Step
 from .memory import SHARED
 from .proxies import WatchedSpace, synchronised
 from .syntax import Imm, Instruction
@@ -181,10 +181,10 @@ def _arrive(c: Compiler, inst: Instruction, expects: bool, drops: bool, incomple
     operands = list(inst.operands)
     state = c.put(None if hasattr(operands[0], "base") else operands.pop(0), "b64")
     read = shared_address(c, operands.pop(0))
-    count = c.get(operands[0] if operands else Imm(1), "u32")
+    count, here = c.get(operands[0] if operands else Imm(1), "u32"), c.at
 
-    def act(m: Machine) -> None:
-        found = []
+    def act(m: Machine) -> Any:
+        found, turned = [], False
         for (row, at), number in zip(places(m, read(m)), count(m).tolist()):
             barrier = barrier_at(m, row, at)
             found.append(barrier.state())
@@ -194,9 +194,11 @@ def _arrive(c: Compiler, inst: Instruction, expects: bool, drops: bool, incomple
             barrier.expected -= arrivals if drops else 0
             barrier.bytes += number if expects else 0
             barrier.arrive(m, arrivals)
-            if incomplete and barrier.phase != phase:
+            turned |= barrier.phase != phase
+            if incomplete and turned:
                 raise m.fault(f"an arrival with .noComplete completes phase {phase} of {barrier.name}")
         state(m, np.array(found, np.uint64))
+        return m.wake(here) if turned else None
 
     return act
 
@@ -226,12 +228,10 @@ def _wait(c: Compiler, inst: Instruction, parity: bool) -> Step:
             m.polling = False
             put(m, over)
             return None
-        m.status[lanes[~over]] = SLEEP
-        m.pc[lanes[~over]] = at
         if over.any():
             m.among(over, lambda m: put(m, np.ones(m.n, bool)))
             m.pc[lanes[over]] = behind
-        return STOP
+        return m.sleep(lanes[~over], at)
 
     return test
 
