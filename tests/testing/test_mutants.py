@@ -14,7 +14,7 @@ import pytest
 from tests.tools import mutants
 from tests.tools.mutant_runner import Limits, run
 from tests.tools.mutant_sites import mutants_of
-from tests.tools.mutants import ROOMS, Result, draw, load, stale, summary
+from tests.tools.mutants import ROOMS, Result, draw, is_read_later, load, stale, summary
 from tests.tools.related_tests import RelatedTests
 
 SOURCE = '''"""A docstring with 3 and < in it."""
@@ -61,6 +61,22 @@ def test_as_many_mutants_of_each_room():
     assert chosen == draw(mutants.ROOT, rooms, 9, seed=3)[:6] != draw(mutants.ROOT, rooms, 6, seed=4)
     assert [room for room, _ in chosen] == rooms * 3
     assert all(mutant.file in ROOMS[room] for room, mutant in chosen)
+
+
+def test_what_only_imports_read_is_not_changed(tmp_path):
+    (tmp_path / "tests").mkdir()
+    texts = {
+        "tir/a.py": "ONE, TWO = 1, 2\nTHREE = TWO + 1\ndef f(x=THREE):\n    return ONE\n",
+        "tir/b.py": "FOUR = 4\ndouble = lambda: FOUR\n",
+        "tests/test_a.py": "from tir.a import FIVE\n",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mutants, "ROOMS", {"core": ["tir/a.py", "tir/b.py"]})
+        for name, text in texts.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        read = [name for name in ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX") if is_read_later(tmp_path, name)]
+    assert read == ["ONE", "FOUR", "FIVE"]
 
 
 PROGRAM = """

@@ -17,8 +17,10 @@ there are now, or with those of the files named behind it: what these do not kil
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -83,7 +85,25 @@ def _order(root: Path, room: str, seed: int) -> Iterator[tuple[str, Mutant]]:
     sources = {file: (root / file).read_text("utf-8") for file in ROOMS[room]}
     found = [mutant for file, source in sources.items() for mutant in mutants_of(file, source)]
     random.Random(f"{seed} {room}").shuffle(found)
-    return ((room, mutant) for mutant in found if is_python(mutant.applied_to(sources[mutant.file])))
+    made = (mutant for mutant in found if is_python(mutant.applied_to(sources[mutant.file])))
+    return (
+        (room, mutant) for mutant in made if mutant.table is None or is_read_later(root, mutant.statement.split(":")[1])
+    )
+
+
+def is_read_later(root: Path, name: str) -> bool:
+    """Whether a function or a test names what a module assigns: what only imports read is not changed by assigning it again."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    texts = ((root / file).read_text("utf-8") for files in ROOMS.values() for file in files)
+    if any(_is_in_a_function(text, word) for text in texts if word.search(text)):
+        return True
+    return any(word.search(file.read_text("utf-8")) for file in (root / "tests").glob("**/*.py"))
+
+
+def _is_in_a_function(text: str, word: re.Pattern[str]) -> bool:
+    functions = (n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
+    bodies = (part for n in functions for part in (n.body if isinstance(n.body, list) else [n.body]))
+    return any(word.search(ast.get_source_segment(text, part) or "") for part in bodies)
 
 
 def equivalents() -> dict[str, str]:
