@@ -86,7 +86,7 @@ def test_a_result_that_is_not_made_is_a_fault_where_it_is_read():
     inputs = {"x": ("float32", (1, 1, 4, 4))}
     x = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
     assert run(Program(inputs, (pool, first, second), (Ref("p0"),)), x).ravel().tolist() == [5, 7, 13, 15]
-    with pytest.raises(ModelError, match="result 0, 'p1', cannot be made: the indices"):
+    with pytest.raises(ModelError, match=r"(?s)1 node.*result .* p1 .* the indices"):
         imported(Program(inputs, (pool, first, second), (Ref("p1"),)))
     with pytest.raises(ModelError, match="the indices"):
         imported(

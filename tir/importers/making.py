@@ -50,9 +50,14 @@ class Faults:
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
-    def add(self, operator: str, version: str, why: str, title: str) -> None:
-        """One more node, ``title``."""
-        self._nodes.setdefault((operator, version, why), []).append(title)
+    def add(self, operator: str, version: str, why: str, *titles: str) -> None:
+        """More nodes, ``titles``."""
+        self._nodes.setdefault((operator, version, why), []).extend(titles)
+
+    def include(self, other: Faults) -> None:
+        """The nodes of another import, too."""
+        for about, titles in other._nodes.items():
+            self.add(*about, *titles)
 
     def titles(self) -> set[str]:
         """All nodes."""

@@ -1,20 +1,19 @@
-"""Programs of torch as graphs: :func:`from_exported`. Needs torch (``pip install tensorir[torch]``)."""
+"""Programs of torch: :func:`from_exported` makes graphs of them, :func:`backend` is the one of ``torch.compile`` that is named
+``tir``. Needs torch (``pip install tensorir[torch]``)."""
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checked import checked
 from ..errors import ModelError
-from ..graph import Builder, Graph, Value
-from ..names import did_you_mean
-from . import torch_table
-from .making import FAULTS, Faults, Unsupported, reason
-from .torch_program import Program, Ref, Step, read_exported, several
-from .torch_table import Call, NotMade, Result, type_named
+from ..graph import Graph
+from .torch_backend import backend, report
+from .torch_graph import imported
+from .torch_program import read_exported
+
+__all__ = ["backend", "from_exported", "report"]
 
 
 @checked
@@ -30,135 +29,3 @@ def from_exported(program: Any, shapes: Mapping[str, Sequence[int]] | None = Non
     if not hasattr(program, "graph_signature"):
         raise ModelError(f"a program is a torch.export.ExportedProgram, not {type(program).__name__}")
     return imported(read_exported(program), shapes)
-
-
-def imported(program: Program, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-    """The graph of a described program. Raises as :func:`from_exported`.
-
-    >>> from tir.importers.torch_table import Result
-    >>> add = Step("y", "aten.add", {"x": Ref("x"), "other": 2}, Result("float32", (2, 3)))
-    >>> print(imported(Program({"x": ("float32", (2, 3))}, (add,), (Ref("y"),))))
-    graph(%x: float32[2, 3])
-      %add: float32[2, 3] = add(x=%x, y=2.0)
-      return y=%add
-    """
-    made = Import(program, shapes or {})
-    if made.faults:
-        raise made.faults.error()
-    return made.graph()
-
-
-class Import:
-    """One import: what each name stands for, and the steps that cannot be imported (``failed``, by name)."""
-
-    def __init__(self, program: Program, shapes: Mapping[str, Sequence[int]]):
-        self.program = program
-        self.builder = Builder()
-        self.faults = Faults()
-        self.failed: set[str] = set()
-        self.values: dict[str, Any] = dict(program.numbers)
-        self._inputs(shapes)
-        self.values.update({n: self.builder.constant(a, n) for n, a in program.constants.items()})
-        for name in program.updates:
-            self.faults.add("update", "", "it changes a tensor in place; a graph has no state", name)
-        for step in program.steps:
-            self._step(step)
-
-    def _inputs(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        inputs = self.program.inputs
-        if unknown := [n for n in shapes if n not in inputs]:
-            raise ModelError(f"shapes names {unknown[0]!r}, which is no input{did_you_mean(unknown[0], inputs)}")
-        for name, (dtype, sizes) in inputs.items():
-            wanted = tuple(shapes.get(name, sizes))
-            if len(wanted) != len(sizes) or any(isinstance(s, int) and s != w for s, w in zip(sizes, wanted)):
-                raise ModelError(
-                    f"shapes gives {list(wanted)} for input {name!r}, which is {list(sizes)} in the program"
-                )
-            fixed = tuple(w for w in wanted if isinstance(w, int))
-            if len(fixed) < len(wanted):
-                raise ModelError(
-                    f"input {name!r} has shape {list(wanted)}: give its sizes, as "
-                    f"tir.importers.torch.from_exported(program, shapes={{{name!r}: (…)}})"
-                )
-            try:
-                self.values[name] = self.builder.input(name, fixed, type_named(dtype))
-            except Unsupported as error:
-                raise ModelError(f"input {name!r}: {error}") from error
-
-    def graph(self) -> Graph:
-        """The graph of the outputs."""
-        outputs: dict[str, Value] = {}
-        for n, said in enumerate(self.program.outputs):
-            value = self.values.get(said.name) if isinstance(said, Ref) else said
-            if isinstance(value, NotMade):
-                raise ModelError(f"result {n}, {said.name!r}, cannot be made: {value.why}")
-            if not isinstance(value, (Value, bool, int, float)):
-                raise ModelError(f"result {n} of the program is {said!r}, which is no tensor")
-            if not isinstance(value, Value):
-                value = Call(self.builder, "number", "", (), f"result{n}").tensor(value)
-            name = said.name if isinstance(said, Ref) else f"result{n}"
-            outputs[name if name not in outputs else f"{name}_{n}"] = value
-        if not outputs:
-            raise ModelError("the program has no results")
-        return self.builder.graph(outputs)
-
-    def _step(self, step: Step) -> None:
-        try:
-            arguments = {k: self._resolved(a) for k, a in step.arguments.items()}
-            self.values[step.name] = self._made(step, arguments)
-        except _Missing:
-            self.values[step.name] = None
-            self.failed.add(step.name)
-        except FAULTS as error:
-            self.failed.add(step.name)
-            self.faults.add(step.operator, step.overload, reason(error), step.name)
-            self.values[step.name] = self._stand_in(step)
-
-    def _resolved(self, argument: Any) -> Any:
-        if isinstance(argument, Ref):
-            value = self.values[argument.name]
-            if isinstance(value, NotMade):
-                raise Unsupported(value.why)
-            if value is None and argument.name in self.failed:
-                raise _Missing
-            return value
-        if isinstance(argument, list):
-            return [self._resolved(each) for each in argument]
-        return argument
-
-    def _made(self, step: Step, arguments: Mapping[str, Any]) -> Any:
-        module, _, name = step.operator.partition(".")
-        if module in _PYTHON:
-            return getattr(_PYTHON[module], name)(*arguments.values())
-        if step.operator in _SYMBOLIC:
-            return _SYMBOLIC[step.operator](*arguments.values())
-        call = Call(self.builder, step.operator.removeprefix("aten."), step.overload, several(step.makes), step.name)
-        return torch_table.imported(call, arguments)
-
-    def _stand_in(self, step: Step) -> Any:
-        """An input in the place of each result of a step that failed, so that the steps after it are tried, too."""
-        made: list[Value] = []
-        for said in several(step.makes):
-            sizes = [size for size in said.sizes if size is not None]
-            try:
-                made.append(self.builder.input(f"{step.name}/{len(made)}", sizes, type_named(said.dtype)))
-            except Unsupported:
-                return None
-            if len(sizes) < len(said.sizes):
-                return None
-        return tuple(made) if not isinstance(step.makes, Result) else made[0]
-
-
-_PYTHON: dict[str, Any] = {"operator": operator, "math": math}  # of numbers, and the parts of several results
-_SYMBOLIC: dict[str, Callable[..., Any]] = {
-    "torch.sym_max": max,
-    "torch.sym_min": min,
-    "torch.sym_not": operator.not_,
-    "torch.sym_int": int,
-    "torch.sym_float": float,
-    "torch.sym_sum": lambda numbers: sum(numbers),
-}
-
-
-class _Missing(Exception):
-    """An argument that a step before did not make."""

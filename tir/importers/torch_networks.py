@@ -249,9 +249,8 @@ def _attention(
 ) -> Any:  # fmt: skip
     if dropout_p:
         raise Unsupported("dropout, which draws random numbers")
-    heads = query.shape[-3] if len(query.shape) > 2 else 1
-    if enable_gqa and key.shape[-3] != heads:
-        key, value = (_repeated(c, t, heads // t.shape[-3]) for t in (key, value))
+    if len(query.shape) > 2:
+        key, value = (_repeated(c, t, query.shape[-3] // t.shape[-3]) for t in (key, value))
     rank = len(key.shape)
     turned = c.op("transpose", key, (*range(rank - 2), rank - 1, rank - 2))
     factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
@@ -263,6 +262,8 @@ def _attention(
 
 def _repeated(c: Call, x: Value, count: int) -> Value:
     """Each head ``count`` times."""
+    if count == 1:
+        return x
     *batch, heads, length, depth = x.shape
     wide = c.op("broadcast_to", c.shaped(x, (*batch, heads, 1, length, depth)), (*batch, heads, count, length, depth))
     return c.shaped(wide, (*batch, heads * count, length, depth))

@@ -70,6 +70,13 @@ def steps_of(graph: Any) -> tuple[Step, ...]:
     return tuple(_step(node) for node in graph.nodes if node.op not in ("placeholder", "output", "get_attr"))
 
 
+def output_of(graph: Any) -> tuple[Any, ...]:
+    """The results of a graph of ``torch.fx``: names of values, and numbers."""
+    (node,) = (n for n in graph.nodes if n.op == "output")
+    given = plain(node.args[0], lambda n: Ref(n.name))
+    return tuple(given) if isinstance(given, list) else (given,)
+
+
 _COMPLEX = ("torch.complex32", "torch.complex64", "torch.complex128")
 
 
