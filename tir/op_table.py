@@ -427,7 +427,6 @@ ptx_ldg32(register, guard, *address_and_offset): Load 32 bits through the read-o
 ptx_fence_barrier_init(): Make the initial state of the barriers known to the copy engine, and to the cluster.
     >>> T.ptx_fence_barrier_init()
     T.ptx_fence_barrier_init()
-= opaque given: CUDA kernels for sm_90a have it.
 ptx_arrive_barrier_cluster(barrier, rank): Arrive at the barrier of this number in the block ``rank`` of the cluster.
     >>> T.ptx_arrive_barrier_cluster(0, 1)
     T.ptx_arrive_barrier_cluster(0, 1)

@@ -36,11 +36,7 @@ LACKING = {
         tvm_call_trace_packed tvm_check_return tvm_context_id tvm_global_barrier_kinit tvm_stack_alloca
         tvm_stack_make_array tvm_stack_make_shape tvm_struct_get tvm_struct_set tvm_thread_allreduce
         tvm_throw_last_error tvm_tuple vectorload vectorstore
-        break_loop continue_loop ptx_ldg32
-        ptx_arrive_barrier_cluster ptx_cluster_arrive ptx_cluster_wait ptx_cp_async_bulk_commit_group
-        ptx_cp_async_bulk_tensor ptx_cp_async_bulk_tensor_multicast ptx_cp_async_bulk_tensor_store
-        ptx_cp_async_bulk_wait_group ptx_cp_async_bulk_wait_group_read ptx_fence_proxy_async
-        ptx_setmaxnreg ptx_wgmma ptx_wgmma_commit_group ptx_wgmma_fence ptx_wgmma_wait_group tensor_map
+        break_loop continue_loop ptx_ldg32 tensor_map
     """,
     # of the LLVM backend alone
     (EXECUTOR, SIMULATOR): """
@@ -50,6 +46,10 @@ LACKING = {
     (CPU, EXECUTOR): """
         create_barriers ptx_arrive_barrier ptx_arrive_barrier_expect_tx ptx_cp_async_barrier ptx_cp_async_bulk
         ptx_fence_barrier_init ptx_init_barrier_thread_count ptx_wait_barrier
+        ptx_arrive_barrier_cluster ptx_cluster_arrive ptx_cluster_wait ptx_cp_async_bulk_commit_group
+        ptx_cp_async_bulk_tensor ptx_cp_async_bulk_tensor_multicast ptx_cp_async_bulk_tensor_store
+        ptx_cp_async_bulk_wait_group ptx_cp_async_bulk_wait_group_read ptx_fence_proxy_async
+        ptx_setmaxnreg ptx_wgmma ptx_wgmma_commit_group ptx_wgmma_fence ptx_wgmma_wait_group
         mma_fill mma_store ptx_commit_group ptx_cp_async ptx_ldmatrix ptx_mma ptx_wait_group tvm_fill_fragment
         tvm_load_matrix_sync tvm_mma_sync tvm_store_matrix_sync tvm_warp_activemask tvm_warp_shuffle
         tvm_warp_shuffle_down tvm_warp_shuffle_up tvm_warp_shuffle_xor

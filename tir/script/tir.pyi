@@ -1148,7 +1148,8 @@ def ptx_arrive_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> 
     >>> T.ptx_arrive_barrier(0)
     T.ptx_arrive_barrier(0)"""
 def ptx_arrive_barrier_cluster(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Arrive at the barrier of this number in the block ``rank`` of the cluster. CUDA kernels for sm_90a have it.
+    """Arrive at the barrier of this number in the block ``rank`` of the cluster. Kernels for sm_90a have it: CUDA,
+    and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1167,8 +1168,8 @@ def ptx_arrive_barrier_expect_tx(*args: Any, dtype: Any = ..., annotations: Any 
     >>> T.ptx_arrive_barrier_expect_tx(0, 1024)
     T.ptx_arrive_barrier_expect_tx(0, 1024)"""
 def ptx_cluster_arrive(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Say that this thread has arrived at the barrier of the cluster, and release what it wrote. CUDA kernels for
-    sm_90a have it.
+    """Say that this thread has arrived at the barrier of the cluster, and release what it wrote. Kernels for sm_90a
+    have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1177,7 +1178,7 @@ def ptx_cluster_arrive(*args: Any, dtype: Any = ..., annotations: Any = ...) -> 
     >>> T.ptx_cluster_arrive()
     T.ptx_cluster_arrive()"""
 def ptx_cluster_wait(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Wait until all threads of the cluster have arrived. CUDA kernels for sm_90a have it.
+    """Wait until all threads of the cluster have arrived. Kernels for sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1225,7 +1226,8 @@ def ptx_cp_async_bulk(*args: Any, dtype: Any = ..., annotations: Any = ...) -> V
     >>> T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
     T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")"""
 def ptx_cp_async_bulk_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Make the bulk stores of this thread since the last such call one group. CUDA kernels for sm_90a have it.
+    """Make the bulk stores of this thread since the last such call one group. Kernels for sm_90a have it: CUDA, and
+    the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1235,7 +1237,8 @@ def ptx_cp_async_bulk_commit_group(*args: Any, dtype: Any = ..., annotations: An
     T.ptx_cp_async_bulk_commit_group()"""
 def ptx_cp_async_bulk_tensor(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Begin to copy the box of ``T.tensor_map`` at ``coordinates`` (an index for each axis) to shared memory, zeros
-    for elements out of bounds; a barrier counts the bytes of the box. CUDA kernels for sm_90a have it.
+    for elements out of bounds; a barrier counts the bytes of the box. Kernels for sm_90a have it: CUDA, and the
+    simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 
@@ -1245,7 +1248,7 @@ def ptx_cp_async_bulk_tensor(*args: Any, dtype: Any = ..., annotations: Any = ..
     T.ptx_cp_async_bulk_tensor(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, i)"""
 def ptx_cp_async_bulk_tensor_multicast(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """As ``T.ptx_cp_async_bulk_tensor``, to the same place in every block of the cluster that has a bit in ``mask``;
-    the barrier of each counts the bytes. CUDA kernels for sm_90a have it.
+    the barrier of each counts the bytes. Kernels for sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 
@@ -1255,7 +1258,7 @@ def ptx_cp_async_bulk_tensor_multicast(*args: Any, dtype: Any = ..., annotations
     T.ptx_cp_async_bulk_tensor_multicast(A, 0, T.tensor_map(B, "float16", 0, 64, 1, 32), 0, 3, i)"""
 def ptx_cp_async_bulk_tensor_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Begin to copy shared memory to the box of ``T.tensor_map`` at ``coordinates``, but for elements out of bounds.
-    CUDA kernels for sm_90a have it.
+    Kernels for sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``.
 
@@ -1264,8 +1267,8 @@ def ptx_cp_async_bulk_tensor_store(*args: Any, dtype: Any = ..., annotations: An
     >>> T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)
     T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B, "float16", 0, 64, 1, 32), A, 0, i)"""
 def ptx_cp_async_bulk_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Wait until at most ``count`` of the newest groups of bulk stores of this thread are under way. CUDA kernels
-    for sm_90a have it.
+    """Wait until at most ``count`` of the newest groups of bulk stores of this thread are under way. Kernels for
+    sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1275,7 +1278,7 @@ def ptx_cp_async_bulk_wait_group(*args: Any, dtype: Any = ..., annotations: Any 
     T.ptx_cp_async_bulk_wait_group(0)"""
 def ptx_cp_async_bulk_wait_group_read(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until all but the newest ``count`` groups of bulk stores of this thread have read shared memory, which
-    may then change. CUDA kernels for sm_90a have it.
+    may then change. Kernels for sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1294,8 +1297,8 @@ def ptx_fence_barrier_init(*args: Any, dtype: Any = ..., annotations: Any = ...)
     >>> T.ptx_fence_barrier_init()
     T.ptx_fence_barrier_init()"""
 def ptx_fence_proxy_async(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Make what this thread stored to shared memory visible to bulk copies and to ``T.ptx_wgmma``. CUDA kernels for
-    sm_90a have it.
+    """Make what this thread stored to shared memory visible to bulk copies and to ``T.ptx_wgmma``. Kernels for
+    sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1353,7 +1356,7 @@ def ptx_mma_sp(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     T.ptx_mma_sp("m16n8k32", "row", "col", "fp16", "fp16", "fp32", A, 0, B, 0, C, 0, i, 0, 0, False, dtype="void")"""
 def ptx_setmaxnreg(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Give each thread of this warpgroup ``count`` registers: more than it has (``increase`` is 1), or fewer (0),
-    which others may then take. CUDA kernels for sm_90a have it.
+    which others may then take. Kernels for sm_90a have it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1386,7 +1389,8 @@ def ptx_wgmma(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     ``wgmma.mma_async``). ``d`` is in registers, ``b`` in shared memory, ``a`` in either. A matrix in shared
     memory has its leading and stride offsets in bytes, a swizzle of 0, 32, 64 or 128 bytes, and is ``transposed``
     (1) if k is not its innermost axis. Element r of d in thread t of the warpgroup is in row ``t // 32 * 16 + t %
-    32 // 4 + r // 2 % 2 * 8`` and column ``r // 4 * 8 + t % 4 * 2 + r % 2``. CUDA kernels for sm_90a have it.
+    32 // 4 + r // 2 % 2 * 8`` and column ``r // 4 * 8 + t % 4 * 2 + r % 2``. Kernels for sm_90a have it: CUDA,
+    and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1396,8 +1400,8 @@ def ptx_wgmma(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     >>> T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1)
     T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", C, 0, A, 0, 0, 256, 32, 0, B, 0, 0, 256, 32, 0, 1, dtype="void")"""
 def ptx_wgmma_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Make the products that this warpgroup began since the last such call one group. CUDA kernels for sm_90a have
-    it.
+    """Make the products that this warpgroup began since the last such call one group. Kernels for sm_90a have it:
+    CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1406,8 +1410,8 @@ def ptx_wgmma_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...)
     >>> T.ptx_wgmma_commit_group()
     T.ptx_wgmma_commit_group()"""
 def ptx_wgmma_fence(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Order what this warpgroup did to registers before the products that it begins after. CUDA kernels for sm_90a
-    have it.
+    """Order what this warpgroup did to registers before the products that it begins after. Kernels for sm_90a have
+    it: CUDA, and the simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.
@@ -1417,7 +1421,8 @@ def ptx_wgmma_fence(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Val
     T.ptx_wgmma_fence()"""
 def ptx_wgmma_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until at most ``count`` of the newest groups of products are under way; only then are the registers of
-    the others known, and the shared memory that they read may change. CUDA kernels for sm_90a have it.
+    the others known, and the shared memory that they read may change. Kernels for sm_90a have it: CUDA, and the
+    simulator.
 
     A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises
     ``ValueError`` for another number of arguments.

@@ -1,4 +1,4 @@
-"""Transaction barriers (mbarrier) with phases, and the bulk copies whose bytes they count.
+"""Transaction barriers (mbarrier) with phases.
 
 A phase of a barrier is over when all its arrivals have come and all bytes that were announced have landed. Copies land as
 late as they may: when a thread waits for them. What a wait learns of the threads that arrived, and of the copies that
@@ -15,23 +15,7 @@ import numpy as np
 from .clocks import Clocks
 from .copies import detach
 from .lanes import EPOCHS, Lanes, Launch
-from .memory import View
-from .records import Who, report_race
-from .report import Access, Site, Traffic
-
-_BULK = 16  # bytes: addresses and sizes of bulk copies are multiples
-
-
-@dataclass
-class Copy:
-    """A bulk copy in flight to elements ``at`` of ``view``; ``bytes`` are what its barrier counts."""
-
-    view: View
-    at: np.ndarray
-    values: np.ndarray
-    bytes: int
-    number: int
-    access: Access
+from .report import Access, Site
 
 
 @dataclass
@@ -45,7 +29,7 @@ class Barrier:
     made: int = 0  # the stamp of its initialisation
     made_at: Access | None = None
     fenced: bool = False
-    copies: list[Copy] = field(default_factory=list)
+    copies: list[Any] = field(default_factory=list)  # bulk copies in flight
     threads_copies: list[Any] = field(default_factory=list)  # cp.async, of threads that arrive once they are done
     started: int = 0  # copies, in all
     current: Any = None  # the clock of this phase, and of the last one
@@ -117,23 +101,27 @@ class Barriers:
                 )
 
 
-def _numbers(lanes: Lanes, act: Any, site: Site, number: Any) -> list[tuple[int, int, np.ndarray]]:
-    """The barriers that the active threads name: their block's place, number, and the threads; without those that do
-    not exist."""
+def named(
+    lanes: Lanes, act: Any, site: Site, number: Any, places: np.ndarray | None = None
+) -> list[tuple[int, int, np.ndarray]]:
+    """The barriers that the active threads name, each with its block's place (``places``, or the threads' own), its number
+    and the threads; without those that do not exist."""
     here = lanes.all if act is None else act
+    places = lanes.place[here] if places is None else places
     count = lanes.group.barriers.count
-    named = lanes.spread(number)[here].astype(np.int64)
-    bad = (named < 0) | (named >= count)
+    numbers = lanes.spread(number)[here].astype(np.int64)
+    bad = (numbers < 0) | (numbers >= count)
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail("bounds", f"barrier {named[k]} does not exist: there are {count}", site, here[k], "", int(bad.sum()))
-        here, named = here[~bad], named[~bad]
-    places = lanes.place[here]
-    pairs = sorted(set(zip(places.tolist(), named.tolist())))
-    return [(place, b, here[(places == place) & (named == b)]) for place, b in pairs]
+        lanes.fail(
+            "bounds", f"barrier {numbers[k]} does not exist: there are {count}", site, here[k], "", int(bad.sum())
+        )
+        here, numbers, places = here[~bad], numbers[~bad], places[~bad]
+    pairs = sorted(set(zip(places.tolist(), numbers.tolist())))
+    return [(place, b, here[(places == place) & (numbers == b)]) for place, b in pairs]
 
 
-def _ready(lanes: Lanes, barrier: Barrier, number: int, threads: np.ndarray, site: Site) -> bool:
+def ready(lanes: Lanes, barrier: Barrier, number: int, threads: np.ndarray, site: Site) -> bool:
     """Whether the barrier was initialised, and the threads know it; else a finding."""
     launch = lanes.launch
     here = launch.access(site, lanes.stamp[threads[0]], "uses it")
@@ -153,7 +141,7 @@ def _ready(lanes: Lanes, barrier: Barrier, number: int, threads: np.ndarray, sit
 def initialise(lanes: Lanes, act: Any, site: Site, number: Any, count: Any) -> None:
     """Begin phase 0 of a barrier, of which each phase waits for ``count`` arrivals."""
     counts = lanes.spread(count)
-    for place, b, threads in _numbers(lanes, act, site, number):
+    for place, b, threads in named(lanes, act, site, number):
         expected = int(counts[threads[0]])
         if not 0 < expected < 1 << 20:
             lanes.fail("barrier", f"barrier {b} cannot wait for {expected} arrivals", site, threads[0])
@@ -178,10 +166,15 @@ def fence_initialised(lanes: Lanes, act: Any) -> None:
 def arrive(lanes: Lanes, act: Any, site: Site, number: Any, expect: Any = 0) -> None:
     """The threads arrive at a barrier; each also announces ``expect`` bytes of copies to it."""
     here = lanes.all if act is None else act
+    arrive_at(lanes, here, site, number, lanes.place[here], expect)
+
+
+def arrive_at(lanes: Lanes, here: np.ndarray, site: Site, number: Any, places: np.ndarray, expect: Any = 0) -> None:
+    """Threads arrive at a barrier of the blocks ``places``."""
     announced = lanes.spread(expect)
-    for place, b, threads in _numbers(lanes, act, site, number):
+    for place, b, threads in named(lanes, here, site, number, places):
         barrier = lanes.group.barriers.table[place][b]
-        if not _ready(lanes, barrier, b, threads, site):
+        if not ready(lanes, barrier, b, threads, site):
             continue
         lanes.clocks.release(barrier.current, lanes.row[threads])
         for thread in threads:
@@ -201,14 +194,14 @@ def arrive(lanes: Lanes, act: Any, site: Site, number: Any, expect: Any = 0) -> 
 class Wait:
     """Threads that wait for the phase of a parity: ``blocked`` until it is over for all of them."""
 
-    def __init__(self, lanes: Lanes, act: Any, site: Site, number: Any, parity: Any):
+    def __init__(self, lanes: Lanes, act: Any, site: Site, number: Any, parity: Any = 0):
         self.lanes = lanes
         self.site = site
         self.parity = lanes.spread(parity)
         self.left = [
             (place, b, threads)
-            for place, b, threads in _numbers(lanes, act, site, number)
-            if _ready(lanes, lanes.group.barriers.table[place][b], b, threads, site)
+            for place, b, threads in named(lanes, act, site, number)
+            if ready(lanes, lanes.group.barriers.table[place][b], b, threads, site)
         ]
         lanes.waits.append(self)
 
@@ -250,118 +243,11 @@ class Wait:
             )
 
 
-# ---------------------------------------------------------------- bulk copies
-
-
-def bulk(
-    lanes: Lanes,
-    act: Any,
-    site: Site,
-    source: Site,
-    dst: tuple[Any, Any],
-    dst_at: Any,
-    src: tuple[Any, Any],
-    src_at: Any,
-    size: Any,
-    number: Any,
-) -> None:
-    """Begin a copy of ``size`` contiguous bytes from global to shared memory by each active thread."""
-    to, of = dst[0], src[0]
-    sizes = lanes.spread(size)
-    begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
-    origin = lanes.spread(src[1] + src_at).astype(np.int64)
-    for place, b, threads in _numbers(lanes, act, site, number):
-        for thread in threads:
-            one, count = np.array([thread]), int(sizes[thread])
-            if not _aligned(lanes, site, thread, count, int(begin[thread]) * to.item, int(origin[thread]) * of.item):
-                continue
-            at, live = to._positions(begin[:, None] + np.arange(count // to.item), one, site)
-            where, read = of._positions(origin[:, None] + np.arange(count // of.item), one, source)
-            if not len(live) or not len(read):
-                continue
-            copy = Start(lanes, site, int(thread), place, b)
-            if not copy.ready:
-                continue
-            values = copy.read(of, where[0], source)
-            copy.write(to, at[0], values.view(np.uint8).view(to.storage), count)
-
-
-def _aligned(lanes: Lanes, site: Site, thread: int, size: int, to: int, of: int) -> bool:
-    bad = [
-        f"{what} {number}"
-        for what, number in (("size", size), ("shared byte offset", to), ("global byte offset", of))
-        if number % _BULK
-    ]
-    if bad or size <= 0:
-        text = f"a bulk copy of {size} bytes has {' and '.join(bad) or 'no bytes'}, not a multiple of {_BULK}"
-        lanes.fail("alignment", text, site, thread)
-    return not bad and size > 0
-
-
-class Start:
-    """The beginning of one copy by a thread, which a barrier of block ``place`` counts."""
-
-    def __init__(self, lanes: Lanes, site: Site, thread: int, place: int, number: int):
-        self.lanes = lanes
-        self.site = site
-        self.barriers = lanes.group.barriers
-        self.barrier = self.barriers.table[place][number]
-        self.access = lanes.launch.access(site, lanes.stamp[thread], "starts the copy")
-        self.ready = _ready(lanes, self.barrier, number, np.array([thread]), site)
-        self.barrier.started += 1
-        self.stamp = self.barriers.agent(place, number, self.barrier.started)
-        lanes.launch.issuers[self.stamp] = int(lanes.stamp[thread])
-        self.thread = np.array([thread])
-        if self.ready and not self.barrier.fenced:
-            assert self.barrier.made_at is not None
-            message = f"a copy is counted by barrier {number}, and no ptx_fence_barrier_init follows its initialisation"
-            lanes.launch.findings.add("async", message, (self.access, self.barrier.made_at))
-
-    def read(self, of: View, where: np.ndarray, site: Site) -> np.ndarray:
-        """The elements of global memory, which the copy reads until it is waited for."""
-        self.touch(of, where, site, False)
-        count_run(self.lanes.launch, of, where, site)
-        return np.ascontiguousarray(of.flat[where])
-
-    def write(self, to: View, at: np.ndarray, values: np.ndarray, size: int) -> None:
-        """The elements of shared memory, which have their values when the copy lands."""
-        self.touch(to, at, self.site, True)
-        if to.memory.written is not None:
-            to.memory.written[to.granules(at)] = True
-        self.barrier.copies.append(Copy(to, at, values, size, self.barrier.started, self.access))
-
-    def touch(self, view: View, at: np.ndarray, site: Site, write: bool) -> None:
-        """Check for races with what others did, as far as the thread that begins the copy knows."""
-        races = view.memory.races
-        if races is None:
-            return
-        granules = view.granules(at)
-        who = Who(self.lanes, self.thread, len(granules))
-        who.stamp = np.full(len(granules), self.stamp)
-        found = races.write(granules, who, site) if write else races.read(granules, who, site)
-        if found is not None:
-            element = view.element(granules[found[0]] // view.per_granule)
-            what = "write" if write else "read"
-            report_race(self.lanes, (*found, self.stamp), site, what, element)
-
-
-def count_run(launch: Launch, view: View, at: np.ndarray, site: Site) -> None:
-    """Count a copy of contiguous runs of global memory."""
-    if not len(at):
-        return
-    traffic = launch.traffic.get(site.number)
-    if traffic is None:
-        traffic = launch.traffic[site.number] = Traffic(site, view.space, len(at) * view.item)
-    traffic.requests += 1
-    traffic.sectors += len(np.unique(at * view.item // 32))
-    traffic.useful += len(at) * view.item
-
-
 def arrive_after_copies(lanes: Lanes, act: Any, site: Site, number: Any) -> None:
     """The phase is not over before the ``cp.async`` copies of the threads are done; this is none of its arrivals."""
-    for place, b, threads in _numbers(lanes, act, site, number):
+    for place, b, threads in named(lanes, act, site, number):
         barrier = lanes.group.barriers.table[place][b]
-        if _ready(lanes, barrier, b, threads, site):
+        if ready(lanes, barrier, b, threads, site):
             barrier.threads_copies += detach(lanes, threads)
             lanes.clocks.release(barrier.current, lanes.row[threads])
             lanes.clocks.advance(lanes, threads)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .lanes import EPOCHS, Lanes, Launch
-from .records import Races, Who
+from .records import UNDER_WAY, Races, Who
 from .report import Site
 
 
@@ -36,7 +36,7 @@ class Clocks:
         self.met: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
 
     def clock(self) -> tuple[np.ndarray, np.ndarray]:
-        """An empty clock that can be released to."""
+        """An empty clock that threads can release to."""
         width = self.known.shape[1]
         return np.full(width, -1, np.int32), np.full(width, -1, np.int32)
 
@@ -50,9 +50,11 @@ class Clocks:
         for total, each in zip(clock, (self.known, self.fenced)):
             each[rows] = np.maximum(each[rows], total)
 
-    def fence(self, rows: np.ndarray) -> None:
+    def fence(self, lanes: Lanes, here: np.ndarray) -> None:
         """A proxy fence: what the threads know so far, the asynchronous proxy sees."""
+        rows = lanes.row[here]
         self.fenced[rows] = np.maximum(self.fenced[rows], self.known[rows])
+        self.advance(lanes, here)
 
     def advance(self, lanes: Lanes, here: np.ndarray) -> None:
         """Begin the next epoch of threads, after they released what they did."""
@@ -94,7 +96,10 @@ class Clocks:
         return self.met.setdefault((int(place), lanes.meetings % 2), self.clock())
 
     def knows(self, rows: np.ndarray, old: np.ndarray, fenced: bool = False) -> np.ndarray:
-        """Whether the access of stamp ``old`` is ordered before what the thread of each row does."""
+        """Whether the access of stamp ``old`` is ordered before what the thread of each row does (``fenced``: and a proxy
+        fence lies between)."""
+        if len(old) > 64 and (old == old[0]).all() and (rows == rows[0]).all():  # a copy of what one thread wrote
+            return np.repeat(self.knows(rows[:1], old[:1], fenced), len(old))
         slots, threads = self.slots, self.launch.threads
         block, rest = np.divmod(old, EPOCHS * slots)
         epoch, slot = np.divmod(rest, slots)
@@ -112,15 +117,15 @@ class Clocks:
 
 
 class OrderedRaces(Races):
-    """Records of accesses, of which clocks tell the order. In shared memory the last reader of each warp is kept."""
+    """Records of accesses, of which clocks tell the order. In shared memory the last reader of each warp is kept, and what
+    each warp reads asynchronously until it has waited for that, as if in the last of all epochs."""
 
     def __init__(self, size: int, shared: bool, launch: Launch):
         super().__init__(size, shared, launch)
         self.launch = launch
+        self.size = size
         self.warp_epoch = None
-        if shared:
-            self.by_warp = np.full((size, launch.warps), -1, np.int64)
-            self.by_warp_site = np.zeros((size, launch.warps), np.int16)
+        self.columns: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def _unordered(self, old: np.ndarray, who: Who) -> np.ndarray:
         bad = (old != -1) & (old != who.stamp)
@@ -140,13 +145,12 @@ class OrderedRaces(Races):
     def _conflicting_reader(self, at: np.ndarray, who: Who) -> Any:
         if not self.shared:
             return super()._conflicting_reader(at, who)
-        columns = np.flatnonzero((self.by_warp[at] != -1).any(axis=0))
-        for column in columns:
-            old = self.by_warp[at, column]
+        for stamps, sites in self.columns.values():
+            old = stamps[at]
             bad = self._unordered(old, who)
             if bad.any():
                 k = int(np.argmax(bad))
-                return k, old[k], self.by_warp_site[at[k], column], "read", int(bad.sum())
+                return k, old[k], sites[at[k]], "read", int(bad.sum())
         return None
 
     def _record_readers(self, at: np.ndarray, who: Who, site: Site) -> None:
@@ -155,8 +159,38 @@ class OrderedRaces(Races):
             return
         slot = who.stamp % self.slots
         warp = np.where(slot < self.threads, slot // 32, slot - self.threads)
-        self.by_warp[at, warp] = who.stamp
-        self.by_warp_site[at, warp] = site.number
+        for number in np.unique(warp):
+            mine = warp == number
+            self._record(int(number), at[mine], who.stamp[mine], site)
+
+    def _record(self, column: int, at: np.ndarray, stamp: Any, site: Site) -> None:
+        if column not in self.columns:
+            self.columns[column] = np.full(self.size, -1, np.int64), np.zeros(self.size, np.int16)
+        stamps, sites = self.columns[column]
+        stamps[at] = stamp
+        sites[at] = site.number
+
+    def begin_read(self, at: np.ndarray, lanes: Lanes, thread: int, site: Site) -> Any:
+        """A thread begins to read asynchronously; returns a conflict as :meth:`read` does."""
+        self.any_reader = True
+        self.keep_reading(at, lanes, thread, site)
+        return self.conflicting_writer(at, Who(lanes, np.array([thread]), len(at)))
+
+    def keep_reading(self, at: np.ndarray, lanes: Lanes, thread: int, site: Site) -> None:
+        column = self.launch.warps + int(lanes.thread[thread]) // 32
+        self._record(column, at, under_way(lanes, thread), site)
+
+    def end_read(self, at: np.ndarray, lanes: Lanes, thread: int, site: Site) -> Any:
+        """A thread has waited for what it reads: it read it until now. Returns a conflict as :meth:`read` does."""
+        column = self.launch.warps + int(lanes.thread[thread]) // 32
+        self.columns[column][0][at] = -1
+        return self.read(at, Who(lanes, np.array([thread]), len(at)), site)
+
+
+def under_way(lanes: Lanes, thread: int) -> int:
+    """The stamp of what a thread does asynchronously and has not waited for: no other thread knows it."""
+    stamp = int(lanes.stamp[thread] - lanes.epoch[thread] * lanes.launch.slots)
+    return stamp + UNDER_WAY * lanes.launch.slots
 
 
 def races(size: int, shared: bool, launch: Launch) -> Races:

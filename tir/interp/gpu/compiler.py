@@ -22,7 +22,7 @@ from ...script.print_stmt import Printer
 from ...visit import walk
 from ..numbers import storage_dtype
 from . import intrinsics
-from .lanes import EMPTY, narrow
+from .lanes import EMPTY, Engines, narrow
 from .report import Site
 from .turns import diverge
 from .values import Values, identifier
@@ -67,7 +67,8 @@ class Survey:
         self.offsets: set[E.Var] = set()
         self.warp_barriers = False
         self.shared_bytes = 0  # per block, if the extents are constants
-        self.transactions = 0  # transaction barriers
+        self.cluster = tuple(int(n) for n in func.attrs.get("tir.cluster") or (1, 1, 1))
+        self.engines = Engines(used=math.prod(self.cluster) > 1)
         declared: set[Buffer] = set(func.buffer_map.values())
         used: dict[Buffer, None] = {}
         allocated: dict[E.Var, DType] = {}
@@ -103,9 +104,11 @@ class Survey:
 
     def _call(self, e: E.Call) -> None:
         if e.op == "create_barriers":
-            if self.transactions:
+            if self.engines.transactions:
                 raise RunError("a kernel makes its transaction barriers with one create_barriers: there are two")
-            self.transactions = intrinsics.number(e.args[0], "the number of barriers")
+            self.engines.transactions = intrinsics.number(e.args[0], "the number of barriers")
+        self.engines.products |= e.op in ("ptx_wgmma", "ptx_setmaxnreg")
+        self.engines.used |= e.op in intrinsics.ENGINES
         if e.op == "tvm_storage_sync" and string_arg(e.args[0]) == "warp":
             self.warp_barriers = True
         if e.op == "call_extern" and string_arg(e.args[0]) == "__syncwarp":

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...dtype import DType
 from ...errors import RunError
 from ...expr import Call, IntImm, StringImm
 from ...op import string_arg
-from . import barriers, copies, matrix
+from . import barriers, clusters, copies, engine, matrix, tensor_maps, wgmma
 from .lanes import Lanes
 from .report import Site
 
@@ -95,7 +96,7 @@ def _print(c: Any, e: Call) -> None:
 
 
 def _call(c: Any, fn: Any, site: str, *args: str) -> None:
-    c.emit(f"{c.helper(fn)}(c, {c.mask}, {site}, {', '.join(args)})")
+    c.emit(f"{c.helper(fn)}({', '.join(['c', c.mask, site, *args])})")
 
 
 def _name_of(pointer: Any) -> str:
@@ -231,7 +232,7 @@ def _commit(c: Any, e: Call) -> None:
     c.emit(f"{c.helper(copies.commit)}(c, {c.mask})")
 
 
-def _wait(c: Any, e: Call) -> None:
+def _wait_group(c: Any, e: Call) -> None:
     c.emit(f"{c.helper(copies.wait)}(c, {c.mask}, {c.text(e.args[0])})")
 
 
@@ -246,30 +247,106 @@ def _on_barrier(fn: Any) -> Any:
 
 
 def _need_barriers(c: Any, e: Call) -> None:
-    if not c.survey.transactions:
+    if not c.survey.engines.transactions:
         raise RunError(f"there are no transaction barriers, of which `{e!r}` takes one: create_barriers makes them")
+
+
+def _wait(fn: Any, what: str) -> Any:
+    """An operator that waits, perhaps for other threads of its own warp."""
+
+    def run(c: Any, e: Call) -> None:
+        args = "".join(f", {c.text(a)}" for a in e.args)
+        name = c.keep(f"{c.helper(fn)}(c, {c.mask}, {c.site(what)}{args})", "wait")
+        c.emit(f"while {name}.blocked():")
+        c.emit("    yield 2")
+
+    return run
 
 
 def _wait_barrier(c: Any, e: Call) -> None:
     _need_barriers(c, e)
-    number, *parity = (c.text(a) for a in e.args)
-    site = c.site("barrier")
-    name = c.keep(f"{c.helper(barriers.Wait)}(c, {c.mask}, {site}, {number}, {parity[0] if parity else 0})", "wait")
-    c.emit(f"while {name}.blocked():")
-    c.emit("    yield 2")
+    _wait(barriers.Wait, "barrier")(c, e)
+
+
+def _plain(fn: Any, what: str) -> Any:
+    """An operator whose arguments are numbers."""
+
+    def run(c: Any, e: Call) -> None:
+        _call(c, fn, c.site(what), *(c.text(a) for a in e.args))
+
+    return run
 
 
 def _fence_initialised(c: Any, e: Call) -> None:
-    if c.survey.transactions:
-        c.emit(f"{c.helper(barriers.fence_initialised)}(c, {c.mask})")
+    c.emit(f"{c.helper(barriers.fence_initialised)}(c, {c.mask})")
+
+
+def _fence_proxy(c: Any, e: Call) -> None:
+    c.emit(f"{c.helper(engine.fence)}(c, {c.mask})")
 
 
 def _bulk(c: Any, e: Call) -> None:
     _need_barriers(c, e)
     dst, dst_at, src, src_at, size, barrier = e.args
     kind = e.dtype.element if e.dtype.bits else None
-    _call(c, barriers.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
+    _call(c, engine.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
           c.text(dst_at), c.pointer(src, kind), c.text(src_at), c.text(size), c.text(barrier))  # fmt: skip
+
+
+def _tensor_map(c: Any, e: Any) -> str:
+    """Source of the map of a call of ``tensor_map``."""
+    if not isinstance(e, Call) or e.op != "tensor_map":
+        raise RunError(f"a copy of a box takes a T.tensor_map, not `{e!r}`")
+    pointer, dtype, *numbers = e.args
+    kind = DType(string_arg(dtype))
+    parts = ", ".join(c.text(n) for n in numbers)
+    return c.keep(f"{c.helper(tensor_maps.tensor_map)}({c.pointer(pointer, kind)}, {c.const(kind)}, {parts})", "map")
+
+
+def _tensor_load(c: Any, e: Call) -> None:
+    _need_barriers(c, e)
+    dst, dst_at, source, barrier, *rest = e.args
+    mask = ""
+    if e.op == "ptx_cp_async_bulk_tensor_multicast":
+        bits, *rest = rest
+        mask = f", mask={c.text(bits)}"
+    coordinates = ", ".join(c.text(x) for x in rest)
+    _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(source.args[0])), c.pointer(dst),
+          c.text(dst_at), _tensor_map(c, source), c.text(barrier), coordinates + mask)  # fmt: skip
+
+
+def _tensor_store(c: Any, e: Call) -> None:
+    target, src, src_at, *coordinates = e.args
+    _call(c, tensor_maps.store, c.site("write", _name_of(target.args[0])), _tensor_map(c, target), c.pointer(src),
+          c.text(src_at), *(c.text(x) for x in coordinates))  # fmt: skip
+
+
+def _commit_stores(c: Any, e: Call) -> None:
+    c.emit(f"{c.helper(engine.commit)}(c, {c.mask})")
+
+
+def _wait_stores(written: bool) -> Any:
+    def run(c: Any, e: Call) -> None:
+        count = number(e.args[0], "the number of groups")
+        c.emit(f"{c.helper(engine.wait)}(c, {c.mask}, {count}, {written})")
+
+    return run
+
+
+def _wgmma(c: Any, e: Call) -> None:
+    shape, ta, tb, td, d, d_at, *rest = e.args
+    types = tuple(string_arg(t) for t in (ta, tb, td))
+    matrices = []
+    for pointer, offset, *layout in (rest[:6], rest[6:12]):
+        numbers = tuple(number(x, "the layout of a matrix of ptx_wgmma") for x in layout)
+        matrices += [c.pointer(pointer), c.text(offset), repr(numbers)]
+    _call(c, wgmma.multiply, c.site("wgmma", _name_of(d)), repr(string_arg(shape)), repr(types), c.pointer(d), c.text(d_at),
+          *matrices, c.text(rest[12]))  # fmt: skip
+
+
+def _set_registers(c: Any, e: Call) -> None:
+    count, increase = (number(a, "an argument of ptx_setmaxnreg") for a in e.args)
+    _call(c, clusters.set_registers, c.site("registers"), str(count), str(increase))
 
 
 def _assume(c: Any, e: Call) -> None:
@@ -293,19 +370,41 @@ EFFECTS = {
     "tvm_mma_sync": _wmma_mma,
     "ptx_cp_async": _cp_async,
     "ptx_commit_group": _commit,
-    "ptx_wait_group": _wait,
+    "ptx_wait_group": _wait_group,
     "create_barriers": _nothing,
     "ptx_init_barrier_thread_count": _on_barrier(barriers.initialise),
     "ptx_arrive_barrier": _on_barrier(barriers.arrive),
     "ptx_arrive_barrier_expect_tx": _on_barrier(barriers.arrive),
     "ptx_cp_async_barrier": _on_barrier(barriers.arrive_after_copies),
     "ptx_wait_barrier": _wait_barrier,
+    "ptx_arrive_barrier_cluster": _on_barrier(clusters.arrive_remote),
     "ptx_fence_barrier_init": _fence_initialised,
+    "ptx_fence_proxy_async": _fence_proxy,
     "ptx_cp_async_bulk": _bulk,
+    "ptx_cp_async_bulk_tensor": _tensor_load,
+    "ptx_cp_async_bulk_tensor_multicast": _tensor_load,
+    "ptx_cp_async_bulk_tensor_store": _tensor_store,
+    "ptx_cp_async_bulk_commit_group": _commit_stores,
+    "ptx_cp_async_bulk_wait_group": _wait_stores(True),
+    "ptx_cp_async_bulk_wait_group_read": _wait_stores(False),
+    "ptx_wgmma": _wgmma,
+    "ptx_wgmma_fence": _plain(wgmma.fence, "fence"),
+    "ptx_wgmma_commit_group": _plain(wgmma.commit, "commit"),
+    "ptx_wgmma_wait_group": _plain(wgmma.wait, "wait"),
+    "ptx_setmaxnreg": _set_registers,
+    "ptx_cluster_arrive": _plain(clusters.arrive, "barrier"),
+    "ptx_cluster_wait": _wait(clusters.Wait, "barrier"),
     "assume": _assume,
     "prefetch": _nothing,
 }
 
 EXTERNS = {"print": _print, "printf": _print, "__syncthreads": _barrier, "__syncwarp": _barrier}
 
-WAITS = ("ptx_wait_barrier",)  # operators that wait for what other threads do, perhaps in another branch
+WAITS = ("ptx_wait_barrier", "ptx_cluster_wait")  # for what other threads do, perhaps in another branch
+# operators of what works beside the threads, or orders it: barriers of the block do not
+ENGINES = frozenset(
+    op
+    for op in EFFECTS
+    if op == "create_barriers"
+    or op.startswith(("ptx_cp_async_bulk", "ptx_wgmma", "ptx_cluster", "ptx_fence", "ptx_setmax"))
+)

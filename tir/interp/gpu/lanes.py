@@ -6,6 +6,7 @@ says which of them are active: None for all, else an array of their positions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,16 @@ from .report import Access, Findings, Site
 
 EPOCHS = 1 << 20  # limit of barrier intervals of a block
 _AXES = {"x": 0, "y": 1, "z": 2}
+
+
+@dataclass
+class Engines:
+    """What a kernel uses beside its threads' own accesses: how many transaction barriers, whether products of warpgroups, and
+    whether any of these, the copy engine, or a cluster of several blocks."""
+
+    transactions: int = 0
+    products: bool = False
+    used: bool = False
 
 
 class Launch:
@@ -25,17 +36,20 @@ class Launch:
         block: tuple[int, int, int],
         findings: Findings,
         sites: list[Site],
-        transactions: int = 0,
+        engines: Engines | None = None,
     ):
+        engines = engines or Engines()
         self.grid = grid
+        self.cluster: tuple[int, ...] = (1, 1, 1)
         self.block = block
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // 32)
         # In a barrier interval stamps number each thread, then each warp that acts as a whole, then what copies of each
         # transaction barrier do.
-        self.slots = self.threads + self.warps + transactions
-        self.transactions = transactions
-        self.asynchronous = transactions > 0  # whether clocks tell the order of accesses
+        self.slots = self.threads + self.warps + engines.transactions
+        self.transactions = engines.transactions
+        self.products = engines.products
+        self.asynchronous = engines.used  # whether clocks tell the order of accesses
         self.issuers: dict[int, int] = {}  # of copies: the stamp of the thread that began it, by that of the copy
         self.progress = 0  # changes that a waiting thread may wait for
         self.findings = findings
@@ -78,6 +92,8 @@ class Group:
         self.memories: dict[Any, Any] = {}
         self.clocks: Any = None  # of threads that other things than barriers of the block order
         self.barriers: Any = None  # transaction barriers
+        self.meeting: Any = None  # the barrier of the cluster
+        self.registers: dict[tuple[int, int], Any] = {}  # of each warpgroup, if it asked for a number
 
 
 class Lanes:
@@ -104,7 +120,10 @@ class Lanes:
         self.copies: list[Any] = []  # asynchronous copies not yet in a group
         self.groups: list[Any] = []  # committed groups, oldest first
         self.waits_at: Site | None = None
-        self.waits: list[Any] = []  # for phases of transaction barriers
+        self.waits: list[Any] = []  # for phases of transaction barriers, and for the cluster
+        self.products: Any = None  # of a warpgroup
+        self.stores: dict[int, Any] = {}  # bulk stores, by thread
+        self.cluster_turns = np.zeros(self.count, np.int64)  # arrivals at the barrier of the cluster, and waits
         self.clocks = group.clocks
         self.row = block * launch.threads + thread  # of the clocks
         self.meetings = 0  # barriers of the block that were reached

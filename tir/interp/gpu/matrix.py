@@ -111,14 +111,14 @@ def mma(lanes: Lanes, act: Any, site: Site, shape: str, layouts: str, types: tup
     right = np.zeros((lanes.warps, depth, 8), wide)
     total = np.zeros((lanes.warps, rows, 8), wide)
     (ra, ca), (rb, cb), (rc, cc) = layout_a(rows, depth, e), layout_b(depth, e), layout_c(rows)
-    left[:, ra, ca] = _cut(_registers(lanes, a, a_at, ra.shape[1], ta, act, site), types[0])
-    right[:, rb, cb] = _cut(_registers(lanes, b, b_at, rb.shape[1], tb, act, site), types[1])
+    left[:, ra, ca] = cut(_registers(lanes, a, a_at, ra.shape[1], ta, act, site), types[0])
+    right[:, rb, cb] = cut(_registers(lanes, b, b_at, rb.shape[1], tb, act, site), types[1])
     total[:, rc, cc] = _registers(lanes, c, c_at, rc.shape[1], tc, act, site)
     total += left @ right
     _put(lanes, c, c_at, _as(total[:, rc, cc], tc), act, site)
 
 
-def _cut(values: np.ndarray, name: str) -> np.ndarray:
+def cut(values: np.ndarray, name: str) -> np.ndarray:
     """tf32 operands keep the upper 19 bits of a float32."""
     if name != "tf32":
         return values

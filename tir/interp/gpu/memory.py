@@ -138,6 +138,18 @@ class View:
         )
         return at[~row], here[~row]
 
+    def of_one(self, index: np.ndarray, lanes: Lanes, thread: int, site: Site, place: int | None = None) -> np.ndarray:
+        """Positions in the whole memory of the elements that one thread accesses (in the shared memory of the block
+        ``place``, or its own); none, and a finding, if one is out of bounds."""
+        bad = (index < 0) | (index >= min(self.limit, self.room - self.offset))
+        if bad.any():
+            self._out_of_bounds(index[None], np.array([thread]), bad[None], site)
+            return index[:0]
+        first = self.offset
+        if self.base is not None:
+            first += int(self.base[thread]) if place is None else place * (self.memory.size // self.item)
+        return index + first
+
     def element(self, position: Any) -> str:
         """The element at a position of the memory, as text."""
         copy = self.memory.size // self.item
@@ -378,6 +390,10 @@ class LocalView:
             self.data.fill(False)
         self.written = np.zeros((self.limit, lanes.count), bool)
         self.complete = False
+        # By register: the product under way that changes it (its site's number plus one; negative if it reads it), and how
+        # many fences of products were executed when it was written.
+        self.under_way = np.zeros(self.limit, np.int32) if lanes.launch.products else None
+        self.changed = np.zeros(self.limit, np.int64)
 
     def of_shape(self, shape: tuple[int, ...]) -> LocalView:
         """The same memory as a buffer of several axes."""
@@ -408,6 +424,8 @@ class LocalView:
         return at, here
 
     def load(self, index: Any, act: Any, site: Site) -> np.ndarray:
+        if self.under_way is not None and self.under_way.any():
+            self._waited(index, act, site, "read")
         if type(index) is int and 0 <= index < self.limit:
             if not self.complete:
                 written = self.written[index] if act is None else self.written[index, act]
@@ -429,6 +447,29 @@ class LocalView:
         made[here] = values
         return made
 
+    def _waited(self, index: Any, act: Any, site: Site, what: str) -> None:
+        """Check that no product under way uses the registers (it may read what is only read), and note what is written."""
+        assert self.under_way is not None
+        here = self.lanes.all if act is None else act
+        at = np.asarray(index, np.int64)
+        at = np.unique(at[here] if at.ndim else at)
+        at = at[(at >= 0) & (at < self.limit)]
+        if what == "write":
+            self.changed[at] = self.lanes.products.fences
+        used = self.under_way[at]
+        bad = np.flatnonzero((used > 0) if what == "read" else (used != 0))
+        if not len(bad):
+            return
+        number, launch, stamp = int(used[bad[0]]), self.lanes.launch, self.lanes.stamp[here[0]]
+        began = launch.access(launch.sites[abs(number) - 1], stamp, "began it")
+        launch.findings.add(
+            "async",
+            f"{what} of {self.name}[{at[bad[0]]}] before the wgmma that {'changes' if number > 0 else 'reads'} it has been "
+            "waited for",
+            (launch.access(site, stamp, f"{what}s"), began),
+            len(bad),
+        )
+
     def _unwritten(self, index: int, here: np.ndarray, site: Site) -> None:
         self.lanes.fail(
             "uninitialised",
@@ -443,6 +484,8 @@ class LocalView:
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
         if self.small:
             value = decode_table(self.dtype)[encode(value, self.dtype)]
+        if self.under_way is not None:
+            self._waited(index, act, site, "write")
         if type(index) is int and 0 <= index < self.limit:
             if act is None:
                 self.data[index] = value

@@ -10,6 +10,7 @@ import numpy as np
 from .lanes import EPOCHS, Lanes
 from .report import Site
 
+UNDER_WAY = EPOCHS - 1  # the epoch of what has not been waited for
 _NOTES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
 
 
@@ -91,16 +92,20 @@ class Races:
 
     def read(self, at: np.ndarray, who: Who, site: Site) -> Any:
         """Record a read; returns the first conflict as :meth:`write` does."""
-        found = None
-        old = self.writer[at]
-        bad = self._unordered(old, who)
-        bad = self._drop_ordered_by_warp(bad, old, at, who)
-        if bad.any():
-            k = int(np.argmax(bad))
-            found = (k, old[k], self.writer_site[at[k]], "write", int(bad.sum()))
+        found = self.conflicting_writer(at, who)
         self.any_reader = True
         self._record_readers(at, who, site)
         return found
+
+    def conflicting_writer(self, at: np.ndarray, who: Who) -> Any:
+        """A writer that a read is not ordered with, as :meth:`write` returns it."""
+        old = self.writer[at]
+        bad = self._unordered(old, who)
+        bad = self._drop_ordered_by_warp(bad, old, at, who)
+        if not bad.any():
+            return None
+        k = int(np.argmax(bad))
+        return k, old[k], self.writer_site[at[k]], "write", int(bad.sum())
 
     def _conflicting_reader(self, at: np.ndarray, who: Who) -> Any:
         """A reader that a write is not ordered with, as :meth:`write` returns it."""
@@ -177,12 +182,13 @@ def report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -
     _, stamp, number, kind, count, mine = found
     launch = lanes.launch
     other = launch.sites[int(number)]
-    if launch.issuer(stamp) is not None:
+    if launch.issuer(stamp) is not None or stamp // launch.slots % EPOCHS == UNDER_WAY:
         done = {"read": "reads", "write": "writes"}.get(what, "updates")
+        began = "what" if launch.issuer(stamp) is None else "the bulk copy that"
         launch.findings.add(
             "async",
-            f"{what} of {element} before the bulk copy that {_NOTES[kind]} it has been waited for",
-            (launch.access(site, mine, done), launch.access(other, int(stamp), "started the copy")),
+            f"{what} of {element} before {began} {_NOTES[kind]} it asynchronously has been waited for",
+            (launch.access(site, mine, done), launch.access(other, int(stamp), "began it")),
             count,
         )
         return

@@ -71,7 +71,8 @@ def simulate(
     extents = {tag: _extent(tag, e, scalars) for tag, e in compiler.axes.items()}
     shape_grid = _shape(grid, "blockIdx", extents)
     shape_block = _shape(block, "threadIdx", extents)
-    launch = Launch(shape_grid, shape_block, Findings(), compiler.sites, compiler.survey.transactions)
+    launch = Launch(shape_grid, shape_block, Findings(), compiler.sites, compiler.survey.engines)
+    launch.cluster = compiler.survey.cluster
     launch.warp_barriers = compiler.survey.warp_barriers
     if trace is not None or stops:
         launch.hook = hook(trace, stops, compiler.listing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ...dtype import DType
 from ...expr import Var
 from ...levels import is_shared
 from ...progress import track
+from . import clusters, engine, wgmma
 from .barriers import Barriers
 from .clocks import Clocks
 from .lanes import Group, Lanes, Launch
@@ -27,6 +28,10 @@ GOES, MEETS, BLOCKED = 0, 1, 2
 
 class Chunk(Lanes):
     """Threads run together, with the run-time interface of the compiled kernel."""
+
+    def __init__(self, launch: Launch, group: Group, block: np.ndarray, thread: np.ndarray):
+        super().__init__(launch, group, block, thread)
+        self.products = wgmma.Products()
 
     def view(self, memory: Any, dtype: DType, shape: Any, offset: int, name: str) -> Any:
         """A view of ``shape`` (None: all of it) over memory."""
@@ -91,45 +96,64 @@ def run_blocks(
     shared: int,
 ) -> None:
     """Run all blocks of a launch, as many at a time as fit."""
-    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    numbers = list(range(total))
-    if order == "reverse":
-        numbers.reverse()
-    elif order == "random":
-        chance.shuffle(numbers)
-    blocks = np.array(numbers)
+    if launch.asynchronous:
+        _run_clusters(run, launch, memories, scalars, order, chance)
+        return
+    blocks = np.array(_ordered(range(launch.grid[0] * launch.grid[1] * launch.grid[2]), order, chance))
     batch = max(1, min(_BATCH // launch.threads, _MEMORY // max(1, shared)))
-    if launch.asynchronous:  # blocks that wait for nothing of each other would wait in lockstep
-        batch = 1
-    batches = range(0, total, batch)
-    for first in track(batches, f"simulator: {min(batch, total)} thread blocks at a time", len(batches)):
+    batches = range(0, len(blocks), batch)
+    for first in track(batches, f"simulator: {min(batch, len(blocks))} thread blocks at a time", len(batches)):
         group = Group(blocks[first : first + batch])
-        if launch.asynchronous:
-            group.clocks = Clocks(launch, group.blocks)
-            group.barriers = Barriers(launch, group.clocks, group.blocks)
-        elif order == "forward":
+        if order == "forward":
             count = len(group.blocks)
             place = np.repeat(np.arange(count), launch.threads)
             chunk = Chunk(launch, group, place, np.tile(np.arange(launch.threads), count))
             for _ in track(run(chunk, memories, scalars), "simulator: barriers"):
                 pass
             continue
-        chunks = [(chunk, run(chunk, memories, scalars)) for chunk in _warps(launch, group, order)]
-        if not _run_warps(launch, chunks, order, chance):
+        chunks = _chunks(launch, group, np.arange(len(group.blocks)), order, 32)
+        _run_warps(launch, [(chunk, run(chunk, memories, scalars)) for chunk in chunks], order, chance)
+
+
+def _ordered(numbers: Sequence[int], order: str, chance: random.Random) -> list[int]:
+    made = list(numbers)
+    if order == "reverse":
+        made.reverse()
+    elif order == "random":
+        chance.shuffle(made)
+    return made
+
+
+def _run_clusters(
+    run: Any, launch: Launch, memories: dict[Var, Memory], scalars: dict[Var, Any], order: str, chance: random.Random
+) -> None:
+    """Run clusters (of one block, mostly) one after another, the warps or warpgroups of each block by themselves: blocks
+    that wait for nothing of each other would wait in lockstep."""
+    teams = clusters.teams(launch.grid, launch.cluster)
+    for number in track(_ordered(range(len(teams)), order, chance), "simulator: clusters", len(teams)):
+        group = Group(teams[number])
+        group.clocks = Clocks(launch, group.blocks)
+        group.barriers = Barriers(launch, group.clocks, group.blocks)
+        places = _ordered(range(len(group.blocks)), order, chance)
+        width = wgmma.GROUP if launch.products else 32
+        chunks = [c for place in places for c in _chunks(launch, group, np.array([place]), order, width)]
+        if not _run_warps(launch, [(chunk, run(chunk, memories, scalars)) for chunk in chunks], order, chance):
             return
-        if group.barriers is not None:
-            group.barriers.finish()
+        group.barriers.finish()
+        clusters.finish(group, launch)
+        for chunk in chunks:
+            engine.finish(chunk)
+            wgmma.finish(chunk)
 
 
-def _warps(launch: Launch, group: Group, order: str) -> list[Chunk]:
-    """A chunk for each warp (the same warp of all blocks)."""
+def _chunks(launch: Launch, group: Group, places: np.ndarray, order: str, width: int) -> list[Chunk]:
+    """A chunk for each warp or warpgroup, the same of all blocks at ``places``."""
     chunks = []
-    for start in range(0, launch.threads, 32):
-        threads = np.arange(start, min(start + 32, launch.threads))
+    for start in range(0, launch.threads, width):
+        threads = np.arange(start, min(start + width, launch.threads))
         if order == "reverse":
             threads = threads[::-1].copy()
-        count = len(group.blocks)
-        chunks.append(Chunk(launch, group, np.repeat(np.arange(count), len(threads)), np.tile(threads, count)))
+        chunks.append(Chunk(launch, group, np.repeat(places, len(threads)), np.tile(threads, len(places))))
     return chunks[::-1] if order == "reverse" else chunks
 
 
@@ -149,12 +173,17 @@ def _run_warps(launch: Launch, chunks: list[Any], order: str, chance: random.Ran
             blocked.append((launch.progress, chunk, steps))
         else:
             running.append((chunk, steps))
-        if not running and not blocked:
-            _check_meeting(launch, waiting, ended)
-            running, waiting, ended = sorted(waiting, key=lambda pair: chunks.index(pair)), [], []
-        elif not running:
-            running = [(chunk, steps) for seen, chunk, steps in blocked if seen != launch.progress]
-            blocked = [entry for entry in blocked if entry[0] == launch.progress]
+        if running:
+            continue
+        running = [(chunk, steps) for seen, chunk, steps in blocked if seen != launch.progress]
+        blocked = [entry for entry in blocked if entry[0] == launch.progress]
+        for place in {int(chunk.place[0]) for chunk, _ in waiting} - {int(entry[1].place[0]) for entry in blocked}:
+            met = [pair for pair in waiting if pair[0].place[0] == place]
+            if not any(chunk.place[0] == place for chunk, _ in running):
+                _check_meeting(launch, met, [chunk for chunk in ended if chunk.place[0] == place])
+                ended = [chunk for chunk in ended if chunk.place[0] != place]
+                waiting = [pair for pair in waiting if pair[0].place[0] != place]
+                running += sorted(met, key=lambda pair: chunks.index(pair))
     for _, chunk, _ in blocked:
         for wait in chunk.waits:
             wait.report()

@@ -1,0 +1,483 @@
+"""Hopper's operators on simulated threads: tensor maps, products of warpgroups, proxies and clusters, and planted faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tir
+from tir.interp.gpu import ORDERS, SimReport, simulate
+from tir.interp.numbers import decode_table, encode
+
+
+def run(text: str, *args: Any, order: str = "forward", seed: int = 0) -> SimReport:
+    return simulate(tir.script.parse("@T.prim_func\n" + text.strip()), args, order=order, seed=seed, strict=False)
+
+
+# ---------------------------------------------------------------- tensor maps
+
+BOX = """
+def box(A: T.Buffer((20, 48), "float16"), B: T.Buffer((BYTES,), "uint8"), C: T.Buffer((20, 48), "float16")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([BYTES], "uint8", "shared")
+    S = T.decl_buffer((BYTES,), "uint8", data=memory, scope="shared")
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_fence_barrier_init()
+        T.ptx_arrive_barrier_expect_tx(0, BYTES)
+        T.ptx_cp_async_bulk_tensor(memory, 0, T.tensor_map(A.data, "float16", SWIZZLE, 20, 48, 48, 1, ROWS, COLUMNS), 0, Y, X)
+    T.tvm_storage_sync("shared")
+    T.ptx_wait_barrier(0, 0)
+    for i in range(BYTES // 32):
+        B[i * 32 + tx] = S[i * 32 + tx]
+    if tx == 1:
+        T.ptx_cp_async_bulk_tensor_store(T.tensor_map(C.data, "float16", SWIZZLE, 20, 48, 48, 1, ROWS, COLUMNS), memory, 0, Y, X)
+        T.ptx_cp_async_bulk_commit_group()
+        T.ptx_cp_async_bulk_wait_group(0)
+"""
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize(("y", "x"), [(0, 0), (3, 8), (-5, -8), (10, 40), (30, 0)])
+def test_a_box_is_copied_with_its_swizzle_and_zeros_outside(swizzle: int, y: int, x: int):
+    columns = swizzle // 2 or 40
+    size = 16 * columns * 2
+    text = BOX.replace("SWIZZLE", str(swizzle)).replace("ROWS", "16").replace("COLUMNS", str(columns))
+    text = text.replace("BYTES", str(size)).replace("Y, X", f"{y}, {x}")
+    a = (np.arange(960) % 2048 + 1).astype("float16").reshape(20, 48)
+    b, c = np.zeros(size, "uint8"), np.zeros((20, 48), "float16")
+    assert run(text, a, b, c).ok
+    big = np.zeros((100, 200), "float16")
+    big[40:60, 80:128] = a
+    box = big[40 + y : 56 + y, 80 + x : 80 + x + columns]
+    chunk = np.ascontiguousarray(box).view("uint8").reshape(-1, 16)
+    for k in range(len(chunk)):  # 16-byte pieces: their number in a line of 128 is combined with that of the line
+        row, piece = divmod(k * 16, 128)
+        piece = piece // 16 ^ {0: 0, 32: row & 1, 64: row & 3, 128: row & 7}[swizzle]
+        assert (b[row * 128 + piece * 16 :][:16] == chunk[k]).all(), (k, row, piece)
+    expected = np.zeros((100, 200), "float16")
+    expected[40 + y : 56 + y, 80 + x : 80 + x + columns] = box
+    np.testing.assert_array_equal(c, expected[40:60, 80:128])
+
+
+def test_a_map_that_the_copy_engine_does_not_take_is_refused():
+    text = BOX.replace("SWIZZLE", "32").replace("ROWS", "16").replace("BYTES", "512").replace("Y, X", "0, 0")
+    args = np.zeros((20, 48), "float16"), np.zeros(512, "uint8"), np.zeros((20, 48), "float16")
+    for old, new, rule in (
+        ("16, COLUMNS", "16, 32", "more than the swizzle"),
+        ("16, COLUMNS", "300, 16", "1 to 256 elements"),
+        ("16, COLUMNS", "16, 12", "not a multiple of 16"),
+        ("20, 48, 48, 1, 16, COLUMNS", "20, 48, 12, 1, 16, 16", "multiples of 16 bytes"),
+        ("20, 48, 48, 1, 16, COLUMNS", "20, 48, 48, 2, 16, 16", "along the last axis is 2"),
+        ("20, 48, 48, 1, 16, COLUMNS", "960, 1, 16", "2 coordinates"),
+    ):
+        with pytest.raises(tir.RunError, match=rule):
+            run(text.replace(old, new).replace("COLUMNS", "16"), *args)
+
+
+# ---------------------------------------------------------------- products of warpgroups
+
+PRODUCT = """
+def product(A: T.Buffer((M_AXES), "TYPE_A"), B: T.Buffer((N_AXES), "TYPE_B"), C: T.Buffer((64, N), "SUM")):
+    tx = T.launch_thread("threadIdx.x", 128)
+    left = T.allocate([64 * 32 * 4], "TYPE_A", "shared")
+    right = T.allocate([N * 32 * 4], "TYPE_B", "shared")
+    D_data = T.allocate([N // 2], "SUM", "local")
+    D = T.decl_buffer((N // 2,), "SUM", data=D_data, scope="local")
+    T.create_barriers(1)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_fence_barrier_init()
+        T.ptx_arrive_barrier_expect_tx(0, TOTAL)
+        for j in range(COPIES_A):
+            T.ptx_cp_async_bulk_tensor(left, j * STEP_A, T.tensor_map(A.data, "TYPE_A", SWIZZLE, M_AXES, MAP_A), 0, PLACE_A)
+        for j in range(COPIES_B):
+            T.ptx_cp_async_bulk_tensor(right, j * STEP_B, T.tensor_map(B.data, "TYPE_B", SWIZZLE, N_AXES, MAP_B), 0, PLACE_B)
+    T.tvm_storage_sync("shared")
+    T.ptx_wait_barrier(0, 0)
+    for r in range(N // 2):
+        D[r] = T.Cast("SUM", r)
+    T.ptx_wgmma_fence()
+    for p in range(2):
+        T.ptx_wgmma("m64nNkDEPTH", "NAME_A", "NAME_B", "NAME_D", D_data, 0, left, p * NEXT_A, LAYOUT_A, right, p * NEXT_B, LAYOUT_B, ADD)
+    T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_wait_group(0)
+    for r in range(N // 2):
+        C[tx // 32 * 16 + tx % 32 // 4 + r // 2 % 2 * 8, r // 4 * 8 + tx % 4 * 2 + r % 2] = D[r]
+"""
+TYPES = {"fp16": "float16", "bf16": "bfloat16", "tf32": "float32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+         "int8": "int8", "uint8": "uint8", "fp32": "float32", "int32": "int32"}  # fmt: skip
+
+
+def operand(side: str, rows: int, depth: int, size: int, swizzle: int, transposed: bool) -> dict[str, str]:
+    """A matrix of 2 * depth along k as copies by the copy engine leave it, and its descriptor's numbers."""
+    total, width = 2 * depth, (swizzle or 16) // size
+    axes = (total, rows) if transposed else (rows, total)
+    inner, outer = (rows, total) if transposed else (total, rows)
+    width = min(width, inner)
+    copies = -(-inner // width)
+    row = width * size
+    if not transposed:
+        layout = (0, 8 * row, swizzle, 0) if swizzle else (rows * 16, 128, 0, 0)
+        following = depth if swizzle and width == total else depth // width * rows * width
+    elif swizzle:
+        layout, following = (total * row, 8 * row, swizzle, 1), depth * width
+    else:
+        layout, following = (128, total * 16, 0, 1), depth * width
+    return {
+        f"{'M' if side == 'A' else 'N'}_AXES": ", ".join(map(str, axes)),
+        f"COPIES_{side}": str(copies),
+        f"STEP_{side}": str(outer * width),
+        f"MAP_{side}": f"{axes[1]}, 1, {axes[0]}, {width}",
+        f"PLACE_{side}": f"0, j * {width}",
+        f"LAYOUT_{side}": ", ".join(map(str, layout)),
+        f"NEXT_{side}": str(following),
+    }
+
+
+def numbers(r: Any, name: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """An array of a type in its memory form, and its numbers."""
+    dtype = tir.DType(TYPES[name])
+    whole = r.integers(0 if name == "uint8" else -3, 4, shape)
+    if name in ("bf16", "e4m3", "e5m2"):
+        raw = encode(whole.astype("float32"), dtype)
+        return raw, decode_table(dtype)[raw].astype("float64")
+    return whole.astype(str(dtype)), whole.astype("float64")
+
+
+def product(a: str, b: str, d: str, n: int, swizzle: int, ta: bool, tb: bool, add: bool) -> str:
+    size = tir.DType(TYPES[a]).bytes
+    depth = 32 // size
+    parts = operand("A", 64, depth, size, swizzle, ta) | operand("B", n, depth, size, swizzle, tb)
+    parts |= {"TYPE_A": TYPES[a], "TYPE_B": TYPES[b], "NAME_A": a, "NAME_B": b, "NAME_D": d, "SUM": TYPES[d]}
+    parts |= {"TOTAL": str((64 + n) * 2 * depth * size), "SWIZZLE": str(swizzle), "DEPTH": str(depth), "ADD": str(add)}
+    text = PRODUCT
+    for name in sorted(parts, key=len, reverse=True):
+        text = text.replace(name, parts[name])
+    return (
+        text.replace("nNk", f"n{n}k")
+        .replace("(64, N)", f"(64, {n})")
+        .replace("N // 2", f"{n // 2}")
+        .replace("[N *", f"[{n} *")
+    )
+
+
+CASES = [
+    ("fp16", "fp16", "fp32", 64, 64, False, False),
+    ("fp16", "fp16", "fp32", 8, 32, False, False),
+    ("fp16", "fp16", "fp16", 32, 0, False, False),
+    ("bf16", "bf16", "fp32", 256, 64, False, False),
+    ("bf16", "bf16", "fp32", 64, 128, True, True),
+    ("fp16", "fp16", "fp32", 32, 64, False, True),
+    ("fp16", "fp16", "fp32", 64, 32, True, False),
+    ("fp16", "fp16", "fp32", 16, 0, True, True),
+    ("tf32", "tf32", "fp32", 24, 64, False, False),
+    ("e4m3", "e5m2", "fp32", 16, 64, False, False),
+    ("int8", "uint8", "int32", 40, 32, False, False),
+]
+
+
+@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
+def test_a_product_is_that_of_numpy(case: tuple[Any, ...], add: bool):
+    a_type, b_type, d_type, n, swizzle, ta, tb = case
+    depth = 64 // tir.DType(TYPES[a_type]).bytes
+    r = np.random.default_rng(n)
+    (raw_a, a), (raw_b, b) = numbers(r, a_type, (64, depth)), numbers(r, b_type, (n, depth))
+    c = np.zeros((64, n), TYPES[d_type])
+    args = [np.ascontiguousarray(x.T) if t else x for x, t in ((raw_a, ta), (raw_b, tb))]
+    report = run(product(a_type, b_type, d_type, n, swizzle, ta, tb, add), *args, c)
+    assert report.ok, report
+    expected = a @ b.T
+    if add:  # register r of each thread began as r
+        column = np.arange(n)[None, :]
+        expected = expected + column // 8 * 4 + column % 2 + np.arange(64)[:, None] % 16 // 8 * 2
+    else:
+        expected = (a[:, depth // 2 :] @ b[:, depth // 2 :].T).astype("float64")
+    np.testing.assert_array_equal(c.astype("float64"), expected)
+
+
+REGISTERS = """
+def registers(A: T.Buffer((64, 16), "float16"), B: T.Buffer((8, 16), "float16"), C: T.Buffer((64, 8), "float32")):
+    tx = T.launch_thread("threadIdx.x", 128)
+    right = T.allocate([128], "float16", "shared")
+    L_data = T.allocate([8], "float16", "local")
+    D_data = T.allocate([4], "float32", "local")
+    S = T.decl_buffer((128,), "float16", data=right, scope="shared")
+    L = T.decl_buffer((8,), "float16", data=L_data, scope="local")
+    D = T.decl_buffer((4,), "float32", data=D_data, scope="local")
+    for i in range(8):
+        L[i] = A[tx // 32 * 16 + tx % 32 // 4 + i // 2 % 2 * 8, i // 4 * 8 + tx % 4 * 2 + i % 2]
+    S[tx % 16 // 8 * 64 + tx // 16 * 8 + tx % 8] = B[tx // 16, tx % 16]
+    T.ptx_fence_proxy_async()
+    T.tvm_storage_sync("shared")
+    T.ptx_wgmma_fence()
+    T.ptx_wgmma("m64n8k16", "fp16", "fp16", "fp32", D_data, 0, L_data, 0, 0, 0, 0, 0, right, 0, 128, 128, 0, 0, False)
+    T.ptx_wgmma_commit_group()
+    T.ptx_wgmma_wait_group(0)
+    for r in range(4):
+        C[tx // 32 * 16 + tx % 32 // 4 + r // 2 * 8, tx % 4 * 2 + r % 2] = D[r]
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_product_takes_registers_and_what_threads_stored(order: str):
+    r = np.random.default_rng(1)
+    a, b = (r.integers(-4, 5, s).astype("float16") for s in ((64, 16), (8, 16)))
+    c = np.zeros((64, 8), "float32")
+    report = run(REGISTERS, a, b, c, order=order)
+    assert report.ok, report
+    np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32").T)
+
+
+FENCE = "    T.ptx_fence_proxy_async()\n"
+SYNC = '    T.tvm_storage_sync("shared")\n'
+WAIT = "    T.ptx_wgmma_wait_group(0)\n"
+OF_REGISTERS = {
+    "no proxy fence": (FENCE, "", "async", "T.ptx_wgmma(", "S["),
+    "a proxy fence before the stores": (FENCE, "", "async", "T.ptx_wgmma(", "S["),
+    "no barrier": (SYNC, "", "race", "T.ptx_wgmma(", "S["),
+    "no fence of registers": ("    T.ptx_wgmma_fence()\n", "", "async", "T.ptx_wgmma(", ""),
+    "a register is changed after the fence": (
+        "    T.ptx_wgmma_fence()\n", "    T.ptx_wgmma_fence()\n    L[0] = T.float16(0)\n", "async", "T.ptx_wgmma(", ""),
+    "sums are read before the wait": (WAIT, "", "async", "= D[r]", "T.ptx_wgmma("),
+    "a group is not committed": ("    T.ptx_wgmma_commit_group()\n", "", "async", "= D[r]", "T.ptx_wgmma("),
+    "registers are changed before the wait": (WAIT, "    L[3] = T.float16(0)\n" + WAIT, "async", "L[3] =", "T.ptx_wgmma("),
+    "shared memory is changed before the wait": (WAIT, "    S[tx] = T.float16(0)\n" + WAIT, "async", "S[tx] =", "T.ptx_wgmma("),
+    "sums that nothing has set": ("0, 0, False)", "0, 0, True)", "uninitialised", "T.ptx_wgmma(", ""),
+    "half of a warpgroup": ("    T.ptx_wgmma_commit_group()\n", "    if tx < 64:\n        T.ptx_wgmma_commit_group()\n",
+                            "warp", "T.ptx_wgmma_commit_group", ""),
+    "a matrix that is not aligned": ("right, 0,", "right, 4,", "alignment", "T.ptx_wgmma(", ""),
+    "a matrix that is not all there": ("right, 0,", "right, 64,", "bounds", "T.ptx_wgmma(", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_REGISTERS)
+def test_a_fault_of_a_product_is_found(name: str):
+    right, wrong, kind, first, second = OF_REGISTERS[name]
+    text = REGISTERS.replace(right, wrong)
+    assert text != REGISTERS
+    if name == "a proxy fence before the stores":
+        text = text.replace("    for i in range(8):\n", FENCE + "    for i in range(8):\n", 1)
+    found_in(
+        run(text, *(np.ones(s, t) for s, t in (((64, 16), "float16"), ((8, 16), "float16"), ((64, 8), "float32")))),
+        kind,
+        first,
+        second,
+    )
+
+
+def found_in(report: SimReport, kind: str, first: str, second: str = "") -> None:
+    """There is a finding of the kind (or one of several) whose accesses are at lines that hold these texts."""
+    texts = [[a.site.text for a in f.accesses] for f in report.findings if f.kind in kind.split("|")]
+    assert any(any(first in t for t in lines) and (not second or any(second in t for t in lines)) for lines in texts), (
+        report
+    )
+
+
+def test_a_product_that_the_hardware_does_not_have_is_refused():
+    args = (np.ones((64, 16), "float16"), np.ones((8, 16), "float16"), np.ones((64, 8), "float32"))
+    for old, new, rule in (
+        ('"m64n8k16"', '"m64n12k16"', "no shape 'm64n12k16'"),
+        ('"m64n8k16"', '"m64n8k8"', "k 16"),
+        ('"fp16", "fp16", "fp32"', '"fp16", "bf16", "fp32"', "no product of fp16 and bf16"),
+        ('"fp16", "fp16", "fp32"', '"bf16", "bf16", "fp16"', "in fp16"),
+        ("right, 0, 128, 128, 0, 0", "right, 0, 128, 128, 16, 0", "swizzle of 0, 32, 64 or 128"),
+    ):
+        with pytest.raises(tir.RunError, match=rule):
+            run(REGISTERS.replace(old, new), *args)
+
+
+# ---------------------------------------------------------------- a product in stages, by specialized warpgroups
+
+GEMM = """
+def gemm(A: T.Buffer((64, 256), "float16"), B: T.Buffer((64, 256), "float16"), C: T.Buffer((64, 64), "float32")):
+    tx = T.launch_thread("threadIdx.x", 384)
+    left = T.allocate([3 * 4096], "float16", "shared")
+    right = T.allocate([3 * 4096], "float16", "shared")
+    D_data = T.allocate([16], "float32", "local")
+    D = T.decl_buffer((16,), "float32", data=D_data, scope="local")
+    T.create_barriers(6)
+    if tx == 0:
+        for s in range(3):
+            T.ptx_init_barrier_thread_count(s, 1)
+            T.ptx_init_barrier_thread_count(3 + s, 8)
+        T.ptx_fence_barrier_init()
+    T.tvm_storage_sync("shared")
+    if tx < 128:
+        T.ptx_setmaxnreg(40, 0)
+        if tx == 0:
+            for i in range(4):
+                T.ptx_wait_barrier(3 + i % 3, 1 - i // 3 % 2)
+                T.ptx_arrive_barrier_expect_tx(i % 3, 16384)
+                T.ptx_cp_async_bulk_tensor(left, i % 3 * 4096, T.tensor_map(A.data, "float16", 128, 64, 256, 256, 1, 64, 64), i % 3, 0, i * 64)
+                T.ptx_cp_async_bulk_tensor(right, i % 3 * 4096, T.tensor_map(B.data, "float16", 128, 64, 256, 256, 1, 64, 64), i % 3, 0, i * 64)
+    else:
+        T.ptx_setmaxnreg(232, 1)
+        for i in range(4):
+            T.ptx_wait_barrier(i % 3, i // 3 % 2)
+            T.ptx_wgmma_fence()
+            for p in range(4):
+                T.ptx_wgmma("m64n32k16", "fp16", "fp16", "fp32", D_data, 0, left, i % 3 * 4096 + p * 16, 0, 1024, 128, 0, right, i % 3 * 4096 + (tx // 128 - 1) * 2048 + p * 16, 0, 1024, 128, 0, i + p > 0)
+            T.ptx_wgmma_commit_group()
+            T.ptx_wgmma_wait_group(1)
+            if i > 0 and tx % 32 == 0:
+                T.ptx_arrive_barrier(3 + (i - 1) % 3)
+        T.ptx_wgmma_wait_group(0)
+        for r in range(16):
+            C[tx % 128 // 32 * 16 + tx % 32 // 4 + r // 2 % 2 * 8, (tx // 128 - 1) * 32 + r // 4 * 8 + tx % 4 * 2 + r % 2] = D[r]
+"""
+
+
+def gemm_of(text: str, order: str = "forward", seed: int = 0) -> tuple[SimReport, bool]:
+    r = np.random.default_rng(3)
+    a, b = (r.integers(-3, 4, (64, 256)).astype("float16") for _ in range(2))
+    c = np.zeros((64, 64), "float32")
+    report = run(text, a, b, c, order=order, seed=seed)
+    return report, np.array_equal(c, a.astype("float32") @ b.astype("float32").T)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_ring_of_stages_between_warpgroups_is_right_in_every_order(order: str):
+    report, right = gemm_of(GEMM, order)
+    assert report.ok and right, report
+
+
+OF_GEMM = {
+    "the consumers do not wait": ("            T.ptx_wait_barrier(i % 3, i // 3 % 2)\n", "", "async|uninitialised", "T.ptx_wgmma(", ""),
+    "the consumers wait for the wrong phase": ("(i % 3, i // 3 % 2)", "(i % 3, 1 - i // 3 % 2)", "async|uninitialised", "T.ptx_wgmma(", ""),
+    "the producer does not wait": ("T.ptx_wait_barrier(3 + i % 3, 1 - i // 3 % 2)", "T.evaluate(0)", "async", "T.ptx_", "T.ptx_cp_async_bulk_tensor"),
+    "the producer waits for the wrong phase": ("1 - i // 3 % 2)", "i // 3 % 2)", "barrier", "T.ptx_wait_barrier(3 + ", ""),
+    "the stage is released while products read it": (
+        "            if i > 0 and tx % 32 == 0:\n                T.ptx_arrive_barrier(3 + (i - 1) % 3)\n",
+        "            if tx % 32 == 0:\n                T.ptx_arrive_barrier(3 + i % 3)\n", "async|race", "T.ptx_wgmma(",
+        "T.ptx_cp_async_bulk_tensor"),
+    "products are not waited for before the release": ("T.ptx_wgmma_wait_group(1)", "T.ptx_wgmma_wait_group(2)", "async|race", "T.ptx_wgmma(",
+                                                       "T.ptx_cp_async_bulk_tensor"),
+    "the last products are not waited for": ("        T.ptx_wgmma_wait_group(0)\n", "", "async", "= D[r]", "T.ptx_wgmma("),
+    "one warpgroup releases alone": ("(3 + s, 8)", "(3 + s, 4)", "async|barrier", "T.ptx_", ""),
+    "bytes of one copy alone are announced": ("16384", "8192", "async", "T.ptx_wgmma(", "T.ptx_cp_async_bulk_tensor(right"),
+    "more registers than there are": ("(40, 0)", "(64, 0)", "barrier", "T.ptx_setmaxnreg", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+@pytest.mark.parametrize("name", OF_GEMM)
+def test_a_fault_of_the_ring_of_products_is_found(name: str, order: str):
+    right, wrong, kind, first, second = OF_GEMM[name]
+    assert right in GEMM
+    found_in(gemm_of(GEMM.replace(right, wrong), order)[0], kind, first, second)
+
+
+# ---------------------------------------------------------------- bulk stores
+
+STORES = """
+def stores(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    memory = T.allocate([64], "float32", "shared")
+    S = T.decl_buffer((64,), "float32", data=memory, scope="shared")
+    for k in range(2):
+        S[tx] = A[k * 64 + tx] + T.float32(1)
+        T.ptx_fence_proxy_async()
+        T.tvm_storage_sync("shared")
+        if tx == 0:
+            T.ptx_cp_async_bulk_tensor_store(T.tensor_map(B.data, "float32", 0, 128, 1, 64), memory, 0, k * 64)
+            T.ptx_cp_async_bulk_commit_group()
+            T.ptx_cp_async_bulk_wait_group_read(0)
+        T.tvm_storage_sync("shared")
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_bulk_stores_write_what_threads_stored(order: str):
+    a, b = np.arange(128, dtype="float32"), np.zeros(128, "float32")
+    report = run(STORES, a, b, order=order)
+    assert report.ok and np.array_equal(b, a + 1), report
+    store = next(t for t in report.accesses if t.site.buffer == "B")
+    assert (store.requests, store.sectors, store.efficiency) == (2, 16, 1.0)
+
+
+def test_a_fault_of_bulk_stores_is_found():
+    def of(right: str, wrong: str) -> SimReport:
+        assert right in STORES
+        return run(STORES.replace(right, wrong), np.ones(128, "float32"), np.ones(128, "float32"))
+
+    begin, wait = "T.ptx_cp_async_bulk_tensor_store", "            T.ptx_cp_async_bulk_wait_group_read(0)\n"
+    found_in(of("        T.ptx_fence_proxy_async()\n", ""), "async", begin, "S[tx] =")
+    found_in(of(wait, ""), "async", "S[tx] =", begin)
+    found_in(of("wait_group_read(0)", "wait_group_read(1)"), "async", "S[tx] =", begin)
+    found_in(of(wait, ""), "async", begin)
+    found_in(of(wait, wait + "            A[k * 64] = B[k * 64]\n"), "async", "= B[k * 64]", begin)
+    assert of("wait_group_read(0)\n", "wait_group(0)\n            A[k * 64] = B[k * 64]\n").ok
+    last = wait + '        T.tvm_storage_sync("shared")\n'
+    found_in(of(last, wait), "race", "S[tx] =", begin)
+
+
+# ---------------------------------------------------------------- clusters
+
+CLUSTER = """
+def cluster(A: T.Buffer((128,), "float32"), B: T.Buffer((256,), "float32")):
+    T.func_attr({"tir.cluster": [2, 1, 1]})
+    bx = T.launch_thread("blockIdx.x", 4)
+    tx = T.launch_thread("threadIdx.x", 32)
+    memory = T.allocate([64], "float32", "shared")
+    S = T.decl_buffer((64,), "float32", data=memory, scope="shared")
+    T.create_barriers(2)
+    if tx == 0:
+        T.ptx_init_barrier_thread_count(0, 1)
+        T.ptx_init_barrier_thread_count(1, 64)
+        T.ptx_fence_barrier_init()
+    T.tvm_storage_sync("warp")
+    T.ptx_cluster_arrive()
+    T.ptx_cluster_wait()
+    for k in range(2):
+        if tx == 0:
+            T.ptx_arrive_barrier_expect_tx(0, 256)
+            T.ptx_cp_async_bulk_tensor_multicast(memory, bx % 2 * 32, T.tensor_map(A.data, "float32", 0, 128, 1, 32), 0, 3, k * 64 + bx % 2 * 32)
+        T.ptx_wait_barrier(0, k)
+        B[bx * 64 + k * 32 + tx] = S[tx] + S[63 - tx]
+        T.ptx_arrive_barrier_cluster(1, 0)
+        T.ptx_arrive_barrier_cluster(1, 1)
+        T.ptx_wait_barrier(1, k)
+    T.ptx_cluster_arrive()
+    T.ptx_cluster_wait()
+"""
+
+
+def cluster_of(text: str, order: str) -> tuple[SimReport, bool]:
+    a, b = np.arange(128, dtype="float32") ** 2, np.zeros(256, "float32")
+    report = run(text, a, b, order=order)
+    parts = a.reshape(2, 64)
+    return report, np.array_equal(b, np.tile((parts[:, :32] + parts[:, :31:-1]).reshape(-1), 4))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_of_a_cluster_copy_to_each_other(order: str):
+    report, right = cluster_of(CLUSTER, order)
+    assert report.ok and right, report
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_a_fault_of_a_cluster_is_found(order: str):
+    def of(right: str, wrong: str) -> SimReport:
+        assert right in CLUSTER
+        return cluster_of(CLUSTER.replace(right, wrong, 1), order)[0]
+
+    begin = "T.ptx_cp_async_bulk_tensor_multicast"
+    found_in(of("    T.ptx_cluster_arrive()\n    T.ptx_cluster_wait()\n", ""), "barrier", "T.ptx_")
+    found_in(of("        T.ptx_arrive_barrier_cluster(1, 1)\n", ""), "barrier", "T.ptx_wait_barrier(1, k)")
+    found_in(of("        T.ptx_wait_barrier(1, k)\n", ""), "race|async", begin)
+    found_in(of("        T.ptx_wait_barrier(0, k)\n", ""), "async|uninitialised", "S[tx]")
+    found_in(of("0, 3, k * 64", "0, 2, k * 64"), "barrier|async", "T.ptx_")
+    found_in(of("0, 3, k * 64", "0, 5, k * 64"), "bounds", begin)
+    found_in(of("(1, 1)", "(1, 2)"), "bounds", "T.ptx_arrive_barrier_cluster(1, 2)")
+    found_in(
+        of("    T.ptx_cluster_arrive()\n    T.ptx_cluster_wait()\n    for", "    T.ptx_cluster_wait()\n    for"),
+        "barrier",
+        "T.ptx_cluster_wait",
+    )
+    with pytest.raises(tir.RunError, match="do not divide"):
+        cluster_of(CLUSTER.replace("[2, 1, 1]", "[3, 1, 1]"), order)
