@@ -12,8 +12,9 @@ from functools import wraps
 from typing import Any
 
 from ..arith import Analyzer
+from ..arith.bounds import wraps as may_wrap
 from ..arith.comparisons import OPPOSITE
-from ..arith.linear import linear
+from ..arith.linear import is_index, linear
 from ..buffer import Range
 from ..expr import (
     EQ,
@@ -177,6 +178,8 @@ class Formula:
         """``e`` as multiples of names, and a number. Raises ``NotAffine``, with helpers left behind."""
         if isinstance(e, (IntImm, Var)):
             return self._atom(e)
+        if not is_index(e.dtype) and may_wrap(self._analyzer(e), e):
+            raise NotAffine(e, "it may wrap around")
         form = linear(e)
         total: Sum = {}, form.const
         for factors, coefficient in form.items():
@@ -214,14 +217,29 @@ class Formula:
             found = self._shift(e)
             if found is not None:
                 return found
-        if isinstance(e, Cast) and e.dtype.is_int and (e.value.dtype.is_int or e.value.dtype.is_bool):
-            return self._choice(e.value, IntImm(1), IntImm(0)) if e.value.dtype.is_bool else self.sum(e.value)
+        if isinstance(e, Cast) and e.dtype.is_int and e.value.dtype.is_bool:
+            return self._choice(e.value, IntImm(1), IntImm(0))
+        if isinstance(e, Cast) and e.dtype.is_int and e.value.dtype.is_int:
+            if not self._keeps_value(e):
+                raise NotAffine(e, "it may wrap around")
+            return self.sum(e.value)
         raise _not_affine(e)
+
+    def _keeps_value(self, e: Cast) -> bool:
+        """Whether a conversion of integers gives the same number: indices fit into either type of indices."""
+        source, target = e.value.dtype, e.dtype
+        if is_index(source) and is_index(target):
+            return True
+        low, high = self._bounds(e.value)
+        least, most = source.min_value if low is None else low, source.max_value if high is None else high
+        return target.min_value <= least and most <= target.max_value
 
     def _division(self, e: Any) -> Sum:
         if not isinstance(e.b, IntImm) or e.b.value == 0:
             raise NotAffine(e, "it divides by something that is not a constant")
         total, by = self.sum(e.a), e.b.value
+        if by == -1 and not is_index(e.dtype):
+            raise NotAffine(e, "it may wrap around")
         if isinstance(e, (FloorDiv, FloorMod)):
             quotient = self._quotient(total if by > 0 else plus(({}, 0), total, -1), abs(by))
         else:
@@ -322,9 +340,13 @@ class Formula:
         return 64 if low is None or high is None or low < 0 else high.bit_length()
 
     def _bounds(self, e: Expr) -> tuple[int | None, int | None]:
+        return self._analyzer(e).bound(e)
+
+    def _analyzer(self, e: Expr) -> Analyzer:
+        """What is known of the variables of ``e``."""
         ends = {v: self.known[self.names.of(v)] for v in free_vars(e) if self.names.of(v) in self.known}
         known = {v: Range(const(low, v.dtype), const(high - low + 1, v.dtype)) for v, (low, high) in ends.items()}
-        return Analyzer(known).bound(e)
+        return Analyzer(known)
 
     # ------------------------------------------------------------ conditions
 
