@@ -6,6 +6,7 @@ instruction and returns the step. All that computes on registers alone comes fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ from .table import FORMS, Array, Mods, bits_of, is_int, numpy_type
 
 Get = Callable[[Machine], Array]
 Put = Callable[[Machine, Array], None]
+_LONG_LIST = re.compile(r"\{[^{}]{80,}\}")  # of registers
 STEPS: dict[str, Callable[[Compiler, Instruction], Step]] = {}
 
 
@@ -87,7 +89,7 @@ class Program:
             return "at the end"
         inst = self.function.body[place]
         source = f", of line {inst.source} of the CUDA C" if inst.source else ""
-        return f"at PTX line {inst.line}, `{inst.text}`{source}"
+        return f"at PTX line {inst.line}, `{_LONG_LIST.sub('{…}', inst.text)}`{source}"
 
     def meet(self, m: Machine, lanes: Array) -> None:
         """Threads have met at a barrier."""

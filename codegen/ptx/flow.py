@@ -63,7 +63,7 @@ def _bra(c: Compiler, inst: Instruction) -> Step:
 
 @step("bar", "barrier")
 def _bar(c: Compiler, inst: Instruction) -> Step:
-    """``bar.sync a, b``, ``bar.red`` and ``bar.warp.sync mask``."""
+    """``bar.sync a, b``, ``bar.arrive a, b``, ``bar.red`` and ``bar.warp.sync mask``."""
     mods, at = Mods(inst), c.at
     if mods.has("cluster"):
         from .clusters import cluster_barrier
@@ -76,7 +76,7 @@ def _bar(c: Compiler, inst: Instruction) -> Step:
         from .warps import together
 
         return together(c, c.get(inst.operands[0], "u32"), lambda m: None)
-    what = mods.take("sync", "red")
+    what = mods.take("sync", "red", "arrive")
     mods.take("aligned")
     if not what:
         raise mods.unknown()
@@ -91,7 +91,11 @@ def _bar(c: Compiler, inst: Instruction) -> Step:
         m.barrier[m.idx], m.barrier_count[m.idx] = number(m), count(m)
         return m.wait(BARRIER, at)
 
-    return wait
+    def arrive(m: Machine) -> None:
+        for block, barrier in zip(m.block_of[m.idx].tolist(), number(m).tolist()):
+            m.arrived[block, barrier] = m.arrived.get((block, barrier), 0) + 1
+
+    return wait if what == "sync" else arrive
 
 
 def _reduction(c: Compiler, inst: Instruction, mods: Mods) -> Step:

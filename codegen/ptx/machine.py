@@ -63,6 +63,7 @@ class Machine:
         self.dozing = np.zeros(self.lanes, bool)  # threads that have not tried again
         self.barrier = np.zeros(self.lanes, np.int64)
         self.barrier_count = np.zeros(self.lanes, np.int64)
+        self.arrived: dict[tuple[int, int], int] = {}  # threads that do not wait, by block and barrier
         self.carry = np.zeros(self.lanes, bool)  # of arithmetic in several words
         self.special = _special_registers(grid, block, np.asarray(blocks)[self.block_of], inside, self.lane_of)
         self.special |= cluster_registers(grid, cluster, self.special)
@@ -255,10 +256,17 @@ class Machine:
         status, freed = self.status[lanes], False
         for barrier in np.unique(self.barrier[lanes[status == BARRIER]]):
             here = lanes[(status == BARRIER) & (self.barrier[lanes] == barrier)]
-            wanted = int(self.barrier_count[here[0]]) or len(lanes)
-            if len(here) < wanted:
+            key, counted = (int(self.block_of[here[0]]), int(barrier)), int(self.barrier_count[here[0]])
+            wanted, arrived = counted or len(lanes), self.arrived.get(key, 0)
+            if len(here) + arrived < wanted:
                 continue
-            if (self.pc[here] != self.pc[here[0]]).any():
+            if len(here) + arrived > wanted or (self.barrier_count[here] != counted).any():
+                raise self.fault(
+                    f"{len(here) + arrived} threads are at barrier {int(barrier)}, which {wanted} meet at "
+                    f"{self.program.where(int(self.pc[here[0]]))}", int(here[0])
+                )  # fmt: skip
+            self.arrived.pop(key, None)
+            if not counted and (self.pc[here] != self.pc[here[0]]).any():
                 raise self.fault(
                     f"threads of a block meet at different barriers: {self.program.where(int(self.pc[here[0]]))} and "
                     f"{self.program.where(int(self.pc[here][self.pc[here] != self.pc[here[0]]][0]))}"
