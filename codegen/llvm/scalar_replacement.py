@@ -179,9 +179,9 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         return loop
     bound = {loop.loop_var, *facts.bound}
     chosen: dict[Any, _Place] = {}
-    for data in facts.stored:
-        mine = list(facts.places[data].values())
-        if data in bound or not all(_steady(p, bound) for p in mine):
+    for data, places in facts.places.items():  # in the order of the text, so that the code is the same each time
+        mine = list(places.values())
+        if data not in facts.stored or data in bound or not all(_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
         if not why and not all(p.key in known.always.of(loop.body) for p in mine):

@@ -51,8 +51,8 @@ def stages_of(sch: Schedule, nest: Nest, taken: Callable[[Nest], bool] | None = 
     blocks = index_of(sch.func).blocks
     inside = {nest.name}
     while True:
-        more = {p.name for name in inside for p in producers_of(blocks[name]) if p.name not in inside}
-        more = {name for name in more if is_taken(name)}
+        read = {p.name for name in inside for p in producers_of(blocks[name])} - inside
+        more = {name for name in blocks if name in read and is_taken(name)}  # in order, as the trace has what they ask
         mine = {name for name in more if all(c.name in inside | more for c in consumers_of(blocks[name]))}
         if not mine:
             break
