@@ -9,7 +9,7 @@ AGAINST ?= HEAD
 MUTANTS ?= 100
 SELECTION ?= core
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu fuzz-values mutants pythons replay counts bench bench-gpu site clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu fuzz-values mutants pythons replay recorded counts bench bench-gpu site clean
 
 $(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,10 @@ replay: $(VENV)/.installed
 # the wheel, the README and a part of the tests on every supported Python that is found here; SELECTION=short: a minute for each
 pythons: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.pythons --selection $(SELECTION)
+
+# the digests of golden/texts, from what the code makes now
+recorded: $(VENV)/.installed
+	$(BIN)/python -m tests.recorded_texts --jobs $(JOBS)
 
 counts: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.counts

@@ -31,12 +31,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT / "tests") not in sys.path:
-    sys.path.append(str(ROOT / "tests"))
+for folder in (str(ROOT / "tests"), str(ROOT)):
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 import golden_cases  # noqa: E402
 
 import tir  # noqa: E402
+from tests import recorded_texts  # noqa: E402
 from tir.script import parse  # noqa: E402
 
 Case = Callable[[], str]
@@ -139,7 +141,7 @@ def _examples() -> dict[str, Case]:
     return {**found, "examples/matmul": partial(_function, matmul)}
 
 
-def _library() -> dict[str, Case]:
+def library_schedules() -> dict[str, Callable[[], tir.Schedule]]:
     """Every function of ``tir.library`` that schedules, at small sizes that tiles divide and that they do not."""
     from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 
@@ -177,7 +179,22 @@ def _library() -> dict[str, Case]:
             ("blur", lambda: elementwise.blur(37, 70), elementwise.schedule_blur),
         ):
             made[f"{name}-{cores}"] = lambda f=func, s=schedule, p=many: s(of(f()), parallel=p)
-    return {f"library/{name}": partial(_function, make, "llvm") for name, make in made.items()}
+    return made
+
+
+def _library() -> dict[str, Case]:
+    return {f"library/{name}": partial(_function, make, "llvm") for name, make in library_schedules().items()}
+
+
+def _recorded() -> dict[str, Case]:
+    """The texts that ``tests/golden/texts`` has digests of."""
+
+    def run(group: str, name: str) -> str:
+        found = recorded_texts.texts(group, name)
+        return "".join(f"== {label}\n{text.strip()}\n" for label, text in found.items())
+
+    groups = {group: recorded_texts.cases(group) for group in recorded_texts.GROUPS}
+    return {f"texts/{group}/{name}": partial(run, group, name) for group, found in groups.items() for name in found}
 
 
 _CASES: dict[str, Case] = {}
@@ -186,7 +203,7 @@ _CASES: dict[str, Case] = {}
 def cases() -> dict[str, Case]:
     """Every schedule by its name; calling it gives the text."""
     if not _CASES:
-        for group in (_golden, _classic, _examples, _library):
+        for group in (_golden, _classic, _examples, _library, _recorded):
             _CASES.update(group())
     return _CASES
 
