@@ -76,8 +76,8 @@ def _run(section: str, names: dict[str, Any]) -> str:
 def _outcome(line: str, names: dict[str, Any]) -> str:
     if isinstance(ast.parse(line).body[0], ast.Expr):
         return shown(lambda: eval(line, names))  # noqa: S307
-    exec(line, names)  # noqa: S102
-    return ""
+    made = shown(lambda: exec(line, names))  # noqa: S102
+    return "" if made == "None" else made
 
 
 class _Lines(str):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import outcomes
 import pytest
 
 import tir
-from tir import expr, op, target
+from tir import equal, expr, ir_builder, op, stmt, target, visit
+from tir import names as naming
+from tir import node as node_module
+from tir.checked import checked
 from tir.dtype import DType
+from tir.expr import Expr
 from tir.op import call
+from tir.script import parse
 
 HERE = Path(__file__).parent
 IterLike = type("IterLike", (), {"__repr__": lambda self: "IterLike", "var": 3})()
@@ -90,3 +97,105 @@ def test_types_buffers_targets_operators(request, monkeypatch, title):
     if title.endswith(" of types"):
         monkeypatch.setattr(DType, "_interned", {})  # so that types are read, not found
     outcomes.check(request, HERE / "outcomes_types.txt", title, of_types(monkeypatch))
+
+
+PROGRAM = """
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), n: T.int32):
+    for i in range(4):
+        if i < n + 1:
+            B[i] = A[i] * T.float32(2)
+        else:
+            k: T.int32 = n + 1
+            B[i] = T.Cast("float32", k)
+"""
+
+
+class Made:
+    @checked
+    def __init__(self, size: int):
+        self.size = size
+
+
+def checked_functions():
+    @checked
+    def several(text: str, times: int = 2, *rest: Any) -> str:
+        """It repeats."""
+        return text * times
+
+    def one(annotation):
+        def named(value):
+            return "taken"
+
+        named.__annotations__ = {"value": annotation}
+        return checked(named)
+
+    kinds = {
+        "text": "str", "number": "float", "optional": "int | None", "either": "int | str", "listed": "Sequence[str]",
+        "anything": "Any", "mapping": "Mapping[str, int]", "function": "Callable[..., Any]", "node": "Expr",
+        "pairs": "list[tuple[str, int]]", "fixed": "tuple[str, ...]",
+    }  # fmt: skip
+    return {"several": several, "Made": Made, **{name: one(annotation) for name, annotation in kinds.items()}}
+
+
+def own_nodes():
+    @node_module.node
+    class Pair(node_module.Node):
+        a: Expr
+        b: Expr
+        label: str
+        count: int
+        kind: str = "usual"
+        extra: Any = node_module.EMPTY
+
+    @node_module.node
+    class Many(node_module.Node):
+        items: tuple[Expr, ...]
+        about: Any
+        maybe: Expr | None
+
+    return {"Pair": Pair, "Many": Many}
+
+
+def of_nodes(title):
+    names = {name: tir.Var(name) for name in ("x", "y", "n")}
+
+    def build(*lines):
+        ib = ir_builder.create()
+        here = {"ib": ib, "n": names["n"], "strided": strided, "scalar": tir.decl_buffer((), name="s")}
+        exec("\n".join(lines), here)  # noqa: S102
+        return ib.get()
+
+    def difference(old, new):
+        text = PROGRAM.replace("A[i]", "B[i]")
+        return equal.first_difference(parse(text), parse(text.replace(old, new, 1)))
+
+    def versions_before(made):
+        for before, after in itertools.pairwise(made):
+            node_module.made_from(before, after)
+        return [getattr(node_module.version_before(v), "name", None) for v in made]
+
+    def kept_at_most():
+        known, of = node_module.MemoAmong(), tir.Var("of")
+        others = [tir.Var("o") for _ in range(node_module.MOST_KNOWN + 1)]
+        first = [known.found(of, (other,), lambda n=n: n) for n, other in enumerate(others)]
+        return (
+            first[-1],
+            known.found(of, (others[0],), lambda: "again"),
+            known.found(of, (others[-1],), lambda: "again"),
+        )
+
+    strided = tir.decl_buffer((2, 4), name="A", strides=(8, 1))
+    own = checked_functions() if title == "functions that check" else own_nodes()
+    modules = (naming, expr, stmt, tir.buffer, visit, equal, node_module, ir_builder)
+    return {
+        **{k: v for module in modules for k, v in vars(module).items()}, **names, **own, "np": np, "math": math,
+        "pickle": pickle, "parse": parse, "PROGRAM": PROGRAM, "build": build, "difference": difference,
+        "outcome": lambda of, text: eval(f"of.{text}", {"of": of}), "strided": strided, "kept_at_most": kept_at_most,
+        "versions_before": versions_before,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("title", outcomes.titles(HERE / "outcomes_nodes.txt"))
+def test_names_nodes_walks_equality_builders(request, title):
+    outcomes.check(request, HERE / "outcomes_nodes.txt", title, of_nodes(title))
