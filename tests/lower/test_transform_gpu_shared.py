@@ -566,3 +566,46 @@ def f(A: T.Buffer((1024,), "float32"), B: T.Buffer((256,), "float32")):
         T.evaluate(T.ptx_cp_async("float32", B.data, 124 - tx * 4, S, {here} + 124 - tx * 4, 16))
 """)
     assert tir.transform.thread_storage_sync(func).script().count("tvm_storage_sync") == 1
+
+
+@pytest.mark.parametrize(
+    "place, before, barriers",
+    [
+        ("P[0] + tx", "", 0),
+        ("P[P[1]] + tx", "", 0),
+        ("P[bx] * 2 + tx", "", 0),
+        ("tx * 8 - P[0] * P[1] // 3 * 4", "", 0),
+        ("(P[0] + tx) % 100", "", 1),
+        ("P[tx] + tx", "", 1),
+        ("P[j] + tx", "", 1),
+        ("P[0] + tx", "P[tx] = 1", 1),
+    ],
+)
+def test_a_place_that_memory_gives_all_threads_is_one_place(place, before, barriers):
+    """Not where threads or iterations load another number, or the kernel writes it."""
+    func = parse(f"""
+@T.prim_func
+def f(P: T.Buffer((64,), "int32"), B: T.Buffer((512,), "float32")):
+    bx = T.launch_thread("blockIdx.x", 2)
+    tx = T.launch_thread("threadIdx.x", 64)
+    S = T.allocate([512], "float32", "shared")
+    {before}
+    for j in range(8):
+        S[{place}] = B[j * 64 + tx]
+        B[j * 64 + tx] = S[{place}] + 1.0
+""")
+    assert tir.transform.thread_storage_sync(func).script().count("tvm_storage_sync") >= barriers
+    assert barriers or "tvm_storage_sync" not in tir.transform.thread_storage_sync(func).script()
+
+
+def test_rows_at_a_place_that_memory_gives_are_apart():
+    """Wherever the tile of 16 columns begins, it is narrower than a row of 20."""
+    func = parse("""
+@T.prim_func
+def f(P: T.Buffer((2,), "int32"), C: T.Buffer((160,), "float32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    for k in range(2):
+        if P[1] // 3 + tx % 8 * 2 + k < 20:
+            C[P[0] * 20 + tx // 8 * 20 + P[1] // 3 + (tx % 8 * 2 + k)] = 1.0
+""")
+    assert "tvm_storage_sync" not in tir.transform.thread_storage_sync(func).script()

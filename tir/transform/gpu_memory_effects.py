@@ -21,6 +21,7 @@ from ..dtype import DType
 from ..expr import (
     LT,
     NE,
+    Add,
     Broadcast,
     BufferLoad,
     Call,
@@ -28,8 +29,10 @@ from ..expr import (
     Expr,
     IntImm,
     Let,
+    Mul,
     Or,
     Ramp,
+    Sub,
     Var,
     as_bool,
     const,
@@ -199,11 +202,23 @@ class Accesses:
 
     ``tracked(pointer)``: whether its memory matters. ``launched``: the variables of thread axes, which are no loops. An
     access that the program itself orders (``Pointer.ordered``) is none.
+
+    What is loaded from memory of ``constant``, which nothing writes, at one index for all threads and iterations, is one
+    number, and a variable stands for it in sums. ``varying``: variables that differ between threads.
     """
 
-    def __init__(self, tracked: Callable[[Var], bool], launched: Collection[Var]):
+    def __init__(
+        self,
+        tracked: Callable[[Var], bool],
+        launched: Collection[Var],
+        constant: Collection[Var] = (),
+        varying: Collection[Var] = (),
+    ):
         self.tracked = tracked
         self.launched = launched
+        self.constant = constant
+        self.varying = varying
+        self.loaded: dict[Any, Var] = {}
         self.loops: list[Loop] = []
         self.conditions: list[Expr] = []
         self.lets: dict[Var, Any] = {}
@@ -223,18 +238,46 @@ class Accesses:
     def known(self, e: Any) -> Any:
         return substitute(e, self.lets) if self.lets else e
 
+    def _numbers(self, e: Expr, local: Collection[Var]) -> Expr:
+        """``e`` with variables for its terms that are loaded from constant memory, the same for all values of ``local``.
+
+        A sum with such a number may wrap around, and then does so for all: two are equal if the others' terms are. Behind a
+        division or a comparison that would not do.
+        """
+        if not self.constant or not has_load(e):
+            return e
+        if e.dtype in _INDICES and self._is_one(e, local):
+            return self.loaded.setdefault(key(e), Var("loaded", e.dtype))
+        if isinstance(e, (Add, Sub)) or (isinstance(e, Mul) and isinstance(e.b, IntImm)):
+            return e.replace(a=self._numbers(e.a, local), b=self._numbers(e.b, local))
+        return e
+
+    def _is_one(self, e: Expr, local: Collection[Var]) -> bool:
+        """Whether ``e`` has one value, whichever the values of ``local``: constant memory, and no effects."""
+        return all(
+            n.buffer.data in self.constant
+            if isinstance(n, BufferLoad)
+            else n not in local
+            if isinstance(n, Var)
+            else not isinstance(n, Call) or not depends_on_threads(n, ())
+            for n in walk(e)
+        )
+
     def _access(self, e: Effect, s: Any) -> Access:
         pointer = _pointer_of(e)
         unit, first, count, own = _elements(e, s) if e.indices is not None else _through(e, pointer)
         loops = (*self.loops, *(loop for loop in e.loops if loop[0] not in self.launched))
         guards = (as_bool(c) for c in e.guards if c.dtype.lanes == 1 and not is_const(c))
+        local = {*self.varying, *(v for v, _, _ in (*loops, *own))}
         conditions = tuple(c for c in (*self.conditions, *guards) if not has_load(c))
+        first = None if first is None else self._numbers(first, local)
         together = e.indices is None and not pointer.each_thread
         unfinished = e.write and pointer.asynchronous
         node = e.node if e.through is None else e.through[0]
         return Access(e.buffer.data, unit, first, count, e.write, loops, conditions, node, own, together, unfinished)
 
 
+_INDICES = (DType("int32"), DType("int64"))
 Elements = tuple[int, Expr | None, int, tuple[Loop, ...]]  # bytes of one, the first, how many, loops over them
 
 

@@ -95,13 +95,16 @@ class _Placer:
         written = with_names(found.writes, self.aliased)
         self.threads = {v for v, extent in axes.items() if not is_const(extent, 1)}
         self.conflicts = Conflicts([(v, e) for v, e in axes.items() if v in self.threads], blocks, self.aliased)
-        # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
-        self.accesses = Accesses(
-            lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written), launched
-        )
-        self.copies: list[Access] = []
         self.varying: set[Var] = set(self.threads)
         self.constant = found.reads - written
+        # memory of threads and warps is nobody else's; global memory matters where the kernel writes it
+        self.accesses = Accesses(
+            lambda v: not is_private(scopes.get(v, v.scope)) and (v in scopes or v in written),
+            launched,
+            self.constant,
+            self.varying,
+        )
+        self.copies: list[Access] = []
 
     def run(self, kernel: Stmt) -> Stmt:
         if not self.threads or orders_itself(kernel):
