@@ -115,3 +115,47 @@ def test_stream_k_with_many_blocks_to_a_tile():
     ex = example("stream_k_gemm")
     module = check(*ex.scheduled(32, 32, 96, tile=32, depth=32, stages=2, blocks=3), ex.reference, ["forward"])
     assert [report.grid for report in module.report()] == [(3, 1, 1), (1, 1, 1)]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 1, 96, 32, 16, 48), (1, 4, 2, 64, 64, 64, 32), (1, 1, 1, 32, 64, 32, 32)])
+def test_attention_of_other_shapes(shape):
+    """Batches, heads that share no keys, tiles of keys larger and smaller than those of queries."""
+    ex = example("flash_attention")
+    func, sch = ex.scheduled(*shape)
+    *given, out = arguments(ex, func)
+    tir.build(sch.mod, target="cuda-sim")(*given, out)
+    is_near(ex, out, given)
+
+
+@pytest.mark.parametrize("name, tiles", [("flash_attention", 12), ("grouped_gemm", 12)])
+def test_a_ring_of_two_tiles_takes_one_barrier_a_tile(name, tiles):
+    """Between the wait for a tile and its use; the other is read no more when the next copies go there."""
+    ex = example(name)
+    func, sch = ex.small()
+    module = tir.build(sch.mod, target="cuda-sim")
+    module(*arguments(ex, func))
+    assert [report.barriers for report in module.report()] == [tiles]
+
+
+def test_the_sizes_of_grouped_products_are_data():
+    ex = example("grouped_gemm")
+    func, sch = ex.small()
+    module = tir.build(sch.mod, target="cuda-sim")
+    sizes, *rest = ex.SMALL
+    for order in ((2, 1, 0), (1, 2, 0)):
+        a, b, table, out = arguments(ex, func)
+        table[...] = ex.table_of([sizes[k] for k in order], *rest)
+        module(a, b, table, out)
+        is_near(ex, out, [a, b, table])
+
+
+def test_short_sequences_leave_most_parts_without_keys():
+    ex = example("paged_decode")
+    func, sch = ex.scheduled(3, 2, 1, 64, page=16, most=2, splits=4)
+    module = tir.build(sch.mod, target="cuda-sim")
+    for lengths in ((1, 2, 16), (17, 31, 32)):
+        q, k, v, table, held, out = arguments(ex, func)
+        held[...] = lengths
+        out[...] = np.nan
+        module(q, k, v, table, held, out)
+        is_near(ex, out, [q, k, v, table, held])

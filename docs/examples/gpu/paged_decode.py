@@ -57,7 +57,7 @@ def decode(
 ) -> tir.PrimFunc:
     """C = softmax of Q @ K^T / sqrt(depth), @ V for one query of each sequence and head: Q and C (batch, heads, depth), K and
     V (pages, page, heads // shared_by, depth), float16, C in float32; ``table`` (batch, most) has the pages of each
-    sequence, and ``lengths`` (1 or more) how many keys it has. ``depth`` is a multiple of 32.
+    sequence, and ``lengths`` (1 or more) how many keys it has. ``depth`` is a multiple of 64.
     """
     few, threads, columns = heads // shared_by, 32 * shared_by, depth // 32
     stride = depth + PIECE  # in shared memory: rows that are read at once lie in different banks
