@@ -345,7 +345,7 @@ class Formula:
     def _analyzer(self, e: Expr) -> Analyzer:
         """What is known of the variables of ``e``."""
         ends = {v: self.known[self.names.of(v)] for v in free_vars(e) if self.names.of(v) in self.known}
-        known = {v: Range(const(low, v.dtype), const(high - low + 1, v.dtype)) for v, (low, high) in ends.items()}
+        known = {v: Range(const(low, "int64"), const(high - low + 1, "int64")) for v, (low, high) in ends.items()}
         return Analyzer(known)
 
     # ------------------------------------------------------------ conditions
