@@ -11,9 +11,14 @@ import pytest
 import tir
 from codegen.ptx.syntax import PTXFault
 from tests.gpu_examples import load
+from tir.interp.gpu import SimulationError
 from tir.script import parse
 
-ORDERS = ("together", "forward", "reverse")
+# what runs a kernel without a GPU: the target, its orders of threads, and what it raises
+JUDGES = {
+    "compiled": ("cuda-ptx -arch=sm_90a", ("together", "forward", "reverse"), PTXFault),
+    "simulated": ("cuda-sim", ("forward", "reverse"), SimulationError),
+}
 NOTHING = "T.evaluate(0)"
 FULL, EMPTY = "T.ptx_wait_barrier(i % 4, i // 4 % 2)", "T.ptx_wait_barrier(4 + i % 4, 1 - i // 4 % 2)"
 ARRIVE = "T.ptx_arrive_barrier(4 + (i - 1) % 4)"
@@ -26,6 +31,7 @@ FAULTS = {
     "a stage is waited for in the phase after": {EMPTY: EMPTY.replace("1 - i // 4 % 2", "i // 4 % 2")},
     "nobody says that a stage is empty": {ARRIVE: NOTHING},
     "a stage is called empty while it is read": {"T.ptx_wgmma_wait_group(1)": NOTHING},
+    "a stage is called empty one product early": {ARRIVE: "T.ptx_arrive_barrier(4 + i % 4)", "i > 0 and tx": "tx"},
     "fewer bytes are expected than come": {"_tx(i % 4, 49152)": "_tx(i % 4, 32768)"},
     "the sums are read before they are there": {"T.ptx_wgmma_wait_group(0)": NOTHING},
     "the products are not fenced": {"T.ptx_wgmma_fence()": NOTHING},
@@ -46,29 +52,32 @@ def text() -> str:
     return load("hopper_gemm").scheduled(64, 64, 5 * 64)[0].script()
 
 
-def wrong(program: str, rows: int = 64) -> bool:
-    """Whether a product computes something else in one of the orders of warps, or a fault is found."""
-    module = tir.build(parse(program), target="cuda-ptx -arch=sm_90a")
+def wrong(judge: str, program: str, rows: int = 64) -> bool:
+    """Whether a product computes something else in one of the orders, or a fault is found."""
+    target, orders, fault = JUDGES[judge]
+    module = tir.build(parse(program), target=target)
     a, b = (np.random.default_rng(n).integers(-4, 5, (n, 320)).astype("float16") for n in (rows, 64))
-    for order in ORDERS:
+    for order in orders:
         module.order = order
         c = np.zeros((rows, 64), "float32")
         try:
             module(a, b, c)
-        except PTXFault:
+        except fault:
             return True
         if (c != a.astype("float32") @ b.astype("float32").T).any():
             return True
     return False
 
 
-def test_the_product_is_right_in_each_order(text):
-    assert not wrong(text)
+@pytest.mark.parametrize("judge", JUDGES)
+def test_the_product_is_right_in_each_order(text, judge):
+    assert not wrong(judge, text)
 
 
+@pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_found_in_the_compiled_kernel(text, name):
-    assert wrong(changed(text, FAULTS[name]))
+def test_a_fault_is_found(text, name, judge):
+    assert wrong(judge, changed(text, FAULTS[name]))
 
 
 # ---------------------------------------------------------------- a cluster of two blocks, which share the columns
@@ -94,10 +103,12 @@ def in_clusters() -> str:
     return changed(text, changes).rstrip("\n") + f"\n    {MEET}\n"
 
 
-def test_blocks_of_a_cluster_copy_for_each_other(in_clusters):
-    assert not wrong(in_clusters, 256)
+@pytest.mark.parametrize("judge", JUDGES)
+def test_blocks_of_a_cluster_copy_for_each_other(in_clusters, judge):
+    assert not wrong(judge, in_clusters, 256)
 
 
+@pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -111,5 +122,5 @@ def test_blocks_of_a_cluster_copy_for_each_other(in_clusters):
         "one half is not shared",
     ],
 )
-def test_a_fault_of_a_cluster_is_found(in_clusters, changes):
-    assert wrong(changed(in_clusters, changes), 256)
+def test_a_fault_of_a_cluster_is_found(in_clusters, changes, judge):
+    assert wrong(judge, changed(in_clusters, changes), 256)

@@ -24,11 +24,10 @@ def show(
     full: Made,
     reference: Callable[..., Any],
     target: str = "cuda",
-    judge: str = "cuda-sim",
     inputs: Inputs = _random,
 ) -> None:
-    """Print the schedule of ``full``, what it compiles to for ``target``, and what the target ``judge``, which needs no GPU,
-    counts for ``small``; on a GPU, the time. ``inputs`` makes the arrays, the output last."""
+    """Print the schedule of ``full``, what it compiles to for ``target``, and what the simulator counts for ``small``; on a
+    GPU, the time. ``inputs`` makes the arrays, the output last."""
     func, sch = full()
     print(sch.trace.as_python())
     try:
@@ -36,22 +35,22 @@ def show(
         print(module.report())
     except tir.BuildError as error:
         print(f"not compiled: {error}")
-    _judge(small, reference, judge, inputs)
+    _simulate(small, reference, inputs)
     if has_device():
         args = [tir.nd.array(x, tir.cuda()) for x in inputs(func, np.random.default_rng(0))]
         timing = module.time_evaluator(number=10, repeat=5)(*args)
         print(f"on the device: {timing.median * 1e6:.1f} us")
     else:
-        print("no CUDA device here: the kernel was not timed")
+        print("no CUDA device here: the kernel was simulated, not timed")
 
 
-def _judge(small: Made, reference: Callable[..., Any], judge: str, inputs: Inputs) -> None:
+def _simulate(small: Made, reference: Callable[..., Any], inputs: Inputs) -> None:
     func, sch = small()
     *given, output = inputs(func, np.random.default_rng(0))
-    judged = tir.build(sch.mod, target=judge)
-    judged(*given, output)
+    simulated = tir.build(sch.mod, target="cuda-sim")
+    simulated(*given, output)
     expected = reference(*(x.astype(np.float64) for x in given))
     error = np.abs(output - expected).max()
     shapes = ", ".join(str(x.shape) for x in (*given, output))
-    print(f"run by {judge} on {shapes}: largest error {error:.2g} of values up to {np.abs(expected).max():.3g}")
-    print(judged.report())
+    print(f"simulated on {shapes}: largest error {error:.2g} of values up to {np.abs(expected).max():.3g}")
+    print(simulated.report())
