@@ -68,6 +68,8 @@ def _create_barriers(g: Generator, e: Call) -> str:
     if g.barriers:
         raise g.error(f"create_barriers: the kernel has {g.barriers} barriers already; create all of them at once")
     g.barriers = _constant(e, 0, "the number of barriers", g)
+    if g.barriers < 1:
+        raise g.error(f"create_barriers: {g.barriers} barriers; a kernel that has some has one or more")
     g.emit(f"__shared__ alignas(8) unsigned long long barriers[{g.barriers}];")
     return ""
 

@@ -301,6 +301,12 @@ def test_barriers_are_created_once(body, reason):
         built(body)
 
 
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_kernel_has_one_barrier_or_more(count):
+    with pytest.raises(BuildError, match=f"create_barriers: {count} barriers"):
+        tir.build(parse(HEAD.replace("(2)", f"({count})").replace("BODY", "T.evaluate(0)")), "cuda -arch=sm_90a")
+
+
 def test_a_kernel_without_barriers_is_told_to_create_them():
     with pytest.raises(
         BuildError, match="barrier `0` is used, and the kernel has none: begin it with T.create_barriers"

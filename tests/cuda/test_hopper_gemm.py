@@ -26,11 +26,8 @@ SYNC = 'T.tvm_storage_sync("shared", dtype="void")'
 FAULTS = {
     "the wait for a tile is left out": {FULL: NOTHING},
     "a tile is waited for in the phase before": {FULL: FULL.replace("i // 4 % 2", "1 - i // 4 % 2")},
-    "a tile is waited for in the first phase always": {FULL: "T.ptx_wait_barrier(i % 4, 0)"},
     "a stage is filled again without a wait": {EMPTY: NOTHING},
-    "a stage is waited for in the phase after": {EMPTY: EMPTY.replace("1 - i // 4 % 2", "i // 4 % 2")},
     "nobody says that a stage is empty": {ARRIVE: NOTHING},
-    "a stage is called empty while it is read": {"T.ptx_wgmma_wait_group(1)": NOTHING},
     "a stage is called empty one product early": {ARRIVE: "T.ptx_arrive_barrier(4 + i % 4)", "i > 0 and tx": "tx"},
     "fewer bytes are expected than come": {"_tx(i % 4, 49152)": "_tx(i % 4, 32768)"},
     "the sums are read before they are there": {"T.ptx_wgmma_wait_group(0)": NOTHING},
