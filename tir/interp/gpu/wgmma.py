@@ -211,12 +211,12 @@ def _checked(shape: str, types: tuple[str, str, str]) -> tuple[int, int, DType, 
     both = ("int8", "uint8") if ta.is_int else ("float8_e4m3fn", "float8_e5m2") if ta.bits == 8 else (str(ta),)
     if str(tb) not in both:
         raise RunError(f"ptx_wgmma has no product of {types[0]} and {types[1]}")
-    n = int(found[1]) if found else 0
-    if found is None or int(found[2]) != 256 // ta.bits or not 8 <= n <= 256 or n % 8:
-        raise RunError(
-            f"ptx_wgmma has no shape {shape!r} of {types[0]}: m is 64, n a multiple of 8 up to 256, k {256 // ta.bits}"
-        )
-    return n, 256 // ta.bits, ta, tb, td
+    n, depth = int(found[1]) if found else 0, 256 // ta.bits
+    each = 16 if ta.is_int and n not in (8, 24) else 8
+    if found is None or int(found[2]) != depth or not 8 <= n <= 256 or n % each:
+        few = "a multiple of 16, or 8 or 24," if ta.is_int else "a multiple of 8"
+        raise RunError(f"ptx_wgmma has no shape {shape!r} of {types[0]}: m is 64, n {few} up to 256, k {depth}")
+    return n, depth, ta, tb, td
 
 
 def _matrix(
