@@ -207,7 +207,7 @@ def _wgmma(g: Generator, e: Call) -> str:
     in_registers = not is_shared(place_of(g, data_of(e.args[6])).scope)
     sums = n // 4 if d == "f16" else n // 2
     kind, letter = ("float", "f") if d == "f32" else ("unsigned", "r")
-    _check_room(g, e, sums)
+    _check_sums(g, e, sums)
     flags = [_constant(e, p, "whether a matrix is transposed", g) for p in (11, 17)]
     if any(flags) and _BITS.get(a) != 16:
         raise g.error(
@@ -233,9 +233,14 @@ def _wgmma(g: Generator, e: Call) -> str:
     return f"{name}({', '.join(_operands(g, e, kind, in_registers))})"
 
 
-def _check_room(g: Generator, e: Call, sums: int) -> None:
-    """Raise ``BuildError`` for fewer registers than a product has sums of 32 bits."""
+def _check_sums(g: Generator, e: Call, sums: int) -> None:
+    """Raise ``BuildError`` for registers of another type than the sums of a product have, or too few."""
     var, at = data_of(e.args[4]), e.args[5]
+    kind = {"f16": "float16", "f32": "float32", "s32": "int32"}[TYPE_NAMES[string_arg(e.args[3])]]
+    if str(element_of(g, e.args[4])) != kind:
+        raise g.error(
+            f"ptx_wgmma: `{place_of(g, var).name}` is {element_of(g, e.args[4])}, and the product has sums of {kind}"
+        )
     room = g.registers.get(var)
     if room is not None and isinstance(at, IntImm):
         first = at.value * element_of(g, e.args[4]).bits // 32
@@ -287,7 +292,8 @@ def _rows(first: str, operands: list[str]) -> list[str]:
 
 @op_rule("ptx_wgmma_fence", "ptx_wgmma_wait_group")
 def _wgmma_fence(g: Generator, e: Call) -> str:
-    """A fence after all that the sums were used for, or a wait before: the compiler knows of no other reason to keep to it."""
+    """A fence after all that the registers of products were used for, or a wait before: the compiler knows of no other reason
+    to keep to it."""
     fence = e.op == "ptx_wgmma_fence"
     held = []
     for var, count, kind in g.sums.get(e, ()):
@@ -300,11 +306,12 @@ def _wgmma_fence(g: Generator, e: Call) -> str:
     return ""
 
 
-def find_sums(g: Generator, body: Any) -> None:
-    """Record the registers that products are summed in, for each fence and each wait in the scope of them."""
-    summed = {data_of(n.args[4]) for n in walk(body) if isinstance(n, Call) and n.op == "ptx_wgmma"}
+def find_registers(g: Generator, body: Any) -> None:
+    """Record the registers that products are summed in, and those that they multiply, for each fence and each wait in the
+    scope of them."""
+    used = {data_of(n.args[at]) for n in walk(body) if isinstance(n, Call) and n.op == "ptx_wgmma" for at in (4, 6)}
     for s in walk(body):
-        if isinstance(s, Allocate) and s.buffer_var in summed:
+        if isinstance(s, Allocate) and s.buffer_var in used and not is_shared(s.buffer_var.scope):
             count = 1
             for extent in s.extents:
                 count *= getattr(extent, "value", 0)

@@ -70,7 +70,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
             params.append(f"const {expr.declare_type(g, p.dtype)} {hint}")
     _thread_axes(g, func)
     matrix.find_fragments(g, func.body)
-    hopper.find_sums(g, func.body)
+    hopper.find_registers(g, func.body)
     g.engines = engine_memory(func.body)
     cluster = _cluster(g, func)
     g.cluster = prod(cluster)

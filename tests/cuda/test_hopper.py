@@ -129,6 +129,12 @@ def test_the_compiler_keeps_to_fences_and_waits():
     assert {"mul.f32", "add.f32"} & {*order[wait:]} and not {"mul.f32", "add.f32"} & {*order[:wait]}
 
 
+def test_registers_that_are_multiplied_are_held_as_sums_are():
+    call = product(a="R.data, 0, 0, 0, 0, 0")
+    source = built(f"T.ptx_wgmma_fence()\n{call}\nT.ptx_wgmma_commit_group()\nT.ptx_wgmma_wait_group(0)").source("cuda")
+    assert source.count("hold<4>((unsigned*)R);") == source.count("hold<4>(D);") == 2
+
+
 def test_no_barrier_of_the_block_is_put_between_what_the_program_orders():
     source = built(f"""
 if tx < 32:
@@ -233,11 +239,13 @@ def test_other_architectures_are_refused(body, arch, reason):
         (product(b="0, 1024, 48, 0"), "no swizzle of 48 bytes"),
         (product(shape="m64n16k16"), "`D` has 4 registers of 32 bits, and the product has 8 sums"),
         (product().replace("D.data, 0", "D.data, 2"), "has 4 registers .* 4 sums from register 2 on"),
+        (product(d="I"), "`I` is int32, and the product has sums of float32"),
+        (product(d="S"), "`S` is float16, and"),
+        (product(d="S").replace("fp32", "fp16"), "`S.*` is in shared memory; the sums are registers"),
         ("T.ptx_wait_barrier(0, 0.5)", "`T.float32.0.5.` is an argument that is an integer"),
         ("T.ptx_arrive_barrier_cluster(0, 2)", "the rank is 2, .* clusters of 2 blocks: below 2 it is"),
         (f"T.ptx_cp_async_bulk_tensor_multicast(S.data, 0, {BOX}, 0, 5, 0, 0)", "the mask is 5, .* below 4 it is"),
         ('T.ptx_cp_async_bulk_tensor(S.data, 0, T.tensor_map(A.data, "half", 0, 8, 1, 8), 0, 0)', "the tensor map .*half"),
-        (product(d="S"), "`S.*` is in shared memory; the sums are registers"),
         (product().replace("S.data, 0, 0, 1024, 128, 0, bx", "R.data, 0, 0, 1024, 128, 0, bx"), "`R.*` is in local memory; it takes shared"),
         ("T.ptx_setmaxnreg(33, 0)", "33 registers; a multiple of 8 from 24 to 256"),
         ("T.ptx_wgmma_wait_group(bx)", "the number of groups is a constant, not `bx`"),
