@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,27 @@ def _first(gm: Any) -> str:
     return next((node.name for node in gm.graph.nodes if node.op.startswith("call")), "graph")
 
 
+class _Plan:
+    """What runs a graph for a state of its parameters, ``frozen`` by the number of the argument, and sizes of the others."""
+
+    def __init__(self, run: Callable[..., Any], args: Sequence[Any], frozen: Sequence[int]):
+        self.run = run
+        self.changed: list[int] = []  # the parameters whose elements may be others, when it was last compared
+        self._kept = [(n, weakref.ref(args[n]), _state(args[n])) for n in frozen]
+        self._sizes = [(n, _described(arg)) for n, arg in enumerate(args) if n not in frozen]
+
+    def fits(self, args: Sequence[Any]) -> bool:
+        """Whether it runs arguments."""
+        for n, tensor, state in self._kept:
+            if tensor() is not args[n] or _state(args[n]) != state:
+                self.changed = [
+                    n for n, tensor, state in self._kept if tensor() is args[n] and _state(args[n]) != state
+                ]
+                return False
+        self.changed = []
+        return all(_described(args[n]) == sizes for n, sizes in self._sizes)
+
+
 class _Captured:
     """A graph without effects, run by models: one for each state of its parameters and each shape of its inputs."""
 
@@ -96,28 +118,27 @@ class _Captured:
         self._target = target
         self._names = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
         self._changes = [0] * len(self._names)
-        self._plans: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._last: dict[int, tuple[Any, ...]] = {}  # the state of each parameter in the last call
+        self._plans: list[_Plan] = []  # the last used is the first
 
     def __call__(self, *args: Any) -> Any:
-        frozen = [n for n, arg in enumerate(args) if self._changes[n] < _CHANGES and _is_parameter(arg)]
-        state = {n: _state(args[n]) for n in frozen}
-        key = (*state.values(), *(_described(arg) for n, arg in enumerate(args) if n not in state))
-        plan = self._plans.get(key)
+        plan = next((plan for plan in self._plans if plan.fits(args)), None)
         if plan is None:
-            self._note_changes(state)
-            if len(self._plans) >= _PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            plan = self._plans[key] = self._plan(args, [n for n in frozen if self._changes[n] < _CHANGES])
-        self._last = state
-        return plan(*args)
+            plan = self._planned(args)
+        elif plan is not self._plans[0]:
+            self._plans.remove(plan)
+        if not self._plans or plan is not self._plans[0]:
+            self._plans = [plan, *self._plans[: _PLANS - 1]]
+        return plan.run(*args)
 
-    def _note_changes(self, state: Mapping[int, tuple[Any, ...]]) -> None:
-        for n, now in state.items():
-            before = self._last.get(n)
-            self._changes[n] += before is not None and before[0] == now[0] and before != now
+    def _planned(self, args: Sequence[Any]) -> _Plan:
+        """A plan for arguments like these. Those of the same parameters before they changed are dropped."""
+        for n in self._plans[0].changed if self._plans else ():
+            self._changes[n] += 1
+        self._plans = [plan for plan in self._plans if not plan.changed]
+        frozen = [n for n, arg in enumerate(args) if self._changes[n] < _CHANGES and _is_parameter(arg)]
+        return _Plan(self._made(args, frozen), args, frozen)
 
-    def _plan(self, args: Sequence[Any], frozen: Sequence[int]) -> Callable[..., Any]:
+    def _made(self, args: Sequence[Any], frozen: Sequence[int]) -> Callable[..., Any]:
         """What runs the graph for arguments like these."""
         import torch
 
@@ -168,8 +189,9 @@ def _is_parameter(arg: Any) -> bool:
     return isinstance(arg, torch.nn.Parameter) or getattr(arg, "_dynamo_static_input_type", None) is not None
 
 
-def _state(arg: Any) -> tuple[Any, ...]:
-    return id(arg), arg.data_ptr(), 0 if arg.is_inference() else arg._version
+def _state(arg: Any) -> tuple[int, int]:
+    """Where a tensor is, and how often it was changed there."""
+    return arg.data_ptr(), 0 if arg.is_inference() else arg._version
 
 
 def _described(arg: Any) -> Any:
