@@ -101,10 +101,12 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
 
 def _cluster(g: Generator, func: PrimFunc) -> tuple[int, ...]:
     """The blocks of a cluster along x, y and z, as the function's attribute says."""
-    numbers = tuple(int(n) for n in func.attrs.get(_CLUSTER, (1,)))
-    if not 1 <= len(numbers) <= 3 or not 1 <= min(numbers) <= prod(numbers) <= 8:
+    given = func.attrs.get(_CLUSTER, (1,))
+    numbers = tuple(getattr(n, "value", n) for n in given) if isinstance(given, (list, tuple)) else ()
+    whole = 1 <= len(numbers) <= 3 and all(isinstance(n, int) and n > 0 for n in numbers)
+    if not whole or prod(numbers) > 8:
         raise g.error(
-            f'the attribute "{_CLUSTER}" is {list(numbers)}; it is the blocks of a cluster along x, y and z, at most 8 in all'
+            f'the attribute "{_CLUSTER}" is {list(numbers) or given!r}; it is the blocks of a cluster along x, y and z, at most 8 in all'
         )
     return (*numbers, 1, 1)[:3]
 

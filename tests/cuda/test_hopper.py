@@ -262,7 +262,7 @@ def test_what_the_instructions_do_not_have_is_refused(body, reason):
         built(body)
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [0], [], [4, 4]])
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [0], [], [4, 4], 2, "'2'", ["x"]])
 def test_a_cluster_has_up_to_three_extents(sizes):
     func = parse(HEAD.replace("BODY", "T.evaluate(0)").replace("[2, 1, 1]", str(sizes)))
     with pytest.raises(BuildError, match='the attribute "tir.cluster" is .* along x, y and z, at most 8 in all'):
