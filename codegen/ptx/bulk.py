@@ -25,16 +25,19 @@ from .tensor_maps import TensorMap, swizzled
 from .transactions import Transactions, places, shared_address, signalled
 
 Land = Callable[[Machine], None]
-Combine = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Elements of global memory, ``item`` bytes each: which of a box are ``inside`` of the tensor, and the places of these."""
+    """Elements of global memory, of type ``kind``: which of a box are ``inside`` of the tensor, and the places of these."""
 
-    item: int
+    kind: str
     inside: Array
     places: Array
+
+    @property
+    def item(self) -> int:
+        return BYTES[self.kind]
 
     @property
     def bytes(self) -> int:
@@ -47,10 +50,10 @@ class Part:
         data[self.inside], known[self.inside] = memory.load(self.places, self.item)
         return data.view(np.uint8), np.repeat(known, self.item)
 
-    def store(self, m: Machine, lane: int, data: Array, combine: Combine | None) -> None:
+    def store(self, m: Machine, lane: int, data: Array, reduction: str) -> None:
         value = data.ravel().view(f"uint{8 * self.item}")[self.inside]
-        if combine is not None:
-            value = combine(m.memory.load(self.places, self.item)[0], value)
+        if reduction:
+            value = combined(reduction, self.kind, m.memory.load(self.places, self.item)[0], value)
         m.memory.store(self.places, value, self.item)
         m.memory.wrote(np.array([lane]), self.places, self.item)
 
@@ -64,7 +67,7 @@ class Store:
     run: Running
     chunks: Array
     part: Part
-    combine: Combine | None
+    reduction: str
     data: Array | None = None
 
     def read(self, m: Machine) -> Array:
@@ -81,7 +84,7 @@ class Store:
         return self.data
 
     def write(self, m: Machine) -> None:
-        self.part.store(m, self.lane, self.read(m), self.combine)
+        self.part.store(m, self.lane, self.read(m), self.reduction)
 
 
 class Stores:
@@ -128,8 +131,8 @@ def bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
         mods.done()
         return _commit if what == "commit_group" else _wait(inst.operands[0].value, reads)
     take_hints(mods)
-    combine = _combiner(mods) if mods.has("reduce") else None
     tensor = mods.has("tensor")
+    reduction, kind = _reduction(mods, tensor) if mods.has("reduce") else ("", "u64")
     if tensor:
         mods.take("1d", "2d", "3d", "4d", "5d")
         mods.take("tile")
@@ -144,13 +147,13 @@ def bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     to, source = operands[:2]
     size = None if tensor else c.get(operands.pop(2), "u32")
     if grouped:
-        part = _part(c, to, size, combine)
-        return access(c, inst, _store(c, inst, source, part, size, combine))
+        part = _part(c, to, size, kind)
+        return access(c, inst, _store(c, inst, source, part, size, reduction))
     barrier = shared_address(c, operands[2])
     mask = c.get(operands[3], "u16") if multicast else None
     if spaces[1] == "global":
-        return access(c, inst, _load(c, inst, to, _part(c, source, size, None), barrier, mask))
-    return access(c, inst, _between(c, inst, to, source, size, barrier, combine))
+        return access(c, inst, _load(c, inst, to, _part(c, source, size, kind), barrier, mask))
+    return access(c, inst, _between(c, inst, to, source, size, barrier, reduction, kind))
 
 
 def _commit(m: Machine) -> None:
@@ -167,22 +170,20 @@ def _wait(count: int, reads: bool) -> Step:
     return wait
 
 
-@dataclass(frozen=True)
-class _Reduction:
-    kind: str
-    combine: Combine
-
-
-def _combiner(mods: Mods) -> _Reduction:
-    kind = mods.type("u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64")
+def _reduction(mods: Mods, tensor: bool) -> tuple[str, str]:
+    """The operation and the type of its operands; a tensor map has the type in itself."""
+    kind = "" if tensor else mods.type("u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64")
     op = mods.take("add", "min", "max", "and", "or", "xor", "inc", "dec")
     mods.take("noftz")
-    apply, made = operation(op, kind), numpy_type(kind)
+    if not op:
+        raise mods.unknown()
+    return op, kind
 
-    def combine(old: Array, new: Array) -> Array:
-        return apply(old.view(made), new.view(made)).astype(made).view(old.dtype)
 
-    return _Reduction(kind, combine)
+def combined(op: str, kind: str, old: Array, new: Array) -> Array:
+    """``old`` and ``new``, arrays of bits, combined as numbers of type ``kind``."""
+    made = numpy_type(kind)
+    return operation(op, kind)(old.view(made), new.view(made)).astype(made).view(old.dtype)
 
 
 # ------------------------------------------------------------ where the bytes are
@@ -190,12 +191,12 @@ def _combiner(mods: Mods) -> _Reduction:
 FindPart = Callable[[Machine], list[tuple[Part, int]]]
 
 
-def _part(c: Compiler, operand: Any, size: Get | None, reduction: _Reduction | None) -> FindPart:
+def _part(c: Compiler, operand: Any, size: Get | None, kind: str) -> FindPart:
     """The global side of each thread's copy, and the swizzle of its shared side."""
     read, named = c.address(operand)
     if size is None:
         return _box(read, named, [c.get(x, "s32") for x in operand.coordinates.parts])
-    item = 8 if reduction is None else BYTES[reduction.kind]
+    item = BYTES[kind]
 
     def find(m: Machine) -> list[tuple[Part, int]]:
         found = []
@@ -203,7 +204,7 @@ def _part(c: Compiler, operand: Any, size: Get | None, reduction: _Reduction | N
             if count % 16 or at % 16:
                 raise m.fault(f"a bulk copy of {count} bytes at {at:#x}: both are multiples of 16", lane)
             elements = np.arange(count // item, dtype=np.int64) * item + at - GLOBAL
-            found.append((Part(item, np.ones(len(elements), bool), m.memory.place(0, elements, item)), 0))
+            found.append((Part(kind, np.ones(len(elements), bool), m.memory.place(0, elements, item)), 0))
         return found
 
     return find
@@ -219,7 +220,7 @@ def _box(read: Get, named: str, coordinates: Sequence[Get]) -> FindPart:
                 raise m.fault(
                     f"{len(where)} coordinates of a tensor map of {len(tensor.shape)} axes", int(m.threads()[0])
                 )
-            found.append((Part(tensor.item, *tensor.elements(m.memory, where)), tensor.swizzle))
+            found.append((Part(tensor.kind, *tensor.elements(m.memory, where)), tensor.swizzle))
         return found
 
     return find
@@ -297,9 +298,7 @@ def _landing(one: Running, chunks: Array, part: Part, row: int, barrier: tuple[i
     return land
 
 
-def _store(
-    c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Get | None, reduction: _Reduction | None
-) -> Step:
+def _store(c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Get | None, reduction: str) -> Step:
     read, where = shared_address(c, source), c.program.where(c.at)
 
     def store(m: Machine) -> None:
@@ -309,14 +308,20 @@ def _store(
             chunks = _chunks(m, row, at, part.bytes, swizzle)
             one = running("a bulk store", where, reads=chunks)
             shared_of(m).begin(one)
-            combine = None if reduction is None else reduction.combine
-            stores.pending.append(Store(lane, int(stores.committed[lane]), one, chunks, part, combine))
+            stores.pending.append(Store(lane, int(stores.committed[lane]), one, chunks, part, reduction))
 
     return store
 
 
 def _between(
-    c: Compiler, inst: Instruction, to: Any, source: Any, size: Get | None, barrier: Get, reduction: _Reduction | None
+    c: Compiler,
+    inst: Instruction,
+    to: Any,
+    source: Any,
+    size: Get | None,
+    barrier: Get,
+    reduction: str,
+    kind: str,
 ) -> Step:
     """From shared memory of a block to that of another."""
     if size is None:
@@ -332,21 +337,19 @@ def _between(
             begin, end = (_chunks(m, *at, sizes[k], 0) for at in (origins[k], targets[k]))
             one = running("a copy", where, reads=begin, writes=end)
             shared_of(m).begin(one)
-            combine = None if reduction is None else reduction
-            signalled(m, *signals[k]).after.append(_moving(one, begin, end, combine, m.barriers[signals[k]]))
+            signalled(m, *signals[k]).after.append(_moving(one, begin, end, (reduction, kind), m.barriers[signals[k]]))
         m.changes += 1
 
     return copy
 
 
-def _moving(one: Running, source: Array, target: Array, reduction: _Reduction | None, barrier: Transactions) -> Land:
+def _moving(one: Running, source: Array, target: Array, reduction: tuple[str, str], barrier: Transactions) -> Land:
     def land(m: Machine) -> None:
         shared = shared_of(m)
         data, known = shared.take(source)
-        if reduction is not None:
+        if reduction[0]:
             old, marks = shared.take(target)
-            kind = f"uint{8 * BYTES[reduction.kind]}"
-            data = reduction.combine(*(np.ascontiguousarray(x).view(kind) for x in (old, data))).view(np.uint8)
+            data = combined(*reduction, *(np.ascontiguousarray(x) for x in (old, data)))
             known = known & marks
         shared.fill(target, data, known)
         shared.end(one)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tir.dtype import DType
 from tir.errors import RunError
 
 from .compiler import Program
@@ -98,7 +97,7 @@ class PTXDriver:
     def encode_tensor_map(self, spec: Any, address: int) -> bytes:
         """The 128 bytes that the machine's copies read. ``spec`` has ``dtype``, ``shape``, ``strides`` (in elements), ``box``,
         outermost first, and ``swizzle`` in bytes. Raises ``RunError`` for what the driver of CUDA refuses."""
-        return encode(spec, address, DType(spec.dtype).bits // 8).pack()
+        return encode(spec, address).pack()
 
     def launch(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tir.dtype import DType
 from tir.errors import RunError
 
 from .memory import GLOBAL, GlobalMemory
@@ -22,6 +23,11 @@ BYTES = 128
 _MAGIC = b"tir map1"
 _FORM = struct.Struct("<8sQ5I5Q5H5B4B")
 _SPANS = (0, 32, 64, 128)
+ITEMS = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f64": 8, "bf16": 2}
+_KINDS = {
+    "uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "s64", "float16": "f16", "float32": "f32", "float64": "f64",
+    "bfloat16": "bf16",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,16 @@ class TensorMap:
     takes each ``element_strides``-th (along the innermost axis all)."""
 
     address: int
-    item: int
+    kind: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
     element_strides: tuple[int, ...]
     swizzle: int
+
+    @property
+    def item(self) -> int:
+        return ITEMS[self.kind]
 
     def pack(self) -> bytes:
         def five(values: Sequence[int]) -> list[int]:
@@ -44,7 +54,7 @@ class TensorMap:
         sizes = [n - 1 for n in self.shape]  # up to 2^32
         return _FORM.pack(
             _MAGIC, self.address, *five(sizes), *five(self.strides), *five(self.box), *five(self.element_strides),
-            self.item, len(self.shape), _SPANS.index(self.swizzle), 0,
+            list(ITEMS).index(self.kind), len(self.shape), _SPANS.index(self.swizzle), 0,
         ).ljust(BYTES, b"\0")  # fmt: skip
 
     @staticmethod
@@ -52,9 +62,9 @@ class TensorMap:
         magic, address, *rest = _FORM.unpack(data[: _FORM.size])
         if magic != _MAGIC:
             raise PTXFault("a tensor map is read where none is: 128 bytes that encode_tensor_map has not made")
-        item, rank, swizzle, _ = rest[20:]
+        kind, rank, swizzle, _ = rest[20:]
         sizes, strides, box, steps = (tuple(rest[5 * k : 5 * k + rank]) for k in range(4))
-        return TensorMap(address, item, tuple(n + 1 for n in sizes), strides, box, steps, _SPANS[swizzle])
+        return TensorMap(address, list(ITEMS)[kind], tuple(n + 1 for n in sizes), strides, box, steps, _SPANS[swizzle])
 
     def counts(self) -> tuple[int, ...]:
         """How many elements a copy takes along each axis."""
@@ -83,9 +93,13 @@ def swizzled(address: Array, swizzle: int) -> Array:
     return address ^ (address >> 3 & mask)
 
 
-def encode(spec: Any, address: int, item: int) -> TensorMap:
+def encode(spec: Any, address: int) -> TensorMap:
     """The map of a specification whose sequences are outermost first, and strides in elements. Raises ``RunError`` for what
     the driver of CUDA refuses."""
+    kind = _KINDS.get(spec.dtype) or {8: "u8", 16: "u16"}.get(DType(spec.dtype).bits, "")
+    if not kind:
+        raise RunError(f"there is no tensor map of {spec.dtype}")
+    item = ITEMS[kind]
     shape, box = tuple(spec.shape)[::-1], tuple(spec.box)[::-1]
     strides = tuple(n * item for n in tuple(spec.strides)[::-1])
     steps = tuple(getattr(spec, "element_strides", None) or (1,) * len(shape))[::-1]
@@ -109,4 +123,4 @@ def encode(spec: Any, address: int, item: int) -> TensorMap:
     require(
         swizzle == 0 or inner == swizzle, f"the box has {inner} bytes along the innermost axis, the swizzle {swizzle}"
     )
-    return TensorMap(address, item, shape, strides, box, steps, swizzle)
+    return TensorMap(address, kind, shape, strides, box, steps, swizzle)

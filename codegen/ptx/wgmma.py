@@ -220,11 +220,13 @@ def _product(c: Compiler, inst: Instruction, mods: Mods) -> Step:
         raise mods.unknown()
     reads_a = None if a else c.get(inst.operands[1], "b64")
     reads_b, scale = c.get(inst.operands[2], "b64"), c.get(inst.operands[3], "pred")
+    deciding = unknown.registers(c, *inst.operands[1 if reads_a else 2 : 4])
 
     def multiply(m: Machine) -> None:
         before = m.idx, m.n
         for lanes in m.threads().reshape(-1, GROUP):
             m.idx, m.n = lanes, GROUP
+            unknown.require(m, deciding, "a product is decided by a value", where)
             keeps = bool(_one(m, scale, "scale-d"))
             x, used = _in_registers(m, a, lanes, form.ka), np.zeros(0, np.int64)
             if reads_a is not None:

@@ -174,6 +174,81 @@ def test_a_proxy_fence_before_or_behind_the_barrier_is_enough(fence: str):
         assert run(source, given, [Map(0, (8, 32)), 1], 64, order=order)[0][7, 31] == 256
 
 
+@pytest.mark.parametrize("dtype, kind", [(np.float32, "float"), (np.int32, "int"), (np.float16, "__half")])
+@pytest.mark.parametrize("what, want", [("add", 7 + 3), ("min", 3), ("max", 7)])
+def test_a_reduction_of_a_box_has_the_type_of_its_map(dtype: type, kind: str, what: str, want: int):
+    three = int(np.array([3], dtype).view(f"uint{8 * np.dtype(dtype).itemsize}")[0])
+    source = f"""
+KERNEL k(const __grid_constant__ Map map) {{
+  __shared__ __align__(128) {"u16" if kind == "__half" else "u32"} s[4 * 16];
+  for (int i = threadIdx.x; i < 64; i += 32) s[i] = {three};
+  fence_proxy();
+  __syncwarp();
+  if (threadIdx.x == 0) {{
+    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.{what}.tile.bulk_group [%0, {{%1, %2}}], [%3];"
+      :: "l"(&map), "r"(8), "r"(-1), "r"(sa(s)) : "memory");
+    commit(); stored();
+  }}
+}}"""
+    array = np.full((8, 32), 7, dtype)
+    found, expected = run(source, [array], [Map(0, (4, 16))], 32)[0], array.copy()
+    expected[0:3, 8:24] = want
+    assert (found == expected).all()
+
+
+BETWEEN = """
+KERNEL __cluster_dims__(2, 1, 1) k(const int* in, int* out) {
+  __shared__ __align__(128) int s[64], t[64];
+  __shared__ u64 b[2];
+  u32 rank = cluster_rank();
+  s[threadIdx.x] = 10 * threadIdx.x + rank; t[threadIdx.x] = 5;
+  if (threadIdx.x == 0) { init(&b[0], 1); init(&b[1], 1); fence_init(); expect(&b[0], 256); expect(&b[1], 256); }
+  fence_proxy();
+  cluster_sync();
+  if (threadIdx.x == 0) {
+    asm volatile("COPY.shared::cluster.shared::cta.mbarrier::complete_tx::bytesREDUCED [%0], [%1], 256, [%2];"
+      :: "r"(mapped(t, rank ^ 1)), "r"(sa(s)), "r"(mapped(&b[0], rank ^ 1)) : "memory");
+  }
+  wait(&b[0], 0);
+  int first = t[threadIdx.x];
+  cluster_sync();
+  if (threadIdx.x == 0 && rank == 0) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 256, [%2], %3;"
+      :: "r"(sa(t)), "l"(in), "r"(sa(&b[1])), "h"((u16)3) : "memory");
+  }
+  wait(&b[1], 0);
+  out[blockIdx.x * 64 + threadIdx.x] = first + t[threadIdx.x];
+  cluster_sync();
+}"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("copy, reduced, base", [("cp.async.bulk", "", 0), ("cp.reduce.async.bulk", ".add.s32", 5)])
+def test_bytes_between_blocks_and_to_all_of_a_cluster(copy: str, reduced: str, base: int, order: str):
+    source = BETWEEN.replace("COPY", copy).replace("REDUCED", reduced)
+    given = 1000 * np.arange(64, dtype=np.int32)
+    found = run(source, [given, np.zeros(128, np.int32)], [0, 1], 64, (2, 1, 1), order)[1].reshape(2, 64)
+    for rank in range(2):
+        assert (found[rank] == given + 10 * np.arange(64) + (1 - rank) + base).all()
+
+
+def test_what_a_thread_has_written_needs_a_fence_before_a_copy_writes_it_again():
+    source = LOAD_2D.replace("BYTES", "512").replace(
+        "if (threadIdx.x == 0) { init", "s[threadIdx.x] = 0;\nif (threadIdx.x == 0) { init"
+    )
+    array, out, where = np.ones((40, 64), np.float32), np.zeros(128, np.uint32), np.zeros(2, np.int32)
+    for order in ORDERS:
+        with pytest.raises(PTXFault, match="without fence.proxy.async"):
+            run(source, [array, out, where], [Map(0, (8, 16)), 1, 2], 32, order=order)
+        run(
+            source.replace("__sync", "fence_proxy(); __sync"),
+            [array, out, where],
+            [Map(0, (8, 16)), 1, 2],
+            32,
+            order=order,
+        )
+
+
 # ---------------------------------------------------------------- planted faults
 
 WAIT = r"wait\(&b, 0\);"

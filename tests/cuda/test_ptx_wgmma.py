@@ -219,6 +219,21 @@ def test_planted_faults(pattern: str, new: str, message: str, order: str):
         outcome(64, "f32", "f16", "f16", order=order, changed=changed)
 
 
+def test_a_register_of_a_is_not_written_before_the_wait():
+    changed = 'for (int i = 0; i < 4; ++i) asm volatile("mov.u32 %0, 0;" : "+r"(ra[i]));'
+    right = 'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");'
+    with pytest.raises(PTXFault, match="a register of A is written .* while it belongs to the product begun"):
+        outcome(8, "f32", "f16", "f16", registers=True, changed=lambda s: s.replace(right, changed + right))
+    found, want = outcome(8, "f32", "f16", "f16", registers=True, changed=lambda s: s.replace(right, right + changed))
+    assert (found == want).all()
+
+
+def test_a_descriptor_that_nothing_has_written():
+    with pytest.raises(PTXFault, match="a product is decided by a value of shared memory"):
+        outcome(8, "f32", "f16", "f16", changed=lambda s: s.replace(
+            "fence_proxy();", "__shared__ volatile u64 none; if (a == b) none = 1; db = none; fence_proxy();"))  # fmt: skip
+
+
 def test_a_warpgroup_that_is_not_whole_waits_for_ever():
     with pytest.raises(PTXFault, match="waits for ever .*wgmma.mma_async"):
         outcome(
