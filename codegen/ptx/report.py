@@ -157,7 +157,7 @@ class Row:
 
 def _kind(opcode: str) -> str:
     parts = opcode.split(".")
-    if parts[0] in ("mma", "wmma"):
+    if parts[0] in ("mma", "wmma", "wgmma"):
         return "tensor cores"
     if parts[0] in ("bar", "barrier", "mbarrier"):
         return "barriers"

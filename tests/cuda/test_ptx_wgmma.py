@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hopper_kernels import ORDERS, run
 
+from codegen.ptx.report import Row
 from codegen.ptx.syntax import PTXError, PTXFault
 
 BF16, E4M3, E5M2 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
@@ -243,6 +244,11 @@ def test_a_warpgroup_that_is_not_whole_waits_for_ever():
             "f16",
             changed=lambda s: s.replace("__syncthreads();", "__syncthreads(); if (threadIdx.x >= 96) return;"),
         )
+
+
+def test_products_are_counted_as_those_of_tensor_cores():
+    row = Row("k", (1, 1, 1), (128, 1, 1), 0, {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16": 128, "mov.u32": 3})
+    assert row.kinds()["tensor cores"] == 128 and row.kinds()["others"] == 3
 
 
 def test_forms_that_the_isa_does_not_have():
