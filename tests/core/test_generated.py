@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 import tir
 from tir.ops import _docs as operator_docs
+from tir.ops import _stubs as operator_stubs
 from tir.schedule import docs
 from tir.schedule import stubs as schedule_stubs
 from tir.script import _stubs as script_stubs
@@ -32,9 +36,15 @@ def test_page_of_operators():
     assert operator_docs.PAGE.read_text(encoding="utf-8") == operator_docs.text(), "run: python -m tir.ops._docs"
 
 
-def test_stub_of_the_package():
-    kept, made = (
-        ast.dump(ast.parse(text))
-        for text in (script_stubs.PACKAGE_STUB.read_text(encoding="utf-8"), script_stubs.package_text())
-    )
-    assert kept == made, "run: python -m tir.script._stubs"
+@pytest.mark.parametrize(
+    "stub, text, module",
+    [
+        (script_stubs.PACKAGE_STUB, script_stubs.package_text, "tir.script._stubs"),
+        (script_stubs.STUB, script_stubs.text, "tir.script._stubs"),
+        *((path, partial(operator_stubs.text, name), "tir.ops._stubs") for name, path in operator_stubs.STUBS.items()),
+    ],
+    ids=lambda value: value.stem if isinstance(value, Path) else "",
+)
+def test_stub(stub, text, module):
+    kept, made = (ast.dump(ast.parse(source)) for source in (stub.read_text(encoding="utf-8"), text()))
+    assert kept == made, f"run: python -m {module}"
