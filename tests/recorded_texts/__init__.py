@@ -16,12 +16,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "texts"
 GROUPS = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in ("__init__", "__main__", "stages"))
 SHOWN = 40  # lines of a text that an error shows
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of Python's objects
 
 Case = Callable[[], Iterable[tuple[str, str]]]
 
@@ -38,7 +41,7 @@ def texts(group: str, name: str) -> dict[str, str]:
     made: dict[str, str] = {}
     for label, text in cases(group)[name]():
         assert label not in made, f"{group}/{name} has two texts {label}"
-        made[label] = text
+        made[label] = _ADDRESS.sub("", text)
     return made
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ def primitives(seed: int) -> list[str]:
 def taken(sch: Any, attempts: Sequence[Attempt]) -> Texts:
     """The attempts, each with its refusal, the trace, and the program."""
     lines = [f"{one}\n{'' if one.refusal is None else one.refusal}" for one in attempts]
-    yield "attempts", re.sub(r"<function \S+ at 0x\w+>", "a function", "\n".join(lines))
+    yield "attempts", "\n".join(lines)
     yield "trace", str(sch.trace)
     yield "program", sch.mod.script()
 

