@@ -166,6 +166,20 @@ def test_a_ring_of_stages_between_warpgroups_is_right_in_every_order(order: str)
     assert report.ok and right, report
 
 
+def test_two_warps_of_a_warpgroup_copy_each_in_its_own_time():
+    begin, rest = GEMM.split("        if tx == 0:\n            for i", 1)
+    loop, end = rest.split("    else:\n", 1)
+    lines = (" for i" + loop).lstrip(" ").splitlines()
+    text = begin.replace("(s, 1)", "(s, 2)")
+    for thread, other in ((0, "(right"), (32, "(left")):
+        text += f"        if tx == {thread}:\n            "
+        text += "\n".join(line for line in lines if other not in line).replace("16384", "8192") + "\n"
+    text += "    else:\n" + end
+    for order in ORDERS:
+        report, right = gemm_of(text, order)
+        assert report.ok and right, report
+
+
 OF_GEMM = {
     "the consumers do not wait": ("            T.ptx_wait_barrier(i % 3, i // 3 % 2)\n", "", "async|uninitialised", "T.ptx_wgmma(", ""),
     "the consumers wait for the wrong phase": ("(i % 3, i // 3 % 2)", "(i % 3, 1 - i // 3 % 2)", "async|uninitialised", "T.ptx_wgmma(", ""),
@@ -180,6 +194,9 @@ OF_GEMM = {
     "the last products are not waited for": ("        T.ptx_wgmma_wait_group(0)\n", "", "async", "= D[r]", "T.ptx_wgmma("),
     "one warpgroup releases alone": ("(3 + s, 8)", "(3 + s, 4)", "async|barrier", "T.ptx_", ""),
     "bytes of one copy alone are announced": ("16384", "8192", "async", "T.ptx_wgmma(", "T.ptx_cp_async_bulk_tensor(right"),
+    "warps of a warpgroup do different things": (
+        "        T.ptx_setmaxnreg(40, 0)\n",
+        "        if tx < 32:\n            T.ptx_setmaxnreg(40, 0)\n        else:\n            T.ptx_wgmma_fence()\n", "warp", "T.ptx_", "T.ptx_"),
     "more registers than there are": ("(40, 0)", "(64, 0)", "barrier", "T.ptx_setmaxnreg", ""),
 }  # fmt: skip
 

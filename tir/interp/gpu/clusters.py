@@ -11,7 +11,7 @@ from ...errors import RunError
 from .barriers import arrive_at
 from .lanes import Lanes
 from .report import Access, Site
-from .wgmma import GROUP, whole
+from .wgmma import whole
 
 _REGISTERS = 1 << 16  # of a block
 
@@ -105,12 +105,12 @@ def arrive_remote(lanes: Lanes, act: Any, site: Site, number: Any, rank: Any) ->
 
 
 def set_registers(lanes: Lanes, act: Any, site: Site, count: int, increase: int) -> None:
-    """Each thread of the warpgroup has ``count`` registers from now on."""
+    """Each thread of the warp, and of its warpgroup, has ``count`` registers from now on."""
     if count % 8 or not 24 <= count <= 256:
         raise RunError(f"ptx_setmaxnreg takes a multiple of 8 from 24 to 256 registers, not {count}")
     if not whole(lanes, act, site, "a change of the number of registers"):
         return
-    key = (int(lanes.place[0]), int(lanes.thread[0]) // GROUP)
+    key = (int(lanes.place[0]), int(lanes.thread[0]) // 32)
     before = lanes.group.registers.get(key)
     if before is not None and (count < before[0]) == bool(increase):
         how = "increases to" if increase else "decreases to"
@@ -119,10 +119,13 @@ def set_registers(lanes: Lanes, act: Any, site: Site, count: int, increase: int)
 
 
 def finish(group: Any, launch: Any) -> None:
-    """The registers that the warpgroups of a block take in the end must be there, or one waits for ever."""
+    """What a block has at its end: operations of warpgroups that all their warps executed, and no more registers taken
+    than there are, or a warp would wait for ever."""
+    for (_, number), warpgroup in group.warpgroups.items():
+        warpgroup.finish(launch, number)
     for place in range(len(group.blocks)):
-        taken: list[tuple[int, Access]] = [v for (p, _), v in group.registers.items() if p == place]
-        total = GROUP * sum(n for n, _ in taken)
+        taken: dict[int, Access] = {n: access for (p, _), (n, access) in group.registers.items() if p == place}
+        total = 32 * sum(n for (p, _), (n, _) in group.registers.items() if p == place)
         if total > _REGISTERS:
             text = f"the warpgroups of a block take {total} registers; it has {_REGISTERS}, so that one waits for ever"
-            launch.findings.add("barrier", text, tuple(access for _, access in taken))
+            launch.findings.add("barrier", text, tuple(taken.values()))

@@ -142,9 +142,9 @@ def _aligned(lanes: Lanes, site: Site, thread: int, size: int, to: int, of: int)
 # ---------------------------------------------------------------- reads of shared memory beside the threads
 
 
-def read_shared(lanes: Lanes, view: View, at: np.ndarray, threads: list[int], site: Site, what: str) -> None:
-    """Threads (each stands for its warp) begin to read elements ``at`` of shared memory by another way than loads: the
-    elements are written, by copies that were waited for, or by stores with a proxy fence behind them."""
+def read_shared(lanes: Lanes, view: View, at: np.ndarray, thread: int, site: Site, what: str) -> None:
+    """A thread (or its warp) begins to read elements ``at`` of shared memory by another way than loads: the elements are
+    written, by copies that were waited for, or by stores with a proxy fence behind them."""
     memory, granules = view.memory, view.granules(at)
     if memory.written is not None and not memory.written[granules].all():
         k = int(np.argmin(memory.written[granules]))
@@ -153,35 +153,31 @@ def read_shared(lanes: Lanes, view: View, at: np.ndarray, threads: list[int], si
             f"{what} reads {view.element(granules[k] // view.per_granule)}, which nothing has written: "
             f"{memory.scope} memory starts undefined",
             site,
-            threads[0],
+            thread,
         )
         memory.written[granules] = True
     races: Any = memory.races
     if races is None:
         return
-    found = [races.begin_read(granules, lanes, thread, site) for thread in threads]
-    for conflict, thread in zip(found, threads):
-        if conflict is not None:
-            report(lanes, view, granules, conflict, lanes.stamp[thread], site, "read")
-            return
-    _check_fences(lanes, view, granules, threads[0], site, what)
+    found = races.begin_read(granules, lanes, thread, site)
+    report(lanes, view, granules, found, lanes.stamp[thread], site, "read")
+    if found is None:
+        _check_fences(lanes, view, granules, thread, site, what)
 
 
-def end_read(lanes: Lanes, view: View, at: np.ndarray, threads: list[int], site: Site) -> None:
-    """Threads have waited for what they began to read: what was written meanwhile is a conflict."""
+def end_read(lanes: Lanes, view: View, at: np.ndarray, thread: int, site: Site) -> None:
+    """A thread has waited for what it began to read: what was written meanwhile is a conflict."""
     races: Any = view.memory.races
-    if races is None:
-        return
-    granules = view.granules(at)
-    for thread in threads:
+    if races is not None:
+        granules = view.granules(at)
         found = races.end_read(granules, lanes, thread, site)
         report(lanes, view, granules, found, lanes.stamp[thread], site, "read")
 
 
-def keep_reading(lanes: Lanes, view: View, at: np.ndarray, threads: list[int], site: Site) -> None:
-    """Threads still read, after they have waited for something else that reads the same."""
+def keep_reading(lanes: Lanes, view: View, at: np.ndarray, thread: int, site: Site) -> None:
+    """A thread still reads, after it has waited for something else that reads the same."""
     races: Any = view.memory.races
-    for thread in threads if races is not None else ():
+    if races is not None:
         races.keep_reading(view.granules(at), lanes, thread, site)
 
 
@@ -244,7 +240,7 @@ class Stores:
 
 def begin_store(lanes: Lanes, thread: int, store: Store) -> None:
     """Begin a copy to global memory: read now, written when it is waited for."""
-    read_shared(lanes, store.source, store.at, [thread], store.site, "a bulk store")
+    read_shared(lanes, store.source, store.at, thread, store.site, "a bulk store")
     races: Any = store.to.memory.races
     if races is not None:
         granules = store.to.granules(store.where)
@@ -278,13 +274,13 @@ def wait(lanes: Lanes, act: Any, newest: int, written: bool) -> None:
             mine.groups = mine.groups[len(done) :]
         for store in mine.all():
             if not store.read:
-                keep_reading(lanes, store.source, store.at, [thread], store.site)
+                keep_reading(lanes, store.source, store.at, thread, store.site)
 
 
 def _end(lanes: Lanes, thread: int, store: Store, written: bool) -> None:
     if not store.read:
         store.read = True
-        end_read(lanes, store.source, store.at, [thread], store.site)
+        end_read(lanes, store.source, store.at, thread, store.site)
     if not written:
         return
     store.to.flat[store.where] = store.values

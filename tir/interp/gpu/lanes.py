@@ -93,7 +93,8 @@ class Group:
         self.clocks: Any = None  # of threads that other things than barriers of the block order
         self.barriers: Any = None  # transaction barriers
         self.meeting: Any = None  # the barrier of the cluster
-        self.registers: dict[tuple[int, int], Any] = {}  # of each warpgroup, if it asked for a number
+        self.registers: dict[tuple[int, int], Any] = {}  # of each warp, if it asked for a number
+        self.warpgroups: dict[tuple[int, int], Any] = {}  # what their warps execute together
 
 
 class Lanes:
@@ -121,7 +122,7 @@ class Lanes:
         self.groups: list[Any] = []  # committed groups, oldest first
         self.waits_at: Site | None = None
         self.waits: list[Any] = []  # for phases of transaction barriers, and for the cluster
-        self.products: Any = None  # of a warpgroup
+        self.products: Any = None  # of warpgroups
         self.stores: dict[int, Any] = {}  # bulk stores, by thread
         self.cluster_turns = np.zeros(self.count, np.int64)  # arrivals at the barrier of the cluster, and waits
         self.clocks = group.clocks

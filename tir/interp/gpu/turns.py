@@ -111,7 +111,7 @@ def run_blocks(
             for _ in track(run(chunk, memories, scalars), "simulator: barriers"):
                 pass
             continue
-        chunks = _chunks(launch, group, np.arange(len(group.blocks)), order, 32)
+        chunks = _chunks(launch, group, np.arange(len(group.blocks)), order)
         _run_warps(launch, [(chunk, run(chunk, memories, scalars)) for chunk in chunks], order, chance)
 
 
@@ -127,16 +127,15 @@ def _ordered(numbers: Sequence[int], order: str, chance: random.Random) -> list[
 def _run_clusters(
     run: Any, launch: Launch, memories: dict[Var, Memory], scalars: dict[Var, Any], order: str, chance: random.Random
 ) -> None:
-    """Run clusters (of one block, mostly) one after another, the warps or warpgroups of each block by themselves: blocks
-    that wait for nothing of each other would wait in lockstep."""
+    """Run clusters (of one block, mostly) one after another, the warps of each block by themselves: blocks that wait for
+    nothing of each other would wait in lockstep."""
     teams = clusters.teams(launch.grid, launch.cluster)
     for number in track(_ordered(range(len(teams)), order, chance), "simulator: clusters", len(teams)):
         group = Group(teams[number])
         group.clocks = Clocks(launch, group.blocks)
         group.barriers = Barriers(launch, group.clocks, group.blocks)
         places = _ordered(range(len(group.blocks)), order, chance)
-        width = wgmma.GROUP if launch.products else 32
-        chunks = [c for place in places for c in _chunks(launch, group, np.array([place]), order, width)]
+        chunks = [c for place in places for c in _chunks(launch, group, np.array([place]), order)]
         if not _run_warps(launch, [(chunk, run(chunk, memories, scalars)) for chunk in chunks], order, chance):
             return
         group.barriers.finish()
@@ -146,11 +145,11 @@ def _run_clusters(
             wgmma.finish(chunk)
 
 
-def _chunks(launch: Launch, group: Group, places: np.ndarray, order: str, width: int) -> list[Chunk]:
-    """A chunk for each warp or warpgroup, the same of all blocks at ``places``."""
+def _chunks(launch: Launch, group: Group, places: np.ndarray, order: str) -> list[Chunk]:
+    """A chunk for each warp, the same of all blocks at ``places``."""
     chunks = []
-    for start in range(0, launch.threads, width):
-        threads = np.arange(start, min(start + width, launch.threads))
+    for start in range(0, launch.threads, 32):
+        threads = np.arange(start, min(start + 32, launch.threads))
         if order == "reverse":
             threads = threads[::-1].copy()
         chunks.append(Chunk(launch, group, np.repeat(places, len(threads)), np.tile(threads, len(places))))

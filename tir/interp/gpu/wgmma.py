@@ -22,10 +22,10 @@ from ...dtype import DType
 from ...errors import RunError
 from ..numbers import decode_table, is_small_float, storage_dtype
 from .engine import end_read, keep_reading, read_shared
-from .lanes import Lanes
+from .lanes import Lanes, Launch
 from .matrix import cut, layout_a, operand_type
 from .memory import LocalView, View
-from .report import Site
+from .report import Access, Site
 from .tensor_maps import SWIZZLES, swizzled
 
 GROUP = 128  # threads of a warpgroup
@@ -62,11 +62,10 @@ def offsets(layout: Layout, rows: int, depth: int, size: int) -> np.ndarray:
 
 @dataclass
 class Reading:
-    """Elements ``at`` of shared memory that each of ``threads`` (the first of its warp) reads."""
+    """Elements ``at`` of shared memory that a warp reads."""
 
     view: View
     at: np.ndarray
-    threads: list[int]
     site: Site
 
 
@@ -82,7 +81,7 @@ class Product:
 
 @dataclass
 class Products:
-    """The products of a warpgroup: those not yet in a group, and its groups, oldest first. ``fences`` were executed."""
+    """The products of a warp: those not yet in a group, and its groups, oldest first. ``fences`` were executed."""
 
     fences: int = 0
     open: list[Product] = field(default_factory=list)
@@ -92,19 +91,49 @@ class Products:
         return [p for group in (*self.groups, self.open) for p in group]
 
 
-def whole(lanes: Lanes, act: Any, site: Site, what: str) -> bool:
-    """Whether all threads of the warpgroup are active; else a finding."""
-    if act is None and lanes.count == GROUP:
+class Warpgroup:
+    """What the warps of a warpgroup execute together: each in its own time, but all the same."""
+
+    def __init__(self) -> None:
+        self.done: list[Access] = []
+        self.counts: dict[int, int] = {}  # by warp
+
+    @staticmethod
+    def of(lanes: Lanes) -> Warpgroup:
+        return lanes.group.warpgroups.setdefault((int(lanes.place[0]), int(lanes.thread[0]) // GROUP), Warpgroup())
+
+    def execute(self, lanes: Lanes, here: Access) -> bool:
+        """The next of the operations that the warps share; false, and a finding, if another warp executed another one."""
+        warp = int(lanes.thread[0]) // 32
+        number = self.counts[warp] = self.counts.get(warp, 0) + 1
+        if number > len(self.done):
+            self.done.append(here)
+        elif self.done[number - 1].site is not here.site:
+            text = "the warps of a warpgroup execute different operations that take the whole warpgroup"
+            lanes.launch.findings.add("warp", text, (here, self.done[number - 1]))
+            return False
         return True
-    here = lanes.all if act is None else act
-    idle = np.setdiff1d(lanes.all, here)
-    access = lanes.launch.access
-    accesses = [access(site, lanes.stamp[here[0]], "executes it")]
-    if len(idle):
-        accesses.append(access(site, lanes.stamp[idle[0]], "does not"))
-    text = f"{what} that only {len(here)} of the {GROUP} threads of a warpgroup execute; it takes the whole warpgroup"
-    lanes.launch.findings.add("warp", text, tuple(accesses))
-    return False
+
+    def finish(self, launch: Launch, number: int) -> None:
+        """At the end of the block all four warps have executed the same."""
+        warps = [4 * number + k for k in range(4)]
+        for warp in warps:
+            count = self.counts.get(warp, 0)
+            if count < len(self.done):
+                first = self.done[count]
+                text = f"an operation of a whole warpgroup that warp {warp} of the block does not execute"
+                if warp >= launch.warps:
+                    text = f"an operation of a whole warpgroup, which has but {launch.warps - 4 * number} warps"
+                launch.findings.add("warp", text, (first,))
+                return
+
+
+def whole(lanes: Lanes, act: Any, site: Site, what: str) -> bool:
+    """Whether all threads of the warp are active, and its warpgroup does the same; else a finding."""
+    if not lanes.whole_warps(act, site, what):
+        return False
+    here = lanes.launch.access(site, lanes.stamp[0], "executes it")
+    return Warpgroup.of(lanes).execute(lanes, here)
 
 
 def fence(lanes: Lanes, act: Any, site: Site) -> None:
@@ -130,15 +159,20 @@ def wait(lanes: Lanes, act: Any, site: Site, newest: int) -> None:
     lanes.clocks.join_warps(lanes, lanes.all)
     for product in (p for group in done for p in group):
         for reading in product.readings:
-            end_read(lanes, reading.view, reading.at, reading.threads, reading.site)
+            end_read(lanes, reading.view, reading.at, _first(lanes), reading.site)
         for registers in (product.sums, product.left):
             if registers is not None and registers[0].under_way is not None:
                 registers[0].under_way[registers[1]] = 0
     for product in products.all():
         _mark(product)
         for reading in product.readings:
-            keep_reading(lanes, reading.view, reading.at, reading.threads, reading.site)
+            keep_reading(lanes, reading.view, reading.at, _first(lanes), reading.site)
     lanes.clocks.advance(lanes, lanes.all)
+
+
+def _first(lanes: Lanes) -> int:
+    """The first thread of the warp, which stands for it."""
+    return int(np.argmin(lanes.lane))
 
 
 def _mark(product: Product) -> None:
@@ -171,23 +205,22 @@ def multiply(
     if not whole(lanes, act, site, "a wgmma"):
         return
     lanes.clocks.join_warps(lanes, lanes.all)
-    warps = [int(t) for t in np.flatnonzero(lanes.lane == 0)]
     readings: list[Reading] = []
+    begin = 16 * (int(lanes.thread[0]) % GROUP // 32)  # the warp's rows of a and d
     if isinstance(a[0], LocalView):
         left, kept = _left_registers(lanes, a, a_at, depth, ta, types[0], site)
     else:
-        rows = [(w, slice(16 * (int(lanes.thread[w]) % GROUP // 32), None)) for w in warps]
-        left = _matrix(lanes, a, a_at, Layout(*a_layout[:3], bool(a_layout[3])), 64, depth, ta, types[0],
-                       [(w, slice(part.start, part.start + 16)) for w, part in rows], site, readings)  # fmt: skip
+        places = offsets(Layout(*a_layout[:3], bool(a_layout[3])), 64, depth, ta.bytes)[begin : begin + 16]
+        left = _matrix(lanes, a, a_at, a_layout, places, ta, types[0], site, readings)
         kept = None
-    right = _matrix(lanes, b, b_at, Layout(*b_layout[:3], bool(b_layout[3])), n, depth, tb, types[1],
-                    [(w, slice(None)) for w in warps], site, readings)  # fmt: skip
+    places = offsets(Layout(*b_layout[:3], bool(b_layout[3])), n, depth, tb.bytes)
+    right = _matrix(lanes, b, b_at, b_layout, places, tb, types[1], site, readings)
     if left is None or right is None:
         return
     total = left @ right.T
-    view, registers = _sums(lanes, d, d_at, n, td, kept, site)
-    t, r = lanes.thread % GROUP, np.arange(n // 2)[:, None]
-    row, column = t // 32 * 16 + t % 32 // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
+    view, registers = _sums(lanes, d, d_at, n, td, site)
+    t, r = lanes.lane, np.arange(n // 2)[:, None]
+    row, column = t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
     made = total[row, column]
     adding = lanes.spread(accumulate).astype(bool)
     if adding.any():
@@ -223,41 +256,37 @@ def _matrix(
     lanes: Lanes,
     pointer: tuple[Any, Any],
     offset: Any,
-    layout: Layout,
-    rows: int,
-    depth: int,
+    layout: tuple[int, int, int, int],
+    places: np.ndarray,
     dtype: DType,
     name: str,
-    parts: list[tuple[int, slice]],
     site: Site,
     readings: list[Reading],
 ) -> np.ndarray | None:
-    """A matrix in shared memory, as [rows, depth] numbers. ``parts``: which rows the warp of each thread reads."""
+    """The elements at byte offsets ``places`` of a matrix in shared memory, as numbers."""
     view: View = pointer[0]
-    if layout.swizzle not in SWIZZLES:
-        raise RunError(f"a matrix of ptx_wgmma has a swizzle of 0, 32, 64 or 128 bytes, not {layout.swizzle}")
-    if layout.transposed and dtype.bits != 16:
+    leading, stride, swizzle, transposed = layout
+    if swizzle not in SWIZZLES:
+        raise RunError(f"a matrix of ptx_wgmma has a swizzle of 0, 32, 64 or 128 bytes, not {swizzle}")
+    if transposed and dtype.bits != 16:
         raise RunError(f"ptx_wgmma takes matrices that are transposed of 16-bit types only, not of {dtype}")
     begins = np.unique(lanes.spread(pointer[1] + offset)).astype(np.int64)
     if len(begins) > 1:
-        lanes.fail("warp", f"the threads of a warpgroup give different places in {view.name} to a wgmma", site, 0)
+        lanes.fail("warp", f"the threads of a warp give different places in {view.name} to a wgmma", site, 0)
     first = int(begins[0] + view.offset) * view.item
-    if first % 16 or layout.leading % 16 or layout.stride % 16:
-        text = f"a matrix of wgmma at byte offset {first}, with leading and stride offsets {layout.leading} and "
-        lanes.fail("alignment", f"{text}{layout.stride}; all are multiples of 16", site, 0)
+    if first % 16 or leading % 16 or stride % 16:
+        text = f"a matrix of wgmma at byte offset {first}, with leading and stride offsets {leading} and {stride}"
+        lanes.fail("alignment", f"{text}; all are multiples of 16", site, 0)
         return None
-    address = swizzled(first + offsets(layout, rows, depth, dtype.bytes), layout.swizzle)
-    flat = view.of_one((address // view.item - view.offset).reshape(-1), lanes, 0, site)
-    if not len(flat):
+    address = swizzled(first + places, swizzle)
+    at = view.of_one((address // view.item - view.offset).reshape(-1), lanes, 0, site)
+    if not len(at):
         return None
-    at = flat.reshape(rows, depth)
-    for part in {(p.start, p.stop) for _, p in parts}:
-        threads = [w for w, p in parts if (p.start, p.stop) == part]
-        mine = np.unique(at[slice(*part)])
-        read_shared(lanes, view, mine, threads, site, "a wgmma")
-        readings.append(Reading(view, mine, threads, site))
+    mine = np.unique(at)
+    read_shared(lanes, view, mine, _first(lanes), site, "a wgmma")
+    readings.append(Reading(view, mine, site))
     kind = storage_dtype(dtype)
-    base = at * view.item + address % view.item
+    base = at.reshape(places.shape) * view.item + address % view.item
     held = view.memory.data.view(np.uint8).view(kind)[base // kind.itemsize]
     numbers = decode_table(dtype)[held] if is_small_float(dtype) else held
     return cut(numbers, name).astype(np.int64 if dtype.is_int else np.float64)
@@ -266,7 +295,7 @@ def _matrix(
 def _left_registers(
     lanes: Lanes, pointer: tuple[Any, Any], offset: Any, depth: int, dtype: DType, name: str, site: Site
 ) -> tuple[np.ndarray, tuple[LocalView, np.ndarray]]:
-    """The matrix a in registers: of each warp 16 rows, in the layout of mma.sync."""
+    """The warp's 16 rows of the matrix a, in registers in the layout of mma.sync."""
     view: LocalView = pointer[0]
     row, column = layout_a(16, depth, 32 // dtype.bits)
     rows = _rows(lanes, pointer, offset, row.shape[1] * dtype.bytes // _held(view))
@@ -274,9 +303,8 @@ def _left_registers(
     if view.dtype is not dtype and not is_small_float(view.dtype):
         raw = np.ascontiguousarray(raw).view(storage_dtype(dtype))
         raw = decode_table(dtype)[raw] if is_small_float(dtype) else raw
-    left = np.zeros((64, depth), np.int64 if dtype.is_int else np.float64)
-    warp = lanes.thread % GROUP // 32
-    left[warp[:, None] * 16 + row[lanes.lane], column[lanes.lane]] = cut(raw, name)
+    left = np.zeros((16, depth), np.int64 if dtype.is_int else np.float64)
+    left[row[lanes.lane], column[lanes.lane]] = cut(raw, name)
     _check_fence(lanes, view, rows, site)
     return left, (view, rows)
 
@@ -298,7 +326,7 @@ def _rows(lanes: Lanes, pointer: tuple[Any, Any], offset: Any, count: int) -> np
 
 
 def _sums(
-    lanes: Lanes, pointer: tuple[Any, Any], offset: Any, n: int, dtype: DType, left: Any, site: Site
+    lanes: Lanes, pointer: tuple[Any, Any], offset: Any, n: int, dtype: DType, site: Site
 ) -> tuple[LocalView, np.ndarray]:
     view: LocalView = pointer[0]
     if not isinstance(view, LocalView) or view.dtype is not dtype:
@@ -316,7 +344,7 @@ def _check_fence(lanes: Lanes, view: LocalView, rows: np.ndarray, site: Site) ->
 
 
 def finish(lanes: Lanes) -> None:
-    """At the end of a block its products are waited for."""
+    """At the end of a block the products of a warp are waited for."""
     for product in lanes.products.all()[:1]:
         here = lanes.launch.access(product.site, lanes.stamp[0], "begins it")
         lanes.launch.findings.add("async", "the block ends before a product has been waited for", (here,))
