@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from tir.tune import Env, predict
 
 Texts = Iterator[tuple[str, str]]
 
+_LONG = re.compile(r"\d+\.\d{8,}(?:e[-+]\d+)?|\d+\.\d+e[-+]\d+")
 CACHES = "-l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216"
 _TILES = "+amx-tile,+amx-int8,+amx-bf16,+avx512f,+avx512bw,+avx512vnni,+avx512bf16"
 LEVELS = {  # a processor, its features, the bits of a vector
@@ -72,10 +74,15 @@ def generated(mod: Any, target: str, label: str = "") -> Texts:
     yield f"{label}llvm", attempt(lambda: assembly(lowered, level))
 
 
+def steps(sch: Any) -> str:
+    """The trace of a schedule; numbers with many digits have four, because newer Pythons add up floats more exactly."""
+    return _LONG.sub(lambda found: f"{float(found[0]):.4g}", str(sch.trace))
+
+
 def tuned(mod: Any, target: str, label: str = "") -> Texts:
     """The schedule that a program gets without measuring: its steps, its program, the prediction, the code."""
     sch = tir.tune.default(mod, target)
-    yield f"{label}steps", str(sch.trace)
+    yield f"{label}steps", steps(sch)
     yield f"{label}scheduled", sch.mod.script()
     yield f"{label}predicted", predicted(sch, target)
     yield from generated(sch.mod, target, label)

@@ -13,7 +13,7 @@ from tir import ops, te
 from tir.library import attention, elementwise, rows
 from tir.tune.space import likeliest_offer, space_of
 
-from .stages import GPU, Texts, cpu, predicted
+from .stages import GPU, Texts, cpu, predicted, steps
 
 
 def product(m: int, n: int, k: int, given: str = "float32", made: str = "") -> tir.PrimFunc:
@@ -66,7 +66,7 @@ def offered(name: str, target: str) -> Texts:
     for seed in range(DRAWN):
         draw = random.Random(f"{name} {seed}")
         made = space.made(begin, likeliest_offer if seed == 0 else draw.randrange)
-        yield f"{seed}.steps", str(made.schedule.trace)
+        yield f"{seed}.steps", steps(made.schedule)
         yield f"{seed}.program", made.schedule.mod.script()
         yield f"{seed}.predicted", f"{made.fusions}\n{predicted(made.schedule, target)}"
     yield "dropped", f"{space.dropped} {list(space.faults)}"
@@ -76,7 +76,7 @@ def explained(name: str, target: str) -> Texts:
     found = tir.tune.explain(PROGRAMS[name](), target, draw=6, count=6, seed=1)
     yield "explanation", str(found)
     for number, one in enumerate(found.candidates):
-        yield f"{number}.steps", str(one.schedule.trace)
+        yield f"{number}.steps", steps(one.schedule)
 
 
 DRAWN = 2
