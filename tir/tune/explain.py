@@ -73,21 +73,22 @@ def explain(
     source: Source = RuleSource(rules, module, seconds_of(predict))
     if space is not None:
         source = FunctionSource(space, module, where)
-    search = Search(
-        Problem(module, where),
-        source,
-        lambda: likeliest(module, rules),
-        predict,
-        Unmeasured(predict),
-        Records(None),
-        "",
-        seed=seed,
-        run=0,
-        now=lambda: 0.0,
-        tell=lambda *_: None,
-    )
-    found = [search.candidate(likeliest(module, rules), "default")]
-    found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
+    with Records(None) as records:
+        search = Search(
+            Problem(module, where),
+            source,
+            lambda: likeliest(module, rules),
+            predict,
+            Unmeasured(predict),
+            records,
+            "",
+            seed=seed,
+            run=0,
+            now=lambda: 0.0,
+            tell=lambda *_: None,
+        )
+        found = [search.candidate(likeliest(module, rules), "default")]
+        found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]
     ordered = [*candidates[:1], *diverse(candidates[1:])]
     return Explanation(ordered[:count], len(candidates), dict(rules.dropped), list(source.faults))
