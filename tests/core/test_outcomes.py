@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import operator
@@ -17,13 +18,13 @@ import pytest
 import tir
 from tir import equal, expr, ir_builder, op, stmt, target, visit
 from tir import names as naming
-from tir import node as node_module
 from tir.checked import checked
 from tir.dtype import DType
 from tir.expr import Expr
 from tir.op import call
 from tir.script import parse
 
+node_module = importlib.import_module("tir.node")  # the package's name `node` may be the decorator
 HERE = Path(__file__).parent
 IterLike = type("IterLike", (), {"__repr__": lambda self: "IterLike", "var": 3})()
 NoUfunc = type("NoUfunc", (), {"__array_ufunc__": None, "__radd__": lambda self, other: "its own operator"})
