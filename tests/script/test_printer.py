@@ -164,6 +164,8 @@ def test_every_operator(name):
             args = [b, x, x]
         elif name == "assume":
             args = [b]
+        elif name == "tensor_map":  # T reads a whole description only
+            args = [args[0], e.StringImm("float32"), *[e.IntImm(8)] * 4]
         if args and not args[0].dtype.is_float and op.result == "same" and args[0].dtype.is_handle:
             continue
         if (
