@@ -109,7 +109,7 @@ class Generator(Dispatch):
         self.barriers = 0  # transaction barriers that the kernel has created
         self.maps: dict[Any, tuple[str, Any]] = {}  # tensor maps, by their parts: a parameter, and the call
         self.cluster = 1  # blocks
-        self.registers: dict[Any, int] = {}  # of 32 bits, by the pointer to those of products
+        self.registers: dict[Any, int] = {}  # how many of 32 bits a product holds, by their pointer
         self.sums: dict[Any, list[Any]] = {}  # by fence and wait: the registers that products use
         self.statics: list[str] = []  # declarations before the kernel
         self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name

@@ -210,9 +210,7 @@ def _wgmma(g: Generator, e: Call) -> str:
     _check_sums(g, e, sums)
     flags = [_constant(e, p, "whether a matrix is transposed", g) for p in (11, 17)]
     if any(flags) and _BITS.get(a) != 16:
-        raise g.error(
-            f"ptx_wgmma: matrices of {a} have k as their innermost axis; only those of 16 bits are transposed"
-        )
+        raise g.error(f"ptx_wgmma: only matrices of 16 bits are transposed; the innermost axis of {a} is k")
     left = register_set(sums, 4) if in_registers else f"%{sums}"
     right, scale = (f"%{sums + (4 if in_registers else 1) + k}" for k in range(2))
     given = ["p", *["1"] * (2 * (d != "s32")), *(str(f) for f in flags[in_registers:] if _BITS.get(a) == 16)]

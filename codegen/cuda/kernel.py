@@ -100,7 +100,7 @@ def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelTex
 
 
 def _cluster(g: Generator, func: PrimFunc) -> tuple[int, ...]:
-    """The blocks of a cluster along x, y and z, as the function's attribute says."""
+    """The blocks of a cluster along x, y and z, from the function's attribute."""
     given = func.attrs.get(_CLUSTER, (1,))
     numbers = tuple(getattr(n, "value", n) for n in given) if isinstance(given, (list, tuple)) else ()
     whole = 1 <= len(numbers) <= 3 and all(isinstance(n, int) and n > 0 for n in numbers)

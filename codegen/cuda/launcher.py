@@ -271,7 +271,7 @@ class _Body:
         self.emit("}")
 
     def tensor_map(self, made: MapParameter, given: dict[Var, Expr]) -> str:
-        """Where the tensor map of a kernel's parameter is, of which the others have the values ``given``."""
+        """The address of the tensor map of a kernel's parameter; the other parameters have the values ``given``."""
         tensor = self.value(given[made.pointer])
         message = f"`{made.pointer.name}` of {made.kernel} is not aligned to 16 bytes, as its tensor map needs"
         self.emit(f"if (code == 0 && {tensor} % 16 != 0) code = {self.source.code_of(message)};")

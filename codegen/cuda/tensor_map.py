@@ -89,8 +89,8 @@ def problem(
 
 @dataclass(frozen=True)
 class MapParameter:
-    """A parameter of a kernel, after those of its function: the map that the call ``source`` describes, of the tensor behind
-    the kernel's parameter ``pointer``."""
+    """A tensor map as a parameter of a kernel, after those of its function. The call ``source`` gives its shape and box, the
+    kernel's parameter ``pointer`` its memory."""
 
     kernel: str
     pointer: Var

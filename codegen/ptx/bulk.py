@@ -1,6 +1,6 @@
 """Bulk copies (cp.async.bulk), of plain bytes and of boxes of tensors: engines that run beside the threads.
 
-A copy into shared memory lands as late as a program can see: when its barrier is asked whether its phase is over. A store
+A copy into shared memory lands as late as possible: when a thread tests or awaits the phase of its barrier. A store
 reads shared memory, and then writes global memory, when its group is waited for.
 """
 
@@ -102,7 +102,7 @@ class Stores:
         return m.stores
 
     def wait(self, m: Machine, count: int, act: Callable[[Store, Machine], Any]) -> list[Store]:
-        """``act`` on this step's threads' stores but those of their last ``count`` groups."""
+        """``act`` on the stores of this step's threads, except their last ``count`` groups."""
         most = np.full(m.lanes, -1, np.int64)
         most[m.idx] = self.committed[m.idx] - count
         over = [s for s in self.pending if s.group < most[s.lane]]

@@ -1,4 +1,4 @@
-"""The operands of wgmma in shared memory: what a descriptor of 64 bits says, and where the elements of a matrix are.
+"""The operands of wgmma in shared memory: the fields of a 64-bit descriptor, and the addresses of a matrix.
 
 A matrix consists of chunks of 16 bytes, along K (K-major) or along its rows, M or N (MN-major). A swizzle of W chunks (2, 4
 or 8; none: 1) makes lines of W chunks, 8 lines an atom. K-major: row r is line r % 8 of the atom r / 8, which is ``stride``

@@ -235,7 +235,7 @@ def test_other_architectures_are_refused(body, arch, reason):
         (product('"fp16", "bf16", "fp32"'), "no product of f16 and bf16"),
         (product('"fp32", "fp32", "fp32"'), "no product of f32 and f32; there are fp16"),
         (product('"bf16", "bf16", "fp16"'), "summed as f32, not f16"),
-        (product('"int8", "int8", "int32"', "I", shape="m64n8k32", b="0, 1024, 128, 1"), "only those of 16 bits are transposed"),
+        (product('"int8", "int8", "int32"', "I", shape="m64n8k32", b="0, 1024, 128, 1"), "only matrices of 16 bits are transposed"),
         (product(b="0, 1024, 48, 0"), "no swizzle of 48 bytes"),
         (product(shape="m64n16k16"), "`D` has 4 registers of 32 bits, and the product has 8 sums"),
         (product().replace("D.data, 0", "D.data, 2"), "has 4 registers .* 4 sums from register 2 on"),
