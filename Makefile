@@ -43,6 +43,7 @@ generated: $(VENV)/.installed
 	$(BIN)/python -m tir.script._stubs
 	$(BIN)/python -m tir.ops._docs
 	$(BIN)/python -m tir.ops._stubs
+	$(BIN)/python docs/course/make.py
 	$(BIN)/ruff format -q tir
 
 fuzz: $(VENV)/.installed
