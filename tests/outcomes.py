@@ -37,9 +37,16 @@ def shown(run: Any) -> str:
     try:
         text = _text(run())
     except Exception as error:  # whatever it is, it is the outcome
-        text = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {_without_place(error)}"
     assert " at 0x" not in text, f"{text} is another one in each process"
     return text
+
+
+def _without_place(error: Exception) -> str:
+    """The text of an error without the line of the test that asked for it."""
+    place = getattr(error, "place", None)
+    lines = str(error).splitlines()
+    return "\n".join(line for line in lines if place is None or not line.startswith(f"  {place.filename}:"))
 
 
 def _text(value: Any) -> str:
