@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import xml.etree.ElementTree as ET
 
@@ -11,6 +12,8 @@ import tir
 from benchmarks import report
 from benchmarks.arrays import inputs
 from benchmarks.peers import Peer, available
+from benchmarks.random_plain import KINDS, plain_program, square_program
+from benchmarks.rules import judged
 from benchmarks.run import measure, scratch
 from benchmarks.work import Work, works
 from tir.library import gemm, rows
@@ -80,3 +83,16 @@ def test_the_schedule_timed_beside_tvm_is_proved_without_sets(monkeypatch):
     assert len(steps) == 16 and {"compute_at", "reverse_compute_at", "decompose_reduction", "parallel"} <= set(steps)
     rows = sgemm_schedule.measure(primitives._fresh, repeat=1)
     assert rows[0]["what"] == "schedule of sgemm, 16 steps" and len(rows) == 17
+
+
+def test_random_programs_are_the_same_for_a_seed_and_of_every_kind():
+    assert all(plain_program(n).script() == plain_program(n).script() for n in range(3))
+    made = [square_program(n).script() for n in range(4)]
+    assert len(set(made)) == len(made)
+    assert all(isinstance(make(random.Random(5)), tir.PrimFunc) for make in KINDS.values())
+
+
+def test_a_default_is_judged_beside_the_plain_program():
+    row = judged(KINDS["flip"](random.Random(1)), 7)
+    assert row.seed == 7 and row.schedules >= 1 and row.ratio == row.default / row.plain > 0
+    assert min(row.expected) > 0 and f"{row.ratio:.2f} x" in str(row)

@@ -107,6 +107,16 @@ def test_a_copy_is_one_serial_loop_and_a_flip_has_vectors():
     np.testing.assert_array_equal(out[0], given)
 
 
+@pytest.mark.parametrize("value", [lambda i, j: j <= i, lambda i, j: i < 7, lambda i, j: 3 * j < 100])
+def test_axes_that_a_condition_compares_stay_apart(value):
+    x = te.placeholder((64, 80), name="x")
+    kept = te.compute((64, 80), lambda i, j: tir.Select(value(i, j), x[i, j], te.const(0, "float32")), name="kept")
+    program = te.create_prim_func([x, kept])
+    sch = tir.tune.default(program, NARROW)
+    assert "//" not in sch.mod.script() and kinds(sch, "kept")[-1] == "vectorized"
+    assert_same_result(program, sch.mod, engines=("llvm",))
+
+
 def test_moments_over_several_axes_are_partial_sums_in_vectors():
     x, scale, shift = (te.placeholder(s, name=n) for s, n in (((2, 4, 5, 64), "x"), ((4,), "scale"), ((4,), "shift")))
     func = te.create_prim_func([x, scale, shift, ops.nn.group_norm(x, scale, shift, 2)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile
 from math import prod
@@ -192,6 +192,11 @@ class Nest:
         """About how many operations the block takes once."""
         return cost(self.block.body)
 
+    @cached_property
+    def computed(self) -> frozenset[Var]:
+        """The iterators that it computes with, beside indexing what it accesses: those of a condition, or of a value."""
+        return frozenset(_values(self.block.body)) & {a.var for a in self.axes}
+
     @property
     def width(self) -> int:
         """Bits of the widest element that the block accesses."""
@@ -312,6 +317,18 @@ def usual(extent: Any) -> int:
     """An extent, or what one that is not constant counts as."""
     found = constant(extent)
     return USUAL if found is None else found
+
+
+def _values(item: Any) -> Iterator[Var]:
+    """The variables of an expression or a statement, without those that index buffers."""
+    if isinstance(item, Var):
+        yield item
+    elif isinstance(item, BufferStore):
+        yield from _values(item.value)
+    elif not isinstance(item, BufferLoad):
+        for child in item.children():
+            if hasattr(child, "children"):
+                yield from _values(child)
 
 
 def volume(axes: Iterable[Axis]) -> int:

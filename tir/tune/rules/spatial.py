@@ -20,23 +20,26 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.in_steps(sch, block)
     if nest is None or not nest.axes or nest.reduce or len(nest.spatial) < len(nest.axes) or not nest.stores:
         return []
-    made = sch.copy()
+    made, lanes = sch.copy(), env.lanes(nest.width)
     axes = nest.by_stride(nest.axes)
     if [a.loop for a in axes] != [a.loop for a in nest.axes] and sch.can.reorder(*(a.loop for a in axes)):
         made.reorder(*(a.loop for a in axes))
     else:
         axes = list(nest.axes)
-    outer, last, size = _fused(made, nest, axes)
+    outer, last, size = _fused(made, nest, axes, lanes)
     if nest.contiguous() is axes[-1] and not (size == nest.runs and _is_copy(nest, axes[-1])):
-        last = vectorize(made, last, size, env.lanes(nest.width), UNROLL)
+        last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
     return [made]
 
 
-def _fused(sch: Schedule, nest: Nest, axes: list[Axis]) -> tuple[list[LoopRV], LoopRV, int]:
-    """The loops of ``axes`` with the last ones fused that all accesses walk through as through one; its size."""
-    together = continued(axes[-1], axes, nest.accesses)
+def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[list[LoopRV], LoopRV, int]:
+    """The loops of ``axes`` with the last ones fused that all accesses walk through as through one; its size. Long axes that the
+    block computes with stay apart: that would take divisions."""
+    last, short = axes[-1], axes[-1].size < lanes
+    free = [a for a in axes if short or a.var not in nest.computed]
+    together = continued(last, free, nest.accesses) if last in free else [last]
     while together != axes[-len(together) :]:
         together.pop(0)
     outer = [a.loop for a in axes[: -len(together)]]
