@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.tools import mutants
-from tests.tools.mutant_runner import Limits, run
+from tests.tools.mutant_runner import Limits, compares_texts, run
 from tests.tools.mutant_sites import mutants_of
 from tests.tools.mutants import ROOMS, Result, draw, is_read_later, load, stale, summary
 from tests.tools.related_tests import RelatedTests
@@ -272,3 +273,10 @@ def test_of_the_tests_of_a_function_those_come_first_whose_parameters_name_what_
     (mutant, *_) = mutants_of("tir/pool.py", source)
     names = [item.callspec.id for item in RelatedTests(items).of(mutant, source, items, 1)]  # type: ignore[arg-type]
     assert names == ["nn.max_window", "max_pool2d", "min_pool2d", "nn.relu", "average"]
+
+
+def test_tests_that_compare_all_that_they_make_are_known_by_what_they_import():
+    tables, texts, plain = ({"outcomes": 1}, {"recorded_texts": 1, "pytest": 1}, {"pytest": 1, "np": 1})
+    found = [compares_texts(SimpleNamespace(module=SimpleNamespace(**names))) for names in (tables, texts, plain)]
+    assert found == [True, True, False]
+    assert not compares_texts(object())  # a document has no module

@@ -88,6 +88,12 @@ class Coverage:
         return sorted(likeness, key=lambda name: -likeness[name])
 
 
+def compares_texts(item: Any) -> bool:
+    """Whether a test compares all that it makes with what is recorded, in texts or in a table of outcomes: nearly any change
+    of what it runs fails it."""
+    return not {"recorded_texts", "outcomes"}.isdisjoint(vars(getattr(item, "module", type(item))))
+
+
 def _ends(tests: dict[str, float]) -> dict[str, float]:
     """When each test ends, if the files run at once, each its fastest test first."""
     clocks: dict[str, float] = defaultdict(float)
@@ -180,8 +186,9 @@ class _Runner:
     def judged(self, live: LiveCode, mutant: Mutant, items: dict[str, pytest.Item]) -> tuple[str, str]:
         """The outcome of a mutant: by the tests that run what is changed, then by those that were not measured, of
         the same files (or else of those that run its file); those that are about the changed code come first, measured or
-        not, in turn with those that run much of the changed function and little else. Of tests that were not measured, one
-        that fails is measured: it has to pass without the change."""
+        not, in turn with those that compare all that they make with records of it, and with those that run much of the
+        changed function and little else. Of tests that were not measured, one that fails is measured: it has to pass
+        without the change."""
         coverage = self.coverage()
         tests = self.tests(mutant, items, coverage)
         near = (key for key in coverage.numbers if key.startswith(f"{mutant.file}:"))
@@ -194,7 +201,8 @@ class _Runner:
         first = self.related.of(mutant, (self.root / mutant.file).read_text("utf-8"), usable, RELATED)
         function = [key for key in coverage.numbers if key.startswith(f"{mutant.statement.split(': ', 1)[0]}: ")]
         specific = coverage.specific(function, [item.nodeid for item in tests])
-        turns = itertools.zip_longest(first, following, (items[name] for name in specific))
+        near_first = [*(items[name] for name in specific), *_in_turn(others)]
+        turns = itertools.zip_longest(first, filter(compares_texts, near_first), following, near_first)
         order = (item for turn in turns for item in turn if item is not None)
         kind, by = self.outcome(live, mutant, {item: following.get(item, UNMEASURED) for item in order})
         failed = [
