@@ -21,6 +21,7 @@ from tir.graph import (
     view_of,
 )
 from tir.graph.memory import Plan
+from tir.graph.passes import evaluate
 from tir.graph.profile import calls_of
 
 
@@ -102,6 +103,90 @@ def test_a_chain_round_a_reduction_that_reads_once_is_one_kernel():
     x = b.input("x", (4, 16))
     root = b.call("sqrt", b.call("mean", b.call("multiply", x, x), (1,), True))
     assert [g.name for g in groups(b.graph(b.call("divide", x, root)))] == ["multiply_mean_sqrt_divide"]
+
+
+def rotary(b, x):
+    """Half of the columns negated and exchanged, times one table, and x times another."""
+    cos, sin = b.input("cos", (4, 8)), b.input("sin", (4, 8))
+    first, last = (b.call("strided_slice", x, (at,), (at + 4,), axes=(1,)) for at in (0, 4))
+    turned = b.call("concatenate", (b.call("negative", last), first), 1)
+    return b.call("add", b.call("multiply", x, cos), b.call("multiply", turned, sin))
+
+
+def gated(b, x):
+    """silu of one product, times another."""
+    g, u = (b.call("matmul", x, b.input(name, (8, 16))) for name in "gu")
+    return b.call("multiply", b.call("multiply", g, b.call("sigmoid", g)), u)
+
+
+def padded(b, x):
+    image = b.call("transpose", b.call("exp", b.call("reshape", x, (1, 2, 4, 4))), (0, 2, 3, 1))
+    return b.call("nn.conv2d", image, b.input("w", (3, 3, 2, 4)), padding=1, data_layout="NHWC")
+
+
+def normalized_sum(b, x):
+    ones = (b.constant(np.ones(8, "float32"), name) for name in "gb")
+    return b.call("nn.layer_norm", b.call("add", x, b.input("y", (4, 8))), *ones, axis=-1)
+
+
+FUSED = {
+    rotary: ["strided_slice_strided_slice_negative_concatenate_multiply_multiply_add"],
+    gated: ["matmul", "matmul_sigmoid_multiply_multiply"],
+    padded: ["reshape_exp_transpose_conv2d"],
+    normalized_sum: ["add_layer_norm"],
+    lambda b, x: b.call("nn.softmax", b.call("add", x, b.call("multiply", x, x))): ["multiply_add_softmax"],
+    lambda b, x: b.call("matmul", b.call("exp", x), b.input("w", (8, 16))): ["exp", "matmul"],
+    lambda b, x: b.call("nn.softmax", b.call("matmul", x, b.input("w", (8, 8)))): ["matmul", "softmax"],
+    lambda b, x: b.call("cumsum", b.call("exp", x), 1): ["exp", "cumsum"],
+}
+
+
+@pytest.mark.parametrize("make", FUSED, ids=lambda f: f.__name__)
+def test_groups_are_joined_by_all_producers_that_they_alone_read_a_few_times(make):
+    b = Builder()
+    graph = b.graph({"y": make(b, b.input("x", (4, 8)))})
+    assert sorted(g.name for g in groups(graph)) == sorted(FUSED[make])
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(v.shape).astype("float32") for v in graph.inputs]
+    values = dict(zip(graph.inputs, given)) | dict(graph.constants)
+    for node in graph.nodes:
+        values.update(zip(node.outputs, evaluate(node, values)))
+    for target in ("llvm", "interpreter"):
+        np.testing.assert_allclose(
+            compile_graph(graph, target)(*given), values[graph.outputs["y"]], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_the_rule_that_keeps_two_nodes_apart_is_named():
+    b = Builder()
+    x, w = b.input("x", (4, 8)), b.input("w", (8, 8))
+    e = b.call("exp", x)
+    p = b.call("matmul", e, w)
+    s = b.call("nn.softmax", p)
+    c = b.call("cumsum", s, 1)
+    f = b.call("flip", p, 1)
+    t = b.call("tanh", b.call("add", p, f))
+    graph = b.graph({"c": c, "t": t, "s": s})
+    for one, other, said in (
+        (
+            "exp",
+            "matmul",
+            "matmul reads each element of %exp 8 times, as p0[v_i0, v_k]; exp makes it as exp[v_i0, v_i1]",
+        ),
+        ("softmax", "matmul", "%matmul is read by flip (%flip) too"),
+        ("softmax", "cumsum", "%softmax is a result of the graph"),
+        ("exp", "tanh", "nothing that flip_add_tanh reads ends the kernel of exp"),
+        ("flip", "tanh", ""),
+    ):
+        found = graph.why_not_fused(one, other)
+        assert found.startswith(said) and bool(found) == bool(said), found
+    moved = b.graph({"t": t}).why_not_fused("matmul", "tanh")
+    assert moved.startswith("%matmul of matmul is read in 2 places, and not at one index: flip reads p0["), moved
+    alone = b.graph({"c": b.call("cumsum", b.call("nn.softmax", p), 1)})
+    assert alone.why_not_fused("softmax_1", "cumsum_1").startswith("cumsum is opaque")
+    assert alone.why_not_fused("matmul", "softmax_1") == "both have a reduction: matmul and softmax"
+    with pytest.raises(ModelError, match="no node makes %x"):
+        graph.why_not_fused("x", "exp")
 
 
 def test_an_order_dependent_node_stays_alone():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..errors import ModelError
 from .calls import Model
-from .fusion import Group, groups, view_of
+from .fusion import Group, groups, view_of, why_not_fused
 from .graph import Builder, Graph, Node, Value
 from .memory import Plan, check_plan, plan
 from .model import CompiledModel, compile_graph
@@ -36,4 +36,5 @@ __all__ = [
     "optimized",
     "plan",
     "view_of",
+    "why_not_fused",
 ]

@@ -9,8 +9,10 @@ from typing import Any
 
 from ..analysis.pattern import Pattern
 from ..arith import Analyzer
+from ..errors import ModelError
 from ..expr import BufferLoad, Expr, is_const
 from ..function import PrimFunc
+from ..names import did_you_mean
 from ..ops import classes
 from ..stmt import Block, BufferStore
 from ..te import Tensor, compute, create_prim_func, placeholder
@@ -105,16 +107,17 @@ class Group:
     @property
     def name(self) -> str:
         """The operators, one after another."""
-        return "_".join(node.operator.rpartition(".")[2] for node in self.nodes)
+        return _shown(self.nodes)
 
 
 def groups(graph: Graph) -> tuple[Group, ...]:
     """The kernels of a graph, in the order in which they run.
 
-    A node joins the group of a producer that it alone reads: if each of its elements needs one of the producer's at an
-    index computed from its own (elementwise, broadcast, injective); or if it is a reduction that reads each element once,
-    and all before it are of these three classes. An opaque node stays alone. A group so has one exit, and runs where its
-    last node stands.
+    A node is joined by the groups of its producers that it and what has joined it alone read. One of these may be heavy (a reduction, a
+    product) before nodes that need each of its elements at an index computed from their own; where several nodes read it, at
+    their own index. Before a heavy node there are only light ones (elementwise, broadcast, injective), whose elements it reads
+    a few times each. An opaque node stays alone. A group so has one exit, and runs where its last node stands.
+    :func:`why_not_fused` names the rule that keeps two nodes apart.
 
     >>> from tir.graph import Builder, groups
     >>> b = Builder()
@@ -122,32 +125,141 @@ def groups(graph: Graph) -> tuple[Group, ...]:
     >>> [g.name for g in groups(b.graph(b.call("nn.relu", b.call("matmul", x, w))))]
     ['matmul_relu']
     """
-    readers = graph.readers()
-    results = set(graph.outputs.values())
-    made_by: dict[Value, list[Node]] = {}  # the group that ends with a value
-    ends: dict[int, list[Node]] = {}  # by the identity of the list
-    for node in graph.nodes:
-        found = [
-            made_by[v]
-            for v in dict.fromkeys(node.inputs)
-            if v in made_by and v not in results and all(r is node for r in readers[v]) and _joins(node, made_by[v])
-        ]
-        group = max(found, key=lambda nodes: max(map(pattern_of, nodes)), default=[])
-        group.append(node)
-        ends[id(group)] = group
-        used = [v for v in node.outputs if v in readers or v in results]
+    return _Fusion(graph).made()
+
+
+def why_not_fused(graph: Graph, one: str, other: str) -> str:
+    """Why the nodes that make values ``one`` and ``other`` are in two kernels: the rule, and the accesses that decide. An empty
+    text for nodes of one kernel.
+
+    Raises ``ModelError`` for a value that no node makes.
+
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> x, w = b.input("x", (4, 8)), b.input("w", (8, 16))
+    >>> print(b.graph({"y": b.call("matmul", b.call("exp", x), w)}).why_not_fused("exp", "matmul"))
+    matmul reads each element of %exp 16 times, as p0[v_i0, v_k]; exp makes it as exp[v_i0, v_i1]: 4 times at most, lest it is computed again
+    """
+    nodes = {v.name: node for node in graph.nodes for v in node.outputs}
+    for name in (one, other):
+        if name not in nodes:
+            raise ModelError(f"no node makes %{name}{did_you_mean(name, nodes)}")
+    return _Fusion(graph).reason(nodes[one], nodes[other])
+
+
+READS = 4  # times that a heavy node may read each element of what is computed in its kernel
+
+
+class _Fusion:
+    """The groups of a graph, grown in the order of its nodes."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.readers = graph.readers()
+        self.results = set(graph.outputs.values())
+        self._order = {node: n for n, node in enumerate(graph.nodes)}
+        self._group: dict[Node, list[Node]] = {}
+        self._exits: dict[Value, list[Node]] = {}  # the group that ends with a value
+        for node in graph.nodes:
+            self._add(node)
+
+    def made(self) -> tuple[Group, ...]:
+        """The groups, in the order of their last nodes."""
+        groups = {id(nodes): nodes for nodes in self._group.values()}
+        made = sorted(groups.values(), key=lambda nodes: self._order[nodes[-1]])
+        return tuple(_group(nodes, self.readers, self.results) for nodes in made)
+
+    def reason(self, one: Node, other: Node) -> str:
+        """Why two nodes are in two groups."""
+        first, second = sorted((self._group[one], self._group[other]), key=lambda nodes: self._order[nodes[-1]])
+        if first is second:
+            return ""
+        between = [v for v in first[-1].outputs if any(n in second for n in self.readers.get(v, ()))]
+        if not between:
+            return f"nothing that {_shown(second)} reads ends the kernel of {_shown(first)}"
+        return self._refusal(between[0], second)
+
+    def _add(self, node: Node) -> None:
+        """Make a node a group, and let the groups of producers join it, as long as one does."""
+        nodes = [node]
+        while (value := self._joining(nodes)) is not None:
+            nodes = sorted([*self._exits[value], *nodes], key=self._order.__getitem__)
+        self._group.update(dict.fromkeys(nodes, nodes))
+        used = [v for v in node.outputs if v in self.readers or v in self.results]
         if len(used) == 1:
-            made_by[used[0]] = group
-    order = {id(node): n for n, node in enumerate(graph.nodes)}
-    made = sorted(ends.values(), key=lambda nodes: order[id(nodes[-1])])
-    return tuple(_group(nodes, readers, results) for nodes in made)
+            self._exits[used[0]] = nodes
+
+    def _joining(self, nodes: list[Node]) -> Value | None:
+        """A value whose group may join ``nodes``: of the heaviest group of all that may."""
+        found = [v for n in nodes for v in n.inputs if v in self._exits and self._exits[v][-1] not in nodes]
+        found = [v for v in dict.fromkeys(found) if not self._refusal(v, nodes)]
+        return max(found, key=lambda v: _heaviest(self._exits[v]), default=None)
+
+    def _refusal(self, value: Value, nodes: list[Node]) -> str:
+        """Why the group that makes ``value`` may not join ``nodes``; empty if it may."""
+        if value in self.results:
+            return f"%{value.name} is a result of the graph"
+        if value not in self._exits:
+            return f"%{value.name} is one of several results of {self._maker(value).operator}"
+        if outside := [n for n in self.readers[value] if n not in nodes]:
+            return f"%{value.name} is read by {outside[0].operator} (%{outside[0].outputs[0].name}) too"
+        producer, reading = self._exits[value], [n for n in nodes if value in n.inputs]
+        if opaque := [n for n in (*producer, *nodes) if pattern_of(n) is Pattern.OPAQUE]:
+            return f"{opaque[0].operator} is opaque: its elements are computed in an order, or at computed places"
+        if _heaviest(nodes) <= Pattern.INJECTIVE:
+            if _heaviest(producer) <= Pattern.INJECTIVE or len(reading) == 1 or _heaviest(nodes) <= Pattern.BROADCAST:
+                return ""
+            moved = max(nodes, key=pattern_of)
+            return f"%{value.name} of {_shown(producer)} is read in {len(reading)} places, and not at one index: {moved.operator} reads {_loads(moved, moved.inputs[0])[0][1]}"
+        if len(producer) == 1 and view_of(producer[0]) is not None:
+            return f"{producer[0].operator} is a view, which needs no kernel"
+        if _heaviest(producer) > Pattern.INJECTIVE:
+            return f"both have a reduction: {_shown(producer)} and {_shown(nodes)}"
+        if (times := sum(reads(n, value) for n in reading)) <= READS:
+            return ""
+        most = max(reading, key=lambda n: reads(n, value))
+        stored = next(n for n in walk(node_function(producer[-1]).body) if isinstance(n, BufferStore))
+        return (
+            f"{most.operator} reads each element of %{value.name} {times:.3g} times, as {_loads(most, value)[0][1]}; "
+            f"{producer[-1].operator} makes it as {BufferLoad(stored.buffer, stored.indices)}: {READS} times at most, lest it is computed again"
+        )
+
+    def _maker(self, value: Value) -> Node:
+        return next(n for n in self.graph.nodes if value in n.outputs)
 
 
-def _joins(node: Node, group: Sequence[Node]) -> bool:
-    own, heaviest = pattern_of(node), max(map(pattern_of, group))
-    if own is Pattern.REDUCTION:
-        return heaviest <= Pattern.INJECTIVE
-    return own <= Pattern.INJECTIVE and heaviest is not Pattern.OPAQUE
+def _heaviest(nodes: Sequence[Node]) -> Pattern:
+    return max(map(pattern_of, nodes))
+
+
+def _shown(nodes: Sequence[Node]) -> str:
+    """The operators of nodes, one after another."""
+    return "_".join(node.operator.rpartition(".")[2] for node in nodes)
+
+
+@lru_cache(maxsize=4096)
+def reads(node: Node, value: Value) -> float:
+    """How often a node reads an element of an input, on average; 0.5 if it reads every other one.
+
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", (4, 8))
+    >>> (node,) = b.graph(b.call("matmul", x, b.input("w", (8, 16)))).nodes
+    >>> [reads(node, value) for value in node.inputs]
+    [16.0, 4.0]
+    """
+    total = sum(
+        _count([i.dom.extent for i in block.iter_vars if i.dom is not None]) for block, _ in _loads(node, value)
+    )
+    return total / max(value.elements, 1)
+
+
+def _loads(node: Node, value: Value) -> list[tuple[Block, BufferLoad]]:
+    """The loads of an input in the function of a node, each with its block."""
+    func = node_function(node)
+    buffer = func.buffers()[tuple(dict.fromkeys(node.inputs)).index(value)]
+    blocks = [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
+    return [(b, n) for b in blocks for n in walk(b.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
 
 
 def _group(nodes: Sequence[Node], readers: dict[Value, list[Node]], results: set[Value]) -> Group:

@@ -186,6 +186,12 @@ class Graph:
                 found.setdefault(value, []).append(node)
         return found
 
+    def why_not_fused(self, one: str, other: str) -> str:
+        """Why the nodes that make values ``one`` and ``other`` are no one kernel: see :func:`tir.graph.why_not_fused`."""
+        from .fusion import why_not_fused
+
+        return why_not_fused(self, one, other)
+
     def verify(self) -> None:
         """Raise ``ModelError`` unless each value has one definition, before its uses, and each node makes what it says."""
         defined: dict[str, Value] = {}
