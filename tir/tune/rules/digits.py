@@ -1,5 +1,5 @@
-"""Reductions whose operands are indexed by digits of an iterator, such as the groups of a convolution: the digits become
-iterators of their own."""
+"""Reductions whose operands are indexed by digits of an iterator, such as the groups of a convolution, or those of quantized
+weights that share a scale: the digits become iterators of their own."""
 
 from __future__ import annotations
 
@@ -11,29 +11,34 @@ from ...schedule import Schedule
 from ...visit import walk
 from ..nest import Axis, Nest
 from ..space import Env, rule
+from .contraction import Contraction
 
 
 @rule(targets=("llvm",), order=34)
 def digits(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Make ``v // n`` and ``v % n`` two iterators, of a reduction that reads elsewhere for each ``v // n``."""
-    nest = Nest.of(sch, block)
-    found = nest and nest.reduction and next(_divided(nest), None)
-    if not nest or not found:
-        return []
-    axis, size = found
-    made = sch.copy()
+    """Make ``v // n`` and ``v % n`` two iterators, of a reduction that reads elsewhere for each ``v // n``; and the digits of these."""
+    made = sch
+    while (nest := Nest.of(made, block)) and nest.reduction and (found := next(_divided(nest), None)):
+        made = made.copy() if made is sch else made
+        _split(made, nest, *found)
+    return [] if made is sch else [made]
+
+
+def _split(sch: Schedule, nest: Nest, axis: Axis, size: int) -> None:
+    """Make two iterators of one."""
     at = next(n for n, i in enumerate(nest.block.iter_vars) if i.var is axis.var)
 
     def parted(*point: Expr) -> tuple[Expr, ...]:
         return (*point[:at], point[at] // size, point[at] % size, *point[at + 1 :])
 
-    made.transform_block_layout(block, IndexMap.from_func(parted, ndim=len(nest.block.iter_vars)))
-    return [made]
+    sch.transform_block_layout(nest.name, IndexMap.from_func(parted, ndim=len(nest.block.iter_vars)))
 
 
 def _divided(nest: Nest) -> Iterator[tuple[Axis, int]]:
-    """The spatial axes by whose digits the block reads, and what they are divided by."""
-    of = {a.var: a for a in nest.spatial if a.extent is not None}
+    """The axes by whose digits the block reads, and what they are divided by. Terms of a contraction are not among them: its rule
+    reads panels in any order."""
+    axes = nest.spatial if Contraction.of(nest) else nest.axes
+    of = {a.var: a for a in axes if a.extent is not None}
     for load in nest.loads:
         for node in (n for index in load.indices for n in walk(index)):
             if not isinstance(node, (FloorDiv, FloorMod)) or not isinstance(node.b, IntImm):

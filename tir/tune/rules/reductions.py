@@ -8,6 +8,7 @@ from math import prod
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Axis, Nest, extent_of, kinds_under, usual, volume
 from ..space import Env, choose, rule
+from ..straighten import straighten
 from .spatial import UNROLL, share_out, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
@@ -26,14 +27,17 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     made = sch.copy()
     lanes = env.lanes(nest.width)
     along = nest.contiguous()
-    row = next((a for a in reversed(nest.reduce) if walks(nest, a)), None)
+    row = row_of(nest, lanes)
+    if row is None and not lies_along(nest, along, lanes) and nest.reduction is not None:
+        nest = straighten(made, nest, lanes)
+        along, row = nest.contiguous(), row_of(nest, lanes)
     if nest.reduction is None or nest.block.init is None:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
-    elif along is not None and along.size >= lanes and walks(nest, along):
+    elif along is not None and lies_along(nest, along, lanes):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
         strip = (_along_streamed_result if _streams(nest, env) else along_result)(made, nest, along, outer, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
-    elif row is not None and row.size >= 2 * lanes and nest.reduction.is_independent_of_order:
+    elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
@@ -44,6 +48,29 @@ def walks(nest: Nest, axis: Axis) -> bool:
     """Whether every load is of the same or of the neighbouring element for the next value of ``axis``."""
     steps = [a.stride(axis.var) for a in nest.loads]
     return bool(steps) and all(s in (0, 1) for s in steps) and 1 in steps
+
+
+def lies_along(nest: Nest, along: Axis | None, lanes: int) -> bool:
+    """Whether results are vectors along the axis ``along``, of what is loaded as vectors."""
+    return along is not None and along.size >= lanes and walks(nest, along)
+
+
+def row_of(nest: Nest, lanes: int) -> Axis | None:
+    """The axis along which terms are loaded as vectors: with those of axes around it, two vectors of partial sums."""
+    terms = volume(nest.reduce)
+    rows = [a for a in nest.reduce if a.size >= 2 * lanes or (a.size == lanes and terms >= 2 * lanes)]
+    return next((a for a in reversed(rows) if walks(nest, a)), None)
+
+
+def _is_read_once(nest: Nest, env: Env) -> bool:
+    """Whether the rate is that of reading, from end to end, operands beyond the L2 cache of which each result has its own, while
+    what all results share stays there: then one row after the other is read, and not several at a time."""
+    results = [a.var for a in nest.spatial if a.size > 1]
+    shared = [a for a in nest.loads if all(a.stride(v) == 0 for v in results)]
+    own = [a for a in nest.loads if all(a.stride(v) for v in results)]
+    sizes = [sum(prod(usual(s) for s in a.buffer.shape) * a.buffer.dtype.bytes for a in kind) for kind in (shared, own)]
+    half = env.machine.sizes["L2"] // 2
+    return len(shared) + len(own) == len(nest.loads) and sizes[0] <= half and sizes[1] > 2 * half
 
 
 def _streams(nest: Nest, env: Env) -> bool:
@@ -121,10 +148,11 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
         _by_chunks(sch, nest, env)
         return
     _leading(sch, nest)
-    if nest.spatial and any(a.stride(nest.spatial[-1].var) == 0 for a in nest.loads) and row.size >= 4 * SUMS:
+    shares = any(a.stride(v.var) == 0 for v in nest.spatial[-1:] for a in nest.loads)
+    if shares and row.size >= 4 * SUMS and not _is_read_once(nest, env):
         _rows_together(sch, nest, row, env)
         return
-    parts = in_parts(sch, nest.name, row, env.lanes(nest.width))
+    parts = in_parts(sch, nest.name, row, env.lanes(nest.width), [a for a in nest.reduce if a is not row])
     rows = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the combination of the parts
     if rows:
         place_parts(sch, parts, rows[-1], env.lanes(nest.width))
@@ -188,27 +216,44 @@ def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
         _along_row(sch, inner, row, env)
 
 
-def in_parts(sch: Schedule, block: str, row: Axis, lanes: int) -> list[BlockRV]:
+def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[Axis] = ()) -> list[BlockRV]:
     """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers; of an
-    arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another.
+    arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another. A row of fewer
+    vectors is taken with some iterations of the axes ``around`` it, the last ones first.
 
     Returns the blocks that compute partial results, the last one first.
     """
     made: list[BlockRV] = []
     along, size = row.loop, row.size
+    if size < 4 * lanes and size % lanes == 0 and around:
+        part, size = _with_neighbours(sch, row, 4 * lanes, around)
+        made.insert(0, sch.rfactor(part, -1))
+        *_, along = sch.get_loops(block)
     nest = Nest.of(sch, block)
     selects = nest is not None and nest.reduction is not None and nest.reduction.selects
     halves = [1 << n for n in range((4 * lanes).bit_length() - 1, 0, -1)]
     for count in halves if selects else (4 * lanes, lanes, max(2, lanes // 4)):
-        if size <= count and made:
-            break
-        if size < 2 * count and not made:
+        if size <= count or (size < 2 * count and not made):
             continue
         _, part = sch.split(along, [None, count])
         made.insert(0, sch.rfactor(part, -1))
         *_, along = sch.get_loops(block)
         size = count
     return made
+
+
+def _with_neighbours(sch: Schedule, row: Axis, most: int, around: Sequence[Axis]) -> tuple[LoopRV, int]:
+    """A loop of all iterations of ``row`` and of some of the axes ``around`` it, ``most`` together, and their number."""
+    size, outer, inner = row.size, [a.loop for a in around], [row.loop]
+    for number in reversed(range(len(around))):
+        extent = around[number].extent or 1
+        count = max(n for n in range(1, max(1, most // size) + 1) if extent % n == 0)
+        if count > 1:
+            outer[number], part = sch.split(outer[number], [None, count])
+            inner.insert(0, part)
+            size *= count
+    sch.reorder(*outer, *inner)
+    return sch.fuse(*inner) if len(inner) > 1 else row.loop, size
 
 
 def parts_of(sch: Schedule, stage: Nest, lanes: int) -> list[BlockRV]:
