@@ -57,7 +57,9 @@ WRONG = {
     ),
     "depthwise": (lambda: topi.nn.depthwise_conv2d_nchw(tensor(1, 3, 8, 8), tensor(4, 1, 3, 3)), "4 .* are 3"),
     "deformable: mask": (
-        lambda: topi.nn.deformable_conv2d_nchw(tensor(1, 2, 4, 4), tensor(1, 18, 3, 3), tensor(2, 2, 3, 3), mask=True),
+        lambda: tir.ops.nn.deformable_conv2d_nchw(
+            tensor(1, 2, 4, 4), tensor(1, 18, 3, 3), tensor(2, 2, 3, 3), mask=True
+        ),
         "mask is a tensor, not True",
     ),
     "lrn: alpha": (lambda: topi.nn.lrn(tensor(1, 4, 3, 3), 3, alpha=None), "alpha is a number, not None"),

@@ -161,18 +161,3 @@ class Making:
         if bias is None:
             return made
         return self.op("add", made, self.op("reshape", bias, (bias.elements, *[1] * (len(made.shape) - 2))))
-
-
-def rounds_up(
-    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], pads: Sequence[int]
-) -> bool:
-    """Whether there is a last window of a pool that is partly outside: not one that would begin in the padding. ``pads``
-    are those before each axis, then those after. Raises :class:`Unsupported` if axes differ in it."""
-    wanted: set[bool] = set()
-    for n, size in enumerate(sizes):
-        over = size + pads[n] + pads[len(sizes) + n] - (kernel[n] - 1) * dilation[n] - 1
-        if over % strides[n]:
-            wanted.add(-(-over // strides[n]) * strides[n] < size + pads[n])
-    if len(wanted) > 1:
-        raise Unsupported("the last window begins in the padding along one axis, and not along another")
-    return wanted == {True}

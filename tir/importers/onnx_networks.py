@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import Unsupported, axis_of, rounds_up
+from .making import Unsupported, axis_of
 from .onnx_table import Call, row
 
 
@@ -194,7 +194,7 @@ def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...
         _per_axis(c, "dilations", rank),
         _pool_padding(c, rank),
         kind,
-        _rounds_up(c, rank),
+        bool(c.attribute("ceil_mode", 0)),
         {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
         *counted,
     )
@@ -212,14 +212,6 @@ def _pool_padding(c: Call, rank: int) -> list[int]:
     ]
     small, large = [t // 2 for t in total], [t - t // 2 for t in total]
     return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
-
-
-def _rounds_up(c: Call, rank: int) -> bool:
-    """Whether there is a last window that is partly outside."""
-    if not c.attribute("ceil_mode", 0):
-        return False
-    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
-    return rounds_up(c[0].shape[2:], c.attribute("kernel_shape"), strides, dilation, _pool_padding(c, rank))
 
 
 @row("GlobalAveragePool")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import Unsupported, axis_of, rounds_up
+from .making import Unsupported, axis_of
 from .torch_table import Call, NotMade, Number, row
 
 # ---------------------------------------------------------------- products
@@ -103,9 +103,8 @@ def _pooled(
     rank = next(int(n) for n in c.operator if n.isdigit())
     data, sizes = _batched(c, x, rank), _each(kernel, rank)
     strides, dilations, pads = _each(stride, rank) if stride else sizes, _each(dilation, rank), _each(padding, rank) * 2
-    rounded = up and rounds_up(data.shape[2:], sizes, strides, dilations, pads)
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    made = c.op(f"nn.pool{rank}d", data, sizes, strides, dilations, pads, kind, rounded, layout, *counted)
+    made = c.op(f"nn.pool{rank}d", data, sizes, strides, dilations, pads, kind, up, layout, *counted)
     return _as_given(c, made, x)
 
 

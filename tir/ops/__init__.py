@@ -1,4 +1,4 @@
-"""Operators on tensors: ``ops.add(x, y)``, ``ops.nn.conv2d(…)``. ``tir.topi`` is another name of this package.
+"""Operators on tensors: ``ops.add(x, y)``, ``ops.nn.conv2d(…)``.
 
 Each takes and gives tensors of :mod:`tir.te`. Files here are discovered automatically; what they define with
 ``@operator`` is an attribute of this package, or of the one of its namespace (``ops.nn``).

@@ -6,6 +6,7 @@ names in the entry point group ``tir.operators``.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -26,6 +27,7 @@ from ..te import Tensor
 from ..te.places import error, users_errors
 from ..te.sizes import requirements
 from .cases import Argument, Case, arg, case
+from .places import chosen
 from .spelling import respelled
 
 __all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "complete", "find", "operator", "operators"]
@@ -103,8 +105,8 @@ def operator(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add a function to the table, under its own name or ``name``, in ``namespace`` (``"nn"``) or at the top.
 
-    The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str`` or ``Sequence[float]`` (or one of
-    these or None) are checked to be that; errors that the function raises show the
+    The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str``, ``Sequence[float]`` or ``Literal["a", "b"]`` (or
+    one of these or None) are checked to be that; errors that the function raises show the
     call and the user's line. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
@@ -224,6 +226,16 @@ def attributes(namespace: str = "") -> tuple[Callable[[str], Any], Callable[[], 
     return get, names
 
 
+def namespace(of: Any, own: Mapping[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module that has the names of ``of`` where it has none of its ``own``."""
+    return functools.partial(getattr, of), lambda: sorted({*dir(of), *own})
+
+
+def reshown(namespace: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of functions that call operators: their arguments are checked, and errors show the call of the function."""
+    return lambda function: _checked(f"{namespace}.{function.__name__}".lstrip("."), function)
+
+
 def _unknown(name: str) -> str:
     """The end of an error about the unknown operator ``name``."""
     return f"{did_you_mean(name, _NAMES)}{extension.missing(extension.OPERATORS)}"
@@ -283,8 +295,12 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
 def _requirement(parameter: inspect.Parameter) -> Callable[[str, Any], None] | None:
     """What is asked of an argument by the annotation of its parameter; None of most."""
     annotation = parameter.annotation if isinstance(parameter.annotation, str) else parameter.annotation.__name__
-    require = _REQUIREMENTS.get(annotation.removesuffix(" | None"))
-    if require is None or not annotation.endswith(" | None"):
+    plain = annotation.removesuffix(" | None")
+    if plain.startswith("Literal["):
+        require = functools.partial(_require_word_of, ast.literal_eval(plain.removeprefix("Literal")))
+    else:
+        require = _REQUIREMENTS.get(plain)
+    if require is None or plain == annotation:
         return require
     return lambda name, value: None if value is None else require(name, value)
 
@@ -322,6 +338,10 @@ def _require_integer(name: str, value: Any) -> None:
 def _require_word(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise error(f"{name} is a string, not {described(value)}")
+
+
+def _require_word_of(words: Sequence[str], name: str, value: Any) -> None:
+    chosen(value, words, name)
 
 
 _REQUIREMENTS = {

@@ -204,18 +204,19 @@ def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., redu
     >>> topi.nn.cross_entropy(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)"""
 softmax_cross_entropy_loss = cross_entropy
-def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
+def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
     """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
 
     ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each
     element of the kernel how far down and how far right it is read, at each place of the result. Between elements the
-    image is linear, outside 0. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version,
+    image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as
+    topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version,
     2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree.
 
     >>> from tir import ops, te
     >>> ops.nn.deformable_conv2d_nchw(te.placeholder((1, 2, 4, 5)), te.placeholder((1, 18, 4, 5)), te.placeholder((2, 2, 3, 3)), 1, 1).shape
     (1, 2, 4, 5)"""
-def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ...) -> Tensor:
+def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
     """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
 
     >>> from tir import ops, te
@@ -520,8 +521,8 @@ def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
     """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
 
     ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
-    each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, as topi
-    does (PyTorch leaves it out where it begins in the padding). Padding is never the largest, and counts among the elements of a mean unless
+    each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, unless
+    it begins in it. Padding is never the largest, and counts among the elements of a mean unless
     ``count_include_pad`` is false; what is beyond the padding never does.
 
     Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +34,7 @@ def _deformable(
     groups: int = 1,
     out_dtype: Any = None,
     mask: Tensor | None = None,
+    borders: Literal["zeros", "inside"] = "zeros",
     *,
     layout: str,
 ) -> Tensor:
@@ -58,7 +59,7 @@ def _deformable(
         for axis, (at, k) in enumerate(((y, kh), (x, kw))):
             move = moves.at({"N": n, "C": which * 2 + axis, "H": y, "W": x}).astype(inner)
             place.append((at * steps[axis] + k * gaps[axis] - pads[axis][0]).astype(inner) + move)
-        value = _between(image, n, c, place)
+        value = _between(image, n, c, place, borders)
         if factors is not None:
             value = value * factors.at({"N": n, "C": which, "H": y, "W": x}).astype(inner)
         return value.astype(data.dtype)
@@ -85,17 +86,18 @@ def _require_moves(given: Arranged, expected: list[Any], what: str) -> None:
         )
 
 
-def _between(image: Arranged, n: Any, c: Any, place: list[Any]) -> Expr:
-    """The value at a place between elements: the mean of the four around it by their nearness (beyond the last element, that
-    one); 0 before the first element and from one after the last on, as topi has it."""
+def _between(image: Arranged, n: Any, c: Any, place: list[Any], borders: str) -> Expr:
+    """The value at a place between elements: the mean of the four around it by their nearness, of which those outside of the
+    image are 0; with ``borders`` "inside" 0 before the first element."""
     low = [te.floor(p) for p in place]
-    whole = [image.extent(s).astype(place[0].dtype) for s in "HW"]
-    inside = te.all(*(c for p, s in zip(place, whole) for c in (p >= 0.0, p < s)))
+    whole = [image.extent(s) for s in "HW"]
+    known = [p >= 0.0 for p in place] if borders == "inside" else []
     total: Any = None
     for corner in itertools.product((0, 1), repeat=2):
         at = [value + te.const(d, value.dtype) for value, d in zip(low, corner)]
         near: Any = [(p - a) if d else (a - p) + 1.0 for p, a, d in zip(place, low, corner)]
-        rows, columns = (clamped(a.astype("int32"), image.extent(s)) for a, s in zip(at, "HW"))
+        inside = te.all(*known, *(c for a, s in zip(at, whole) for c in (a >= 0.0, a < s.astype(a.dtype))))
+        rows, columns = (clamped(a.astype("int32"), s) for a, s in zip(at, whole))
         value = image.at({"N": n, "C": c, "H": rows, "W": columns}).astype(at[0].dtype)
         part = te.if_then_else(inside, near[0] * near[1] * value, te.const(0, at[0].dtype))
         total = part if total is None else total + part
@@ -121,12 +123,12 @@ def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], 
 
 def _reference(
     data: Any, offset: Any, kernel: Any, strides: Any, padding: Any, dilation: Any, deformable_groups: int, groups: int,
-    out_dtype: Any, mask: Any, layout: str,
+    out_dtype: Any, mask: Any, borders: str, layout: str,
 ) -> Any:  # fmt: skip
     x, moves = references.plain(data, layout, "NCHW"), references.plain(offset, layout, "NCHW")
     w = references.plain(kernel, usual_kernel_layout(layout), "OIHW")
     factors = None if mask is None else references.plain(mask, layout, "NCHW")
-    made = _loops(x, moves, w, strides, padding, dilation, deformable_groups, groups, factors)
+    made = _loops(x, moves, w, strides, padding, dilation, deformable_groups, groups, factors, borders)
     return references.laid_out(made, "NCHW", layout)
 
 
@@ -140,6 +142,7 @@ def _loops(
     parts: int,
     groups: int,
     factors: Any,
+    borders: str,
 ) -> np.ndarray:
     sizes, steps, gaps = w.shape[2:], references.each(strides, 2), references.each(dilation, 2)
     spans = [(k - 1) * d + 1 for k, d in zip(sizes, gaps)]
@@ -152,23 +155,24 @@ def _loops(
             which = (c // per_part * sizes[0] + kh) * sizes[1] + kw
             row = y * steps[0] - first[0] + kh * gaps[0] + offset[n, 2 * which, y, z]
             column = z * steps[1] - first[1] + kw * gaps[1] + offset[n, 2 * which + 1, y, z]
-            value = _interpolated(x[n, c], row, column) * (1 if factors is None else factors[n, which, y, z])
+            value = _interpolated(x[n, c], row, column, borders) * (1 if factors is None else factors[n, which, y, z])
             made[n, o, y, z] += value * w[o, i, kh, kw]
     return made
 
 
-def _interpolated(image: np.ndarray, row: float, column: float) -> float:
-    if not (0 <= row < image.shape[0] and 0 <= column < image.shape[1]):
+def _interpolated(image: np.ndarray, row: float, column: float, borders: str) -> float:
+    least = 0 if borders == "inside" else -1
+    if not (least <= row < image.shape[0] and least <= column < image.shape[1]):
         return 0.0
     a, b = int(np.floor(row)), int(np.floor(column))
-    corners = np.pad(image, ((0, 1), (0, 1)), mode="edge")[a : a + 2, b : b + 2]
+    corners = np.pad(image, 1)[a + 1 : a + 3, b + 1 : b + 3]
     return float(np.array([a + 1 - row, row - a]) @ corners @ np.array([b + 1 - column, column - b]))
 
 
 def _operator(layout: str, doc: str, gives: tuple[int, ...], *cases: Case) -> Any:
     return Definition(_deformable, _reference, "nn", "nn").variant(
         f"deformable_conv2d_{layout.lower()}",
-        "data offset kernel strides padding dilation deformable_groups groups out_dtype mask",
+        "data offset kernel strides padding dilation deformable_groups groups out_dtype mask borders",
         doc,
         cases,
         gives,
@@ -185,13 +189,15 @@ _OPERATORS = [
 
         ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each
         element of the kernel how far down and how far right it is read, at each place of the result. Between elements the
-        image is linear, outside 0. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version,
+        image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as
+        topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version,
         2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree.
         """,
         (1, 2, 4, 5),
         case(arg((1, 2, 4, 5)), arg((1, 18, 4, 5)), arg((2, 2, 3, 3)), 1, 1),
         case(arg((2, 4, 4, 4)), arg((2, 16, 2, 2)), arg((2, 2, 2, 2)), 2, 0, 1, 2, 2),
         case(arg((1, 1, 5, 5)), arg((1, 8, 3, 3)), arg((1, 1, 2, 2)), 1, 0, 2, mask=arg((1, 4, 3, 3))),
+        case(arg((1, 1, 3, 3)), arg((1, 8, 2, 2)), arg((1, 1, 2, 2)), borders="inside"),
     ),
     _operator(
         "NHWC",

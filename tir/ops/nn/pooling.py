@@ -79,6 +79,7 @@ def window_axes(
         if ceil_mode:
             whole = integer(extent, "the extent of an image that is pooled with ceil_mode")
             windows = -(-(whole + sum(pad) - span) // step) + 1
+            windows -= (windows - 1) * step >= whole + pad[0]
         made.append(WindowAxis(a, extent, size, step, gap, -pad[0], simplify(extent + pad[1]), windows))
     return made
 
@@ -193,6 +194,8 @@ def _pooled(
     found = {}
     marks = dict(references.windows(mark, sizes, strides, gaps))
     for at, window in references.windows(image, sizes, strides, gaps):
+        if ceil_mode and any(n * s >= extent + e[0] for n, s, extent, e in zip(at, strides, x.shape[2:], ends)):
+            continue  # it would begin behind the image
         found[at] = _of_window(window.reshape(*x.shape[:2], math.prod(sizes)), marks[at].ravel(), kind, include_pad)
     return references.gathered(found)
 
@@ -244,8 +247,8 @@ _POOLS = [
         The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
 
         ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
-        each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, as topi
-        does (PyTorch leaves it out where it begins in the padding). Padding is never the largest, and counts among the elements of a mean unless
+        each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, unless
+        it begins in it. Padding is never the largest, and counts among the elements of a mean unless
         ``count_include_pad`` is false; what is beyond the padding never does.
 
         Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes.

@@ -1,3 +1,0 @@
-# ruff: noqa: F403
-from tir.ops import *
-from tir.ops import nn as nn
