@@ -9,10 +9,10 @@ import pickle
 import pytest
 
 import tir
-from tir import testing
+from tir import te, testing
 from tir.library import gemm
 from tir.schedule.offers import MOST_PLACES, choices, places
-from tir.schedule.primitive import PRIMITIVES, QUERIES
+from tir.schedule.primitive import GROUPS, PRIMITIVES, QUERIES, primitive
 from tir.script import tir as T
 
 
@@ -53,16 +53,17 @@ def test_offers_say_what_the_steps_do(sch, place):
     assert [o.name for o in found] == [o.name for o in sorted(found, key=lambda o: not o)], "what is legal comes first"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(50))
 def test_every_offer_changes_the_program_or_draws(seed):
     sch = tir.Schedule(testing.random_program(seed))
-    for place in places(sch.state):
+    for place in places(sch.state)[seed % 3 :: 3]:
         for offer in filter(None, sch.can(place)):
             taken = sch.copy()
             result = taken._apply_step(PRIMITIVES[offer.name], dict(offer.given))
             draws = offer.name.startswith("sample_") and result is not None
             assert draws or taken.script() != sch.script(), offer.text
-            assert offer.summary.endswith(".")
+            assert offer.summary.endswith(".") and offer.group in GROUPS
+            assert tir.structural_equal(offer.after.mod, taken.mod) or draws
 
 
 def test_every_order_of_four_loops_is_reached_by_offers():
@@ -86,6 +87,33 @@ def test_every_order_of_four_loops_is_reached_by_offers():
                 found[order] = taken
                 ahead.append(taken)
     assert len(found) == 24
+
+
+def test_an_offer_has_the_group_of_its_primitive(sch):
+    groups = {offer.name: offer.group for place in ("D", "k") for offer in sch.can(place)}
+    assert {
+        groups[name] for name in ("split", "reorder", "parallel", "cache_read", "rfactor", "blockize", "annotate")
+    } == {*GROUPS}
+    with pytest.raises(ValueError, match="no group 'tiles' of steps; there are order, tile, "):
+        primitive(check=lambda state: None, name="no_such_step", group="tiles")
+    assert "no_such_step" not in PRIMITIVES
+
+
+def test_a_refused_offer_has_its_witness(sch):
+    refused = next(offer for offer in sch.can("k") if offer.name == "parallel")
+    assert refused.after is None and refused.witness[0] == "k=0 and k=1 both write D[0, 0]"
+
+
+@pytest.mark.parametrize(
+    ("extent", "first"), [(16, [None, 4]), (28, [None, 4]), (30, [None, 2]), (7, [None, 4]), (3, [None, 2])]
+)
+def test_a_split_is_offered_with_factors_that_divide_first(extent, first):
+    A = te.placeholder((extent,), name="A")
+    sch = tir.Schedule(te.create_prim_func([A, te.compute((extent,), lambda i: A[i] * 2.0, "B")]))
+    offer = next(offer for offer in sch.can("i") if offer.name == "split")
+    assert offer.given["factors"] == first
+    sizes = [factors[1:] for factors in offer.fields[0].choices]
+    assert all(0 < n < extent or extent == 2 for size in sizes for n in size)
 
 
 def test_a_loop_is_told_what_it_may_become(sch):

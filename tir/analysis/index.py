@@ -290,10 +290,14 @@ class Index:
 
     def loops_named(self, name: str) -> list[LoopRef]:
         """The loops whose variables have this name, in program order."""
-        named = [v for v in self._by_key()[0] if v.name == name]
-        if len(named) > 1:
-            named = [v for v in self.loops if v.name == name]
-        return [self.loops[v] for v in named]
+        return list(self._loops_by_name.get(name, ()))
+
+    @cached_property
+    def _loops_by_name(self) -> dict[str, list[LoopRef]]:
+        found: dict[str, list[LoopRef]] = {}
+        for var, loop in self.loops.items():
+            found.setdefault(var.name, []).append(loop)
+        return found
 
 
 def _scopes_of(buffers: tuple[Buffer, ...]) -> frozenset[str]:

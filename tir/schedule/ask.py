@@ -13,7 +13,7 @@ from .handles import BlockRV, LoopRV
 from .offers import Offers, offers, one_click
 from .primitive import PRIMITIVES, Primitive, lookup
 from .signatures import public_signature
-from .state import label
+from .state import State, label
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -148,10 +148,9 @@ class Asker:
             raise error
         return error
 
-    def _worth(self, step: Primitive, given: Mapping[str, Any]) -> ScheduleError | None:
-        """Why a step is no offer: it would be refused, or would change nothing."""
-        outcome = self.schedule._outcome(step, self.schedule.state, given)
-        return outcome if isinstance(outcome, ScheduleError) else None
+    def _worth(self, step: Primitive, given: Mapping[str, Any]) -> State | ScheduleError:
+        """The snapshot after a step; or why it is no offer: it would be refused, or would change nothing."""
+        return self.schedule._outcome(step, self.schedule.state, given)
 
     def _survey(self, step: Primitive, given: Mapping[str, Any], name: str) -> Answer:
         state = self.schedule.state

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
@@ -17,6 +17,7 @@ from ..analysis.index import BlockRef, LoopRef
 from ..buffer import SCOPES
 from ..display import html_table, text_table
 from ..errors import ScheduleError, attempt
+from ..expr import IntImm
 from ..intrin import TensorIntrin
 from ..levels import AXES
 from .handles import BlockRV, LoopRV
@@ -27,11 +28,13 @@ from .state import State, label, place_name
 MOST_TRIED = 12  # calls of one primitive
 MOST_PLACES = 12  # loops and blocks that `sch.can` shows at once
 
-Try = Callable[[Primitive, Mapping[str, Any]], "ScheduleError | None"]  # why a call would be refused or do nothing
+# the program after a call, or why it would be refused or do nothing
+Try = Callable[[Primitive, Mapping[str, Any]], "State | ScheduleError"]
 
+_TILES = (4, 8, 16, 32, 64, 2, 3, 5, 6, 7, 14)
+_TILES_OF_TILES = ((4, 16), (2, 16), (4, 8), (2, 8))
 # Of parameters that are numbers, or lists of them: a value to begin with.
 _USUAL: dict[str, Any] = {
-    "factors": [None, 4],
     "tile.factors": [4],
     "factor_axis": 0,
     "axis": 0,
@@ -59,8 +62,9 @@ class Field:
 @dataclass(frozen=True)
 class Offer:
     """A call of the primitive ``name``: ``given`` by parameter, ``text`` as a user writes it, and ``reason`` for which it
-    would be refused or change nothing (empty: it would change the program, or draw a value). ``fields`` are the
-    parameters that may be chosen otherwise, ``summary`` is the first sentence about the primitive."""
+    would be refused or change nothing (empty: it would change the program, or draw a value), with the ``witness`` of a
+    refusal. ``fields`` are the parameters that may be chosen otherwise, ``summary`` is the first sentence about the
+    primitive, ``group`` its heading, and ``after`` the snapshot that the call makes."""
 
     name: str
     text: str
@@ -68,6 +72,9 @@ class Offer:
     reason: str
     fields: tuple[Field, ...]
     summary: str = ""
+    group: str = ""
+    witness: tuple[str, ...] = ()
+    after: State | None = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return not self.reason
@@ -137,6 +144,8 @@ def choices(state: State, step: Primitive, name: str, given: Mapping[str, Any] |
         return list(state.index.blocks)
     if name in _LISTS:
         return list(_LISTS[name](state))
+    if name == "factors" and step.only_loop:
+        return _factors(state, (given or {}).get(step.only_loop))
     usual = _USUAL.get(f"{step.name}.{name}", _USUAL.get(name))
     return [] if usual is None else [usual]
 
@@ -151,6 +160,16 @@ _LISTS: dict[str, Callable[[State], Any]] = {
     "dtype": lambda state: ("float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8"),
     "ann_key": lambda state: (STAGE, ORDER, DOUBLE_BUFFER, UNROLL),
 }
+
+
+def _factors(state: State, loop: Any) -> list[list[int | None]]:
+    """Factors of a split: those that divide the loop first, then tiles of tiles; ``[None, 4]`` if the extent is not known."""
+    ref = attempt(lambda: state.find_loop(loop)) if isinstance(loop, (str, LoopRV)) else None
+    extent = ref.node.extent.value if isinstance(ref, LoopRef) and isinstance(ref.node.extent, IntImm) else None
+    sizes = [n for n in _TILES if extent is None or n < extent] or [4]
+    whole = [n for n in sizes if extent is not None and extent % n == 0]
+    twice = [(a, b) for a, b in _TILES_OF_TILES if extent is not None and extent % (a * b) == 0]
+    return [[None, n] for n in sorted(sizes, key=lambda n: n not in whole)] + [[None, *pair] for pair in twice]
 
 
 def _near(state: State) -> tuple[str, ...]:
@@ -282,20 +301,19 @@ def _first_accepted(
     step: Primitive, calls: Iterator[dict[str, Any]], fields: tuple[Field, ...], attempt: Try
 ) -> Offer | None:
     """The first call that would be accepted, otherwise the first one and why it would be refused."""
-    first, summary = None, step.doc.partition("\n\n")[0].replace("\n", " ")
+    first = None
+    about = (fields, step.summary, step.group)
     for given in calls:
         ordered = {p: given[p] for p in step.signature.parameters if p in given}
-        error = attempt(step, ordered)
-        why = "" if error is None else error.rule
-        offer = Offer(step.name, request_text(step, ordered), ordered, why, fields, summary)
-        if offer:
-            return offer
-        first = offer if first is None else first
+        outcome = attempt(step, ordered)
+        if not isinstance(outcome, ScheduleError):
+            return Offer(step.name, request_text(step, ordered), ordered, "", *about, after=outcome)
+        if first is None:
+            first = Offer(step.name, request_text(step, ordered), ordered, outcome.rule, *about, tuple(outcome.witness))
     if first is not None:
         return first
     unknown = [f.name for f in fields if f.needed and not f.choices]
-    why = f"needs {', '.join(unknown)}"
-    return Offer(step.name, f"{step.name}(…)", {}, why, fields, summary) if unknown else None
+    return Offer(step.name, f"{step.name}(…)", {}, f"needs {', '.join(unknown)}", *about) if unknown else None
 
 
 def _neighbours(state: State, ref: LoopRef | BlockRef) -> list[LoopRef]:

@@ -17,7 +17,8 @@ annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and `
 and are converted to places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args``
 convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` is unchanged. ``keeps`` declares
 what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). ``instead`` and ``prepared_by``
-name steps that a refusal offers, where they are accepted (:mod:`tir.schedule.alternatives`). A plan attribute ``recorded``
+name steps that a refusal offers, where they are accepted (:mod:`tir.schedule.alternatives`). ``group`` is the heading
+under which the step is offered (``GROUPS``; "other" if it names none). A plan attribute ``recorded``
 (a mapping) replaces arguments in the trace: the decision a sampling took, or a lambda as the index map it was turned
 into. A plan attribute ``keeps`` declares what this step preserves besides.
 
@@ -44,6 +45,8 @@ from .handles import BlockRV, LoopRV
 from .invariants import Keeps
 from .state import State
 
+GROUPS = ("order", "tile", "parallel", "memory", "reduction", "tensor units", "other")
+
 
 @dataclass(frozen=True)
 class Primitive:
@@ -62,6 +65,7 @@ class Primitive:
     past: str = ""
     instead: tuple[str, ...] = ()
     prepared_by: tuple[str, ...] = ()
+    group: str = GROUPS[-1]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     binder: Callable[..., dict[str, Any]] = dict
 
@@ -72,6 +76,11 @@ class Primitive:
     @property
     def doc(self) -> str:
         return inspect.cleandoc(self.check.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """What the step does: the first paragraph of its docstring as one line."""
+        return self.doc.partition("\n\n")[0].replace("\n", " ")
 
     @property
     def only_loop(self) -> str | None:
@@ -142,18 +151,24 @@ def primitive(
     past: str = "",
     instead: tuple[str, ...] = (),
     prepared_by: tuple[str, ...] = (),
+    group: str = GROUPS[-1],
 ) -> Callable[[Any], Any]:
     """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``.
 
     ``keeps`` declares what all of its steps preserve; invariants that depend only on that are not checked again.
     ``past``, as in "fused", is the participle for messages about a loop that it consumed. A refusal of the step offers the
     primitives ``instead``, which reach the same end in another way, and those after which the same call is accepted
-    (``prepared_by``); each is tried before it is named.
+    (``prepared_by``); each is tried before it is named. ``group`` is one of ``GROUPS``; raises ``ValueError`` for another.
     """
+    if group not in GROUPS:
+        raise ValueError(f"there is no group {group!r} of steps; there are {', '.join(GROUPS)}")
 
     def register(apply: Any) -> Any:
         made = replace(
-            _make(name or apply.__name__, check, apply, keeps, past), instead=instead, prepared_by=prepared_by
+            _make(name or apply.__name__, check, apply, keeps, past),
+            instead=instead,
+            prepared_by=prepared_by,
+            group=group,
         )
         PRIMITIVES[made.name] = made
         return apply

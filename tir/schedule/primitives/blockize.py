@@ -279,7 +279,7 @@ def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
     return body
 
 
-@primitive(check=check_blockize)
+@primitive(check=check_blockize, group="tensor units")
 def blockize(state: State, plan: BlockizePlan) -> tuple[State, BlockRV]:
     after = state.replace(plan.old, plan.new)
     return after, after.block_rv(plan.name)

@@ -376,11 +376,11 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, box: Seq
     return False
 
 
-@primitive(check=plan_cache_read, instead=("cache_inplace",))
+@primitive(check=plan_cache_read, instead=("cache_inplace",), group="memory")
 def cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
 
 
-@primitive(check=plan_cache_write, instead=("cache_inplace",))
+@primitive(check=plan_cache_write, instead=("cache_inplace",), group="memory")
 def cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()

@@ -207,7 +207,7 @@ def _compute(name: str, buffer: Buffer, value: Expr, used: Sequence[tuple[Var, R
     return elementwise_block(name, box, box, computed)
 
 
-@primitive(check=_check_cache_index)
+@primitive(check=_check_cache_index, group="memory")
 def cache_index(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
     return plan.after, plan.handles()
 

@@ -531,16 +531,16 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     return kept
 
 
-@primitive(check=plan_compute_at)
+@primitive(check=plan_compute_at, group="order")
 def compute_at(state: State, plan: MovePlan) -> State:
     return plan.after
 
 
-@primitive(check=plan_reverse_compute_at)
+@primitive(check=plan_reverse_compute_at, group="order")
 def reverse_compute_at(state: State, plan: MovePlan) -> State:
     return plan.after
 
 
-@primitive(check=_check_compute_root)
+@primitive(check=_check_compute_root, group="order")
 def compute_root(state: State, plan: MovePlan) -> State:
     return plan.after

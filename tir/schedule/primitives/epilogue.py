@@ -279,6 +279,8 @@ def _in_the_last_step(
     return reduction.node.replace(block=with_regions(reduction.block.replace(body=seq([reduction.block.body, tail]))))
 
 
-@primitive(check=_check_fuse_reduction_epilogue, instead=("reverse_compute_at", "reverse_compute_inline"))
+@primitive(
+    check=_check_fuse_reduction_epilogue, instead=("reverse_compute_at", "reverse_compute_inline"), group="reduction"
+)
 def fuse_reduction_epilogue(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)

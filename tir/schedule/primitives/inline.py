@@ -307,12 +307,12 @@ def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
     )
 
 
-@primitive(check=plan_compute_inline, instead=("compute_at", "reverse_compute_inline"))
+@primitive(check=plan_compute_inline, instead=("compute_at", "reverse_compute_inline"), group="order")
 def compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
 
-@primitive(check=plan_reverse_compute_inline, instead=("reverse_compute_at", "compute_inline"))
+@primitive(check=plan_reverse_compute_inline, instead=("reverse_compute_at", "compute_inline"), group="order")
 def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
@@ -342,7 +342,7 @@ def _check_auto_inline(state: State) -> list[str]:
     return [name for name, ref in state.index.blocks.items() if ref.scope is not None]
 
 
-@primitive(check=_check_auto_inline)
+@primitive(check=_check_auto_inline, group="order")
 def auto_inline(state: State, plan: list[str]) -> State:
     for name in plan:
         ref = state.index.blocks.get(name)

@@ -308,7 +308,7 @@ def _padding_block(name: str, new: Buffer, pad: IndexMap, places: Sequence[Var],
     return elementwise_block(name, box, box, body, where)
 
 
-@primitive(check=_check_transform_layout)
+@primitive(check=_check_transform_layout, group="memory")
 def transform_layout(state: State, plan: LayoutPlan) -> State:
     return state.with_func(plan.func)
 

@@ -283,7 +283,7 @@ def _covers_exactly(extent: Expr, total: Expr, known: Analyzer) -> bool:
     return _proved(known, extent == total)
 
 
-@primitive(check=plan_split, keeps=Keeps.ACCESSES | Keeps.KERNELS, past="split")
+@primitive(check=plan_split, keeps=Keeps.ACCESSES | Keeps.KERNELS, past="split", group="tile")
 def split(state: State, plan: SplitPlan) -> tuple[State, list[LoopRV]]:
     node = plan.loop.node
     dtype = node.loop_var.dtype
@@ -457,6 +457,7 @@ def members(loops: Sequence[Any]) -> list[LoopRef]:
     past="fused",
     instead=("merge",),
     prepared_by=("fission", "unswitch", "hoist"),
+    group="tile",
 )
 def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
     nodes = [loop.node for loop in plan.loops]

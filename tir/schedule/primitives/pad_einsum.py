@@ -519,6 +519,6 @@ def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:
     return block.replace(body=rewrite(block.body, visit), init=init)
 
 
-@primitive(check=_check_pad_einsum)
+@primitive(check=_check_pad_einsum, group="tile")
 def pad_einsum(state: State, plan: Stage) -> State:
     return plan.after

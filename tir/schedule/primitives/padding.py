@@ -282,7 +282,7 @@ def _bound(part: Expr, variables: Any) -> tuple[Var, int | None, int | None] | N
     return var, None, limit - strict
 
 
-@primitive(check=_check_decompose_padding)
+@primitive(check=_check_decompose_padding, group="tile")
 def decompose_padding(state: State, plan: DecomposePaddingPlan) -> tuple[State, BlockRV]:
     changed = state.replace(plan.top, plan.inside)
     after = insert_before(changed, changed.index.loops[plan.loop.var], plan.fill)

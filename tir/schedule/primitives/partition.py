@@ -109,7 +109,7 @@ def _check_loop_partition(
     return PartitionPlan(loop, lengths, part_names(state, loop, len(lengths)), renames)
 
 
-@primitive(check=_check_loop_partition, past="partitioned")
+@primitive(check=_check_loop_partition, past="partitioned", group="tile")
 def loop_partition(state: State, plan: PartitionPlan) -> tuple[State, list[LoopRV]]:
     f = plan.loop.node
     start: Expr = f.min
@@ -250,7 +250,7 @@ def _require_order(state: State, plan: MergePlan) -> None:
     require_legal(check_merge(state.func, plan.chains), state.func)
 
 
-@primitive(check=_check_merge, past="merged", instead=("fuse", "compute_at", "reverse_compute_at"))
+@primitive(check=_check_merge, past="merged", instead=("fuse", "compute_at", "reverse_compute_at"), group="order")
 def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
     first = plan.chains[0]
     variables = [Var(name, f.loop_var.dtype) for name, f in zip(plan.names, first)]

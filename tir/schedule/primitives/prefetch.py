@@ -133,7 +133,7 @@ def _lines(buffer: Buffer, box: Sequence[Range]) -> Stmt:
     return nest(loops, Evaluate(call("prefetch", address, 0, 3, 1)))
 
 
-@primitive(check=_check_prefetch)
+@primitive(check=_check_prefetch, group="memory")
 def prefetch(state: State, plan: PrefetchPlan) -> State:
     node = plan.loop.node
     return state.replace(node, with_body(node, seq([plan.request, node.body])))

@@ -104,7 +104,12 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     return [] if verdict.is_proved else list(getattr(verdict, "witness", ()))
 
 
-@primitive(check=_check_privatize, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, prepared_by=("compute_at",))
+@primitive(
+    check=_check_privatize,
+    keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS,
+    prepared_by=("compute_at",),
+    group="parallel",
+)
 def privatize(state: State, plan: PrivatizePlan) -> State:
     node = plan.loop.node
     if sharing(node.private, plan.buffer):

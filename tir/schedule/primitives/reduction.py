@@ -216,7 +216,7 @@ def _update_reads(block: Block):
     return (*own, *block.reads)
 
 
-@primitive(check=_check_decompose_reduction, keeps=Keeps.ACCESSES | Keeps.LOOPS)
+@primitive(check=_check_decompose_reduction, keeps=Keeps.ACCESSES | Keeps.LOOPS, group="reduction")
 def decompose_reduction(state: State, plan: DecomposePlan) -> tuple[State, BlockRV]:
     old = plan.block
     changed = state.replace(old.block, plan.update, moved={old.name: plan.update.name})

@@ -491,17 +491,17 @@ def _in_domains(block: BlockRef) -> Analyzer:
     return Analyzer({i.var: i.dom for i in block.block.iter_vars if i.dom is not None})
 
 
-@primitive(check=_check_reindex)
+@primitive(check=_check_reindex, group="memory")
 def reindex(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
 
 
-@primitive(check=_check_reindex_cache_read)
+@primitive(check=_check_reindex_cache_read, group="memory")
 def reindex_cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
 
 
-@primitive(check=_check_reindex_cache_write)
+@primitive(check=_check_reindex_cache_write, group="memory")
 def reindex_cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
 
@@ -570,6 +570,6 @@ def _check_cache_inplace(
     return stage
 
 
-@primitive(check=_check_cache_inplace, instead=("cache_write", "cache_read"))
+@primitive(check=_check_cache_inplace, instead=("cache_write", "cache_read"), group="memory")
 def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
     return plan.after, plan.handles()

@@ -157,7 +157,9 @@ def _require_commute(state: State, before: list[For], after: list[For]) -> bool:
     return False
 
 
-@primitive(check=plan_reorder, prepared_by=("fission", "unswitch", "hoist", "skew", "decompose_reduction"))
+@primitive(
+    check=plan_reorder, prepared_by=("fission", "unswitch", "hoist", "skew", "decompose_reduction"), group="order"
+)
 def reorder(state: State, plan: ReorderPlan) -> State:
     if all(a is b for a, b in zip(plan.chain, plan.order)):
         return state

@@ -413,7 +413,7 @@ def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     return refresh(body)
 
 
-@primitive(check=_check_rfactor, prepared_by=("reorder", "decompose_reduction"))
+@primitive(check=_check_rfactor, prepared_by=("reorder", "decompose_reduction"), group="reduction")
 def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
     partials = _partial_buffers(plan)
     name = state.fresh_block_name(f"{plan.block.name}_rf")

@@ -301,6 +301,6 @@ def _told(block: Block, small: Buffer, axis: int) -> Block:
     return block.replace(iter_vars=iters)
 
 
-@primitive(check=_check_rolling_buffer, prepared_by=("compute_at",))
+@primitive(check=_check_rolling_buffer, prepared_by=("compute_at",), group="memory")
 def rolling_buffer(state: State, plan: RollPlan) -> State:
     return plan.after

@@ -170,6 +170,6 @@ def divisors(value: int) -> list[int]:
     return sorted({*small, *(value // d for d in small)})
 
 
-@primitive(check=_check_sample_perfect_tile)
+@primitive(check=_check_sample_perfect_tile, group="tile")
 def sample_perfect_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV | None]]:
     return plan.state, [None if v is None else ExprRV(v) for v in plan.values]

@@ -99,7 +99,7 @@ def _ways(size: int, parts: int) -> int:
     return 1 if parts == 1 else sum(_ways(size // d, parts - 1) for d in divisors(size))
 
 
-@primitive(check=_check_sample_partitioned_tile)
+@primitive(check=_check_sample_partitioned_tile, group="tile")
 def sample_partitioned_tile(state: State, plan: SamplePlan) -> tuple[State, list[ExprRV]]:
     return plan.state, [ExprRV(v) for v in plan.values]
 
@@ -166,7 +166,7 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
     return LocationPlan(after, places[int(decision)], {"decision": int(decision)})
 
 
-@primitive(check=_check_sample_compute_location)
+@primitive(check=_check_sample_compute_location, group="order")
 def sample_compute_location(state: State, plan: LocationPlan) -> tuple[State, LoopRV]:
     if isinstance(plan.place, str):
         return plan.state, Location(plan.place, state.func_name)

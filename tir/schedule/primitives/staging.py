@@ -108,6 +108,6 @@ def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     return pick_buffer(block, "reads", which), "reads"
 
 
-@primitive(check=_check_stage)
+@primitive(check=_check_stage, group="memory")
 def stage(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
     return plan.after, plan.after.block_rv(plan.name)

@@ -150,7 +150,7 @@ def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Bu
     )
 
 
-@primitive(check=_check_set_scope)
+@primitive(check=_check_set_scope, group="memory")
 def set_scope(state: State, plan: BufferPlan) -> State:
     return state.with_func(swap_buffers(state.func, plan.swapped))
 
@@ -206,7 +206,7 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     return BufferPlan(_sharing({b: b.with_dtype(wanted) for b in views}))
 
 
-@primitive(check=_check_unsafe_set_dtype)
+@primitive(check=_check_unsafe_set_dtype, group="memory")
 def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
     old, new = next(iter(plan.swapped.items()))
 
@@ -266,7 +266,7 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
 
-@primitive(check=_check_set_axis_separator)
+@primitive(check=_check_set_axis_separator, group="memory")
 def set_axis_separator(state: State, plan: BufferPlan) -> State:
     return state.with_func(swap_buffers(state.func, plan.swapped))
 
@@ -370,7 +370,7 @@ def _is_computed_with(root: Any, variables: Collection[Var]) -> bool:
     return False
 
 
-@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
 def storage_align(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 
@@ -422,7 +422,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: asked})))
 
 
-@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
 def storage_swizzle(state: State, plan: AlignPlan) -> State:
     return state.replace(plan.block, plan.new)
 

@@ -365,6 +365,6 @@ def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
     return buffer.scope
 
 
-@primitive(check=_check_tensorize)
+@primitive(check=_check_tensorize, group="tensor units")
 def tensorize(state: State, plan: TensorizePlan) -> State:
     return plan.before.replace(plan.old, plan.new)

@@ -540,5 +540,9 @@ for _name, _check, _keeps in (
     ("bind", _check_bind, Keeps.BOUND),
 ):
     primitive(
-        check=_check, name=_name, keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps, prepared_by=("fission", "rfactor")
+        check=_check,
+        name=_name,
+        keeps=Keeps.ACCESSES | Keeps.LOOPS | _keeps,
+        prepared_by=("fission", "rfactor"),
+        group="parallel",
     )(_mark)

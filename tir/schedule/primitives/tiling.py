@@ -100,7 +100,7 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
     return loops
 
 
-@primitive(check=_check_tile, prepared_by=("fission", "unswitch", "skew"))
+@primitive(check=_check_tile, prepared_by=("fission", "unswitch", "skew"), group="tile")
 def tile(state: State, plan: TilePlan) -> tuple[State, list[LoopRV]]:
     return plan.after, [plan.after.loop_rv(v) for v in plan.loops]
 
@@ -164,7 +164,7 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
     return SkewPlan(outer, inner, int(factor), derived_name(inner.name, "_s", visible_names(state, [inner])))
 
 
-@primitive(check=_check_skew)
+@primitive(check=_check_skew, group="order")
 def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
     outer, inner = plan.outer.node, plan.inner.node
     dtype = inner.loop_var.dtype
@@ -289,7 +289,7 @@ def _loops_with_parts(state: State) -> str:
     return ", ".join(names) or "none: no loop of the program has more than one statement"
 
 
-@primitive(check=_check_fission, prepared_by=("compute_root",))
+@primitive(check=_check_fission, prepared_by=("compute_root",), group="order")
 def fission(state: State, plan: FissionPlan) -> tuple[State, list[LoopRV]]:
     after, variables = _distributed(state, plan)
     return after, [state.loop_rv(v) for v in variables]

@@ -211,12 +211,12 @@ def _alone(loop: For, block: BlockRealize) -> bool:
     return body is block
 
 
-@primitive(check=_check_unswitch, instead=("hoist",))
+@primitive(check=_check_unswitch, instead=("hoist",), group="order")
 def unswitch(state: State, plan: HoistPlan) -> State:
     return _moved_out(state, plan)
 
 
-@primitive(check=_check_hoist, instead=("unswitch",))
+@primitive(check=_check_hoist, instead=("unswitch",), group="order")
 def hoist(state: State, plan: HoistPlan) -> State:
     return _moved_out(state, plan)
 

@@ -204,11 +204,11 @@ def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> N
     require_legal(question.answer(), after.func)
 
 
-@primitive(check=_check_read_at)
+@primitive(check=_check_read_at, group="memory")
 def read_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
 
 
-@primitive(check=_check_write_at)
+@primitive(check=_check_write_at, group="memory")
 def write_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
     return plan.result()
