@@ -159,25 +159,26 @@ def test_the_tutorial(lab, browser, scheme):
         "document.querySelector('.tir-step').textContent.startsWith('5: parallel')"
     )  # the later cell's
 
-    view.locator(".tir-slider").evaluate("e => { e.value = 3; e.dispatchEvent(new Event('change')); }")
+    view.locator(".tir-slider").evaluate("e => { e.value = 3; e.dispatchEvent(new Event('input')); }")
     page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('3: reorder')")
     view.locator("[data-tab=diff]").click()
-    assert "+        for i_0, j_0, k, i_1, j_1 in T.grid" in view.locator(".tir-diff").inner_text()
+    assert "for j_0 in T.serial(" in view.locator(".tir-line-to").first.inner_text()
     shoot(page, f"explorer-history-{scheme}")
     view.locator("[data-tab=program]").click()
-    view.locator(".tir-slider").evaluate("e => { e.value = 5; e.dispatchEvent(new Event('change')); }")
+    view.locator(".tir-slider").evaluate("e => { e.value = 5; e.dispatchEvent(new Event('input')); }")
 
     view.locator(".tir-row[data-place=k]").click()
     view.locator("[data-offer=unroll]").wait_for()
     assert "tir-refused" in view.locator("[data-offer=parallel]").get_attribute("class")
+    assert "both write" in view.locator("[data-offer=parallel] .tir-reason").inner_text()
     assert view.locator(".tir-code .tir-marked").count() > 2
     view.locator("select[aria-label^=code]").select_option("llvm")
-    page.wait_for_function("document.querySelectorAll('.tir-side')[1].textContent.includes('define')")
-    view.locator("[data-offer=split] > summary").click()
+    view.locator("tir-pane", has_text="define").wait_for()
+    view.locator("[data-offer=split] summary").click()
     shoot(page, f"explorer-{scheme}")
 
     view.locator("[data-offer=split] input[name=factors]").fill("[None, 16]")
-    view.locator("[data-offer=split] [data-apply=split]").click()
+    view.locator("[data-offer=split] [data-try=split]").click()
     page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('6: split')")
     assert 'split("k", factors=[None, 16])' in last.inner_text()
     assert view.locator(".tir-row[data-place=k_1]").count() == 1
@@ -186,8 +187,8 @@ def test_the_tutorial(lab, browser, scheme):
     assert view.locator(".tir-row[data-place=k]").count() == 1 and view.locator(".tir-row[data-place=k_1]").count() == 0
 
     view.locator(".tir-row[data-place=k]").click()
-    view.locator("[data-offer=parallel] > summary").click()
-    view.locator("[data-apply=parallel]").click()
+    view.locator("[data-offer=parallel] summary").click()
+    view.locator("[data-try=parallel]").click()
     view.locator(".tir-error").wait_for()
     assert "loop `k` cannot be parallel" in view.locator(".tir-error").inner_text()
     shoot(page, f"explorer-refused-{scheme}")
@@ -212,11 +213,10 @@ def test_a_page_of_its_own(browser, scheme, width):
         folder = os.environ.get("TIR_SCREENSHOTS")
         if folder:
             page.screenshot(path=str(Path(folder) / f"page-{scheme}-{width}.png"))
-        view.locator("[data-offer=parallel] > summary").click()
         view.locator("[data-apply=parallel]").click()
         view.locator(".tir-step", has_text="parallel").wait_for()  # (no script by text: the page's policy allows none)
         for step in (0, 1):
-            view.locator(".tir-slider").evaluate(f"e => {{ e.value = {step}; e.dispatchEvent(new Event('change')); }}")
+            view.locator(".tir-slider").evaluate(f"e => {{ e.value = {step}; e.dispatchEvent(new Event('input')); }}")
             view.locator(".tir-step", has_text=f"{step}:").wait_for()
             view.locator(".tir-run").click()
             view.locator(".tir-ran", has_text="right").wait_for()

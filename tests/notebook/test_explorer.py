@@ -13,7 +13,7 @@ from tir import te
 from tir.notebook.explorer import Explorer, value_of
 from tir.notebook.loop_tree import KIND_COLOURS
 from tir.notebook.runs import timed
-from tir.notebook.stages import mark, source, stages
+from tir.notebook.stages import loop_lines, source, stages
 from tir.script import tir as T
 from tir.script.printer import line_ranges
 
@@ -39,8 +39,13 @@ def explorer() -> Explorer:
 
 
 def view(explorer: Explorer) -> dict:
-    """The view as a page gets it."""
+    """The view as a page gets it, when all of it is there."""
     made = explorer.view()
+    while made["pending"]:
+        explorer.handle({"do": "more"})
+        left = explorer.view()
+        assert left["pending"] < made["pending"], "each answer makes progress"
+        made = left
     assert json.loads(json.dumps(made)) is not None
     return made
 
@@ -89,7 +94,8 @@ def test_what_is_clicked_is_a_step_of_the_trace(explorer):
     assert explorer.error == "" and sch.history[-1].text == 'split("k", factors=[None, 8])'
     seen = view(explorer)
     assert 'sch.split("k", factors=[None, 8])' in seen["python"] and seen["steps"][-1].startswith("1: split")
-    assert any(line.startswith("+") and "k_1" in line for line in seen["diff"])
+    assert [line["kind"] for line in seen["diff"]].count("added") == 1
+    assert "k_1" in "".join(text for _, text in next(line["words"] for line in seen["diff"] if line["kind"] == "added"))
     other = sch.trace.replay(chain)
     assert tir.structural_equal(other.mod, sch.mod)
     explorer.handle({"do": "apply", "name": "reorder", "given": {"loops": ["B.i", "j"]}})
@@ -216,7 +222,7 @@ def test_the_slider_looks_at_the_past_and_does_not_change_it(explorer):
         and seen["title"] == "chain, 2 steps"
         and "k" in [row["label"] for row in seen["tree"]]
     )
-    assert any("j_1" in line for line in seen["diff"]) and not any("k_1" in line for line in seen["diff"])
+    assert "j_1" in str(seen["diff"]) and "k_1" not in str(seen["diff"])
     assert len(sch.history) == 3
     explorer.handle({"do": "select", "place": "k"})
     assert view(explorer)["offers"] == []
@@ -241,7 +247,8 @@ def test_code_of_every_stage_with_the_lines_of_a_loop(explorer, pane):
     made = view(explorer)["pane"]
     text, _ = source(explorer.schedule.mod, None, pane)
     assert not made["failed"] and [plain(line) for line in made["lines"]] == text.splitlines()
-    assert made["marked"] or pane in ("llvm-opt", "asm"), "the optimiser may unroll it"
+    assert made["places"].get("k") or pane in ("llvm-opt", "asm"), "the optimiser may unroll it"
+    assert all(0 <= first <= last < len(made["lines"]) for lines in made["places"].values() for first, last in lines)
 
 
 def test_cuda_beside_the_program():
@@ -252,16 +259,27 @@ def test_cuda_beside_the_program():
     explorer.handle({"do": "select", "place": "k"})
     explorer.handle({"do": "open", "pane": "cuda"})
     made = view(explorer)["pane"]
-    assert any("__global__" in line for line in made["lines"]) and len(made["marked"]) == 1
+    assert any("__global__" in line for line in made["lines"]) and len(made["places"]["k"]) == 1
     explorer.handle({"do": "open", "pane": "nothing"})
     assert view(explorer)["pane"]["failed"]
 
 
 def test_heads_of_loops_in_text():
-    assert mark("for (int i = 0; i < 4; ++i) {\n  x;\n}\ny;", "i") == [(0, 2)]
-    assert mark("for a, i in T.grid(4, 4):\n    x\nfor i_1 in range(4):\n    y", "i") == [(0, 1)]
-    assert mark("for.i_1.3:\n  br label %for.i_1.3", "i") == []
-    assert mark(".LBB0_1:   # %for.i.3.i\n\tadd\n\tjne\t.LBB0_1\n\tret", "i") == [(0, 2)]
+    assert loop_lines("for (int i = 0; i < 4; ++i) {\n  x;\n}\ny;") == {"i": [(0, 2)]}
+    nests = "for a, i in T.grid(4, 4):\n    x\nfor i_1 in range(4):\n    y"
+    assert loop_lines(nests) == {"a": [(0, 1)], "i": [(0, 1)], "i_1": [(2, 3)]}
+    assert loop_lines("for.i_1.3:\n  br label %for.i_1.3") == {"i_1": [(0, 1)]}
+    assert loop_lines(".LBB0_1:   # %for.i.3.i\n\tadd\n\tjne\t.LBB0_1\n\tret") == {"i": [(0, 2)]}
+
+
+def test_loops_of_one_name_have_lines_of_their_own(explorer):
+    explorer.schedule.parallel("D.i")
+    explorer.handle({"do": "open", "pane": "lowered"})
+    seen = view(explorer)
+    lines, places = [plain(line) for line in seen["pane"]["lines"]], seen["pane"]["places"]
+    (first,), (second,) = places["B.i"], places["D.i"]
+    assert first[1] < second[0] and "T.parallel" in lines[second[0]] and "T.parallel" not in lines[first[0]]
+    assert places["k"][0][0] > second[0] and places["k"][0][1] == second[1]
 
 
 def test_a_figure_has_every_row():
@@ -375,3 +393,78 @@ def test_a_message_of_any_form_is_answered_with_an_error(explorer, message):
 def test_a_form_with_a_deep_text_is_answered_with_an_error(explorer, text):
     explorer.handle({"do": "apply", "name": "split", "given": {"loop": "k", "factors": text}})
     assert view(explorer)["error"]
+
+
+def offers(explorer: Explorer) -> dict[str, dict]:
+    return {offer["name"]: offer for offer in view(explorer)["offers"]}
+
+
+def test_offers_are_ranked_by_what_the_model_expects():
+    explorer = Explorer(tir.Schedule(chain, target="llvm -num-cores=4 -l1_bytes=32768"))
+    explorer.handle({"do": "select", "place": "B.i"})
+    first = explorer.view()
+    assert first["pending"] > 0 and not any(offer["estimated"] for offer in first["offers"]), (
+        "a click does not wait for it"
+    )
+    seen = view(explorer)
+    legal = [offer for offer in seen["offers"] if not offer["reason"]]
+    known = [
+        min(o["seconds"] for o in (offer, *offer["variants"]) if o["seconds"]) for offer in legal if offer["seconds"]
+    ]
+    assert known == sorted(known) and seen["expected"] > 0
+    assert all(offer["estimated"] for offer in legal) and [o["group"] for o in legal].count("tile") > 2
+    assert offers(explorer)["bind"]["seconds"] is None, "threads of a GPU on a CPU"
+    refused = seen["offers"][len(legal) :]
+    assert all(offer["reason"] and not offer["variants"] for offer in refused)
+
+
+def test_a_refusal_is_beside_its_offer(explorer):
+    explorer.handle({"do": "select", "place": "k"})
+    assert offers(explorer)["parallel"]["witness"] == ["k=0 and k=1 both write D[0]"]
+
+
+@pytest.mark.parametrize("place", ["j", "k", "D"])
+def test_values_to_take_by_a_click_change_the_program(explorer, place):
+    explorer.handle({"do": "select", "place": place})
+    variants = [(offer, variant) for offer in view(explorer)["offers"] for variant in offer["variants"]]
+    assert len(variants) > 10
+    for offer, variant in variants:
+        before = explorer.schedule.mod
+        defaults = {f["name"]: f["value"] for f in offer["fields"]}
+        given = {**offer["given"], **defaults, offer["free"]: variant["value"]}
+        explorer.handle({"do": "apply", "name": offer["name"], "given": given})
+        assert explorer.error == "" and not tir.structural_equal(before, explorer.schedule.mod), (offer, variant)
+        explorer.handle({"do": "undo"})
+
+
+def test_what_is_chosen_stays_chosen_under_its_new_name(explorer):
+    explorer.handle({"do": "select", "place": "B.i"})
+    explorer.handle({"do": "apply", "name": "parallel", "given": {"loop": "B.i"}})
+    assert explorer.selected == "B.i"
+    explorer.handle({"do": "apply", "name": "compute_inline", "given": {"block": "B"}})
+    assert explorer.error == "" and explorer.selected == "", "the loop is gone"
+    explorer.handle({"do": "select", "place": "i"})
+    explorer.handle({"do": "apply", "name": "split", "given": {"loop": "i", "factors": "[None, 8]"}})
+    assert explorer.selected == "i_1", "the innermost of what came of it"
+
+
+def test_the_tuner_starts_from_the_program_without_steps(explorer):
+    explorer.handle({"do": "apply", "name": "parallel", "given": {"loop": "B.i"}})
+    explorer.handle({"do": "tune"})
+    assert "this schedule has 1: undo them first" in explorer.error and len(explorer.schedule.history) == 2
+    explorer.handle({"do": "undo"})
+    explorer.handle({"do": "tune"})
+    assert explorer.error == "" and len(explorer.schedule.history) > 2
+    assert tir.structural_equal(explorer.schedule.mod, tir.tune.default(chain).mod)
+    explorer.handle({"do": "more"})
+    explorer.handle({"do": "run"})
+    assert view(explorer)["runs"][-1]["text"].endswith("right: it computes what the program without steps does")
+
+
+def test_an_error_stays_until_something_else_is_asked(explorer):
+    explorer.handle({"do": "select", "place": "k"})
+    explorer.handle({"do": "apply", "name": "parallel", "given": {"loop": "k"}})
+    said = explorer.error
+    assert said and view(explorer)["pending"] == 0 and explorer.error == said
+    explorer.handle({"do": "refresh"})
+    assert explorer.error == ""

@@ -61,7 +61,11 @@ def explored(name: str) -> Texts:
     for number, message in enumerate(MESSAGES):
         explorer.handle(message)
         yield f"{number}.error", explorer.error
-        yield f"{number}.view", json.dumps(explorer.view(), sort_keys=True, default=str)
+        while explorer.view()["pending"]:
+            explorer.handle({"do": "more"})
+        view = explorer.view()
+        del view["answered"]  # how many answers it takes depends on the machine
+        yield f"{number}.view", json.dumps(view, sort_keys=True, default=str)
 
 
 CASES = {

@@ -1,4 +1,5 @@
 // The explorer of a schedule: draws the model's `view`, sends what is clicked as messages. See explorer.py.
+// Each part of it is a custom element that draws itself again only where what it shows has changed.
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -12,112 +13,180 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-function bytes(count) {
-  const units = ["B", "kB", "MB", "GB"];
+function scaled(count, units, step) {
   let at = 0;
-  while (count >= 1000 && at < units.length - 1) {
-    count /= 1000;
+  while (count >= step && at < units.length - 1) {
+    count /= step;
     at += 1;
   }
   return `${Number(count.toPrecision(3))} ${units[at]}`;
 }
+
+const bytes = (count) => scaled(count, ["B", "kB", "MB", "GB"], 1000);
+const duration = (seconds) => scaled(seconds * 1e9, ["ns", "µs", "ms", "s"], 1000);
 
 // A sentence of a docstring, its names between double backticks as code.
 function prose(text) {
   return text.split("``").map((part, n) => (n % 2 ? element("code", {}, part) : part));
 }
 
-function history(view, send) {
-  const past = view.at < view.last;
-  const slider = element("input", {
-    type: "range", min: 0, max: view.last, value: view.at, "aria-label": "step of the history", class: "tir-slider",
-    disabled: view.last === 0, onchange: (event) => send({ do: "show", step: Number(event.target.value) }),
-  });
-  return element(
-    "div",
-    { class: "tir-history" },
-    element("button", { onclick: () => send({ do: "undo" }), disabled: view.last === 0, class: "tir-undo" }, "Undo"),
-    element("button", { onclick: () => send({ do: "redo" }), disabled: view.redo === 0, class: "tir-redo" }, "Redo"),
-    slider,
-    element("code", { class: "tir-step" }, view.steps[view.at]),
-    past
-      ? element(
-          "button",
-          { class: "tir-return", onclick: () => send({ do: "undo", steps: view.last - view.at }) },
-          `Return here (undo ${view.last - view.at})`,
-        )
-      : null,
-    element("button", { class: "tir-run", onclick: () => send({ do: "run" }), title: "time this step and compare its results" }, "Run"),
-    element("output", { class: "tir-ran" }, view.runs[view.at] ? view.runs[view.at].text : ""),
-    timeline(view, send),
-  );
+// A part of the view: `needs` picks what it shows, `draw` makes its children of that. What has the focus (by `data-key`),
+// and how far areas are scrolled (`data-scroll`), stay as they were.
+class Part extends HTMLElement {
+  needs(view) {
+    return view;
+  }
+
+  update(view, context) {
+    const data = this.needs(view, context);
+    const key = JSON.stringify(data);
+    if (key === this.key) return;
+    this.key = key;
+    const active = this.getRootNode().activeElement;
+    const focused = active && this.contains(active) ? active.closest("[data-key]")?.dataset.key : undefined;
+    const areas = () => [...this.querySelectorAll("[data-scroll]"), ...(this.dataset.scroll ? [this] : [])];
+    const kept = new Map(areas().map((area) => [area.dataset.scroll, area.scrollTop]));
+    this.replaceChildren(...this.draw(data, context).filter((child) => child));
+    for (const area of areas()) area.scrollTop = kept.get(area.dataset.scroll) ?? 0;
+    if (focused) [...this.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
+  }
 }
 
-// A bar for each step that was run: its time beside the longest one.
-function timeline(view, send) {
-  const ran = view.runs.flatMap((run, step) => (run ? [{ ...run, step }] : []));
-  if (ran.length < 2) return null;
-  const longest = Math.max(...ran.map((run) => run.seconds));
-  const bars = ran.map((run) =>
-    element(
-      "button",
-      { class: "tir-bar", title: run.text, "aria-pressed": String(run.step === view.at), onclick: () => send({ do: "show", step: run.step }) },
-      element("span", { style: `width:${Math.max(1, (100 * run.seconds) / longest)}%` }),
-      element("code", {}, `${view.steps[run.step]}  ${run.text.split(",")[0]}`),
-    ),
-  );
-  return element("div", { class: "tir-timeline", role: "group", "aria-label": "times of the steps" }, ...bars);
+// ------------------------------------------------------------------ the history
+
+class History extends Part {
+  needs({ at, last, redo, steps, runs, expected, title }) {
+    return { at, last, redo, steps, runs, expected, title };
+  }
+
+  draw(view, { send, local }) {
+    const button = (kind, words, message, more = {}) =>
+      element("button", { class: `tir-${kind}`, "data-key": kind, onclick: () => send(message), ...more }, words);
+    const slider = element("input", {
+      type: "range", min: 0, max: view.last, value: view.at, "aria-label": "step of the history", class: "tir-slider",
+      "aria-valuetext": view.steps[view.at], "data-key": "slider", disabled: view.last === 0,
+      oninput: (event) => send({ do: "show", step: Number(event.target.value) }),
+    });
+    const back = view.last - view.at;
+    return [
+      element("span", { class: "tir-title" }, view.title),
+      button("undo", "Undo", { do: "undo" }, { disabled: view.last === 0, "aria-keyshortcuts": "Control+Z" }),
+      button("redo", "Redo", { do: "redo" }, { disabled: view.redo === 0 }),
+      slider,
+      element("code", { class: "tir-step" }, view.steps[view.at]),
+      back ? button("return", `Return here (undo ${back})`, { do: "undo", steps: back }) : null,
+      view.expected
+        ? element("span", { class: "tir-expected", title: "what the tuner's model expects of this program" }, `expected ${duration(view.expected)}`)
+        : null,
+      button("run", "Run", { do: "run" }, { title: "time this step, and compare its results with those of the program without steps" }),
+      button("tune", "Ask the tuner", { do: "tune" }, {
+        title: "take the steps that tir.tune.default finds", disabled: view.last > 0,
+      }),
+      document.fullscreenEnabled ? element("button", { class: "tir-full", onclick: local.full }, "Full page") : null,
+      element("output", { class: "tir-ran", "aria-live": "polite" }, view.runs[view.at] ? view.runs[view.at].text : ""),
+      this.timeline(view, send),
+    ];
+  }
+
+  // A bar for each step that was run: its time beside the longest one.
+  timeline(view, send) {
+    const ran = view.runs.flatMap((run, step) => (run ? [{ ...run, step }] : []));
+    if (ran.length < 2) return null;
+    const longest = Math.max(...ran.map((run) => run.seconds));
+    const bars = ran.map((run) =>
+      element(
+        "button",
+        {
+          class: "tir-bar", title: run.text, "data-key": `bar ${run.step}`, "aria-pressed": String(run.step === view.at),
+          onclick: () => send({ do: "show", step: run.step }),
+        },
+        element("span", { style: `width:${Math.max(1, (100 * run.seconds) / longest)}%` }),
+        element("code", {}, `${view.steps[run.step]}  ${run.text.split(", ").slice(0, 2).join(", ")}`),
+      ),
+    );
+    return element("div", { class: "tir-timeline", role: "group", "aria-label": "times of the steps" }, ...bars);
+  }
 }
 
-// A loop is moved to another one's place by dragging its row there, or by Alt and an arrow key.
-function movable(view, place, send) {
-  if (view.at < view.last) return {};
-  const loops = view.tree.filter((row) => row.kind !== "block").map((row) => row.label);
-  const dragged = (event) => event.dataTransfer.types.includes("application/x-tir-loop");
-  return {
-    draggable: "true", "aria-keyshortcuts": "Alt+ArrowUp Alt+ArrowDown",
-    ondragstart: (event) => event.dataTransfer.setData("application/x-tir-loop", place),
-    ondragover: (event) => {
-      if (!dragged(event)) return;
-      event.preventDefault();
-      event.currentTarget.classList.add("tir-target");
-    },
-    ondragleave: (event) => event.currentTarget.classList.remove("tir-target"),
-    ondrop: (event) => {
-      if (!dragged(event)) return;
-      event.preventDefault();
-      send({ do: "move", place: event.dataTransfer.getData("application/x-tir-loop"), to: place });
-    },
-    onkeydown: (event) => {
-      const to = { ArrowUp: loops[loops.indexOf(place) - 1], ArrowDown: loops[loops.indexOf(place) + 1] }[event.key];
-      if (!event.altKey || !to) return;
-      event.preventDefault();
-      send({ do: "move", place, to });
-    },
-  };
-}
+// ------------------------------------------------------------------ the tree of loops
 
-function tree(view, send) {
-  const rows = view.tree.map((row) => {
+const LOOP = "application/x-tir-loop";
+
+class Tree extends Part {
+  needs({ tree, selected, at, last }) {
+    return { tree, selected, past: at < last };
+  }
+
+  draw(view, context) {
+    this.setAttribute("role", "tree");
+    this.setAttribute("aria-label", "loops and blocks");
+    const first = view.selected || (view.tree[0] || {}).label;
+    return view.tree.map((row) => this.row(row, view, row.label === first, context));
+  }
+
+  row(row, view, isEntry, { send, light }) {
     const block = row.kind === "block";
     const label = block ? row.regions : `${row.extent}${row.kind === "serial" ? "" : `  ${row.kind}`}`;
     const touched = Object.entries(row.touched).map(([name, size]) => `${name} ${bytes(size)}`);
-    const about = block ? row.iterators.join("\n") : touched.join("\n");
     return element(
-      "button",
+      "div",
       {
-        ...(block ? {} : movable(view, row.label, send)),
-        class: `tir-row tir-${block ? "block" : row.kind.replace(/\W.*/, "")}`, title: about, "data-place": row.label,
-        "aria-pressed": String(row.label === view.selected), style: `padding-left:${0.5 + row.depth * 0.9}em`,
+        role: "treeitem", "aria-level": row.depth + 1, "aria-selected": String(row.label === view.selected),
+        tabindex: isEntry ? "0" : "-1", class: `tir-row tir-${block ? "block" : row.kind.replace(/\W.*/, "")}`,
+        title: (block ? row.iterators : touched).join("\n"), "data-place": row.label, "data-key": row.label,
+        style: `padding-left:${0.5 + row.depth * 0.9}em`,
         onclick: () => send({ do: "select", place: row.label }),
+        onmouseenter: () => light(row.label), onmouseleave: () => light(""), onfocus: () => light(row.label),
+        onkeydown: (event) => this.key_pressed(event, row, view, send),
+        ...(block || view.past ? {} : this.movable(row.label, send)),
       },
       element("b", {}, row.name),
       element("span", { class: "tir-what" }, label),
       row.bytes ? element("span", { class: "tir-bytes" }, `${bytes(row.bytes)} ${row.holds}`) : null,
     );
-  });
-  return element("div", { class: "tir-tree tir-scroll", "data-scroll": "tree" }, ...rows);
+  }
+
+  // A loop is moved to another one's place by dragging its row there, or by Alt and an arrow key.
+  movable(place, send) {
+    const dragged = (event) => event.dataTransfer.types.includes(LOOP);
+    return {
+      draggable: "true", "aria-keyshortcuts": "Alt+ArrowUp Alt+ArrowDown",
+      ondragstart: (event) => event.dataTransfer.setData(LOOP, place),
+      ondragover: (event) => {
+        if (!dragged(event)) return;
+        event.preventDefault();
+        event.currentTarget.classList.add("tir-target");
+      },
+      ondragleave: (event) => event.currentTarget.classList.remove("tir-target"),
+      ondrop: (event) => {
+        if (!dragged(event)) return;
+        event.preventDefault();
+        event.currentTarget.classList.remove("tir-target");
+        send({ do: "move", place: event.dataTransfer.getData(LOOP), to: place });
+      },
+    };
+  }
+
+  // Arrows go up and down the rows, left to what a row is in, right into it; Enter chooses.
+  key_pressed(event, row, view, send) {
+    const at = view.tree.indexOf(row);
+    const loops = view.tree.filter((one) => one.kind !== "block");
+    const to = { ArrowUp: loops[loops.indexOf(row) - 1], ArrowDown: loops[loops.indexOf(row) + 1] }[event.key];
+    if (event.altKey && to && row.kind !== "block" && !view.past) send({ do: "move", place: row.label, to: to.label });
+    else if (event.key === "Enter" || event.key === " ") send({ do: "select", place: row.label });
+    else {
+      const outer = view.tree.slice(0, at).map((one) => one.depth < row.depth).lastIndexOf(true);
+      const next = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: view.tree.length - 1, ArrowLeft: outer, ArrowRight: at + 1 };
+      const row_there = this.children[next[event.key]];
+      if (!row_there) return;
+      for (const one of this.children) one.tabIndex = one === row_there ? 0 : -1;
+      row_there.focus();
+    }
+    event.preventDefault();
+  }
 }
+
+// ------------------------------------------------------------------ what may be done
 
 let lists = 0; // each list of choices has a name of its own on the page
 
@@ -127,71 +196,220 @@ function field(about) {
     : null;
   const input = element("input", {
     name: about.name, value: about.value, placeholder: about.needed ? "needed" : "", list: list ? list.id : undefined,
+    "data-key": `field ${about.name}`,
   });
   return element("label", {}, `${about.name} `, input, list);
 }
 
-function offer(about, send) {
-  const optional = about.fields.filter((one) => !one.needed).map(field);
-  const more = optional.length ? element("details", {}, element("summary", {}, "more"), ...optional) : null;
-  const form = element(
-    "form",
+// What the model expects after a step, beside what it expects now.
+function gain(about, expected) {
+  if (about.reason) return "";
+  if (!about.estimated) return "…";
+  if (!about.seconds) return "no estimate";
+  return `${duration(about.seconds)}${expected ? `, ${factor(expected / about.seconds) || "as now"}` : ""}`;
+}
+
+function factor(times) {
+  if (times > 1.005) return `${Number(times.toPrecision(3))}× faster`;
+  return times < 0.995 ? `${Number((1 / times).toPrecision(3))}× slower` : "";
+}
+
+class OfferRow extends Part {
+  draw({ about, expected, current }, { send }) {
+    this.className = `tir-offer ${about.reason ? "tir-refused" : "tir-legal"}`;
+    this.dataset.offer = about.name;
+    const defaults = Object.fromEntries(about.fields.map((one) => [one.name, one.value]));
+    const take = (given) => send({ do: "apply", name: about.name, given: { ...about.given, ...defaults, ...given } });
+    const head = element(
+      "div",
+      { class: "tir-head" },
+      about.reason
+        ? element("code", {}, about.text)
+        : element("button", { class: "tir-take", "data-apply": about.name, "data-key": `apply ${about.name}`, onclick: () => take({}) }, element("code", {}, about.text)),
+      element("span", { class: "tir-gain" }, gain(about, expected)),
+      current === "all" ? element("span", { class: "tir-tag" }, about.group) : null,
+    );
+    const proof = about.reason
+      ? element("p", { class: "tir-reason" }, ...[about.reason, ...about.witness].map((line) => element("span", {}, line)))
+      : null;
+    return [head, element("p", { class: "tir-hint" }, ...prose(about.summary)), proof, this.choices(about, expected, take), this.form(about, take)];
+  }
+
+  // The values of the first parameter that is needed, to be taken by a click.
+  choices(about, expected, take) {
+    if (about.variants.length < 2) return null;
+    const shown = about.variants.map(({ value, seconds }) =>
+      element(
+        "button",
+        {
+          class: "tir-chip", "data-choice": value, "data-key": `${about.name} ${value}`, onclick: () => take({ [about.free]: value }),
+          title: `${about.free}=${value}${seconds ? `: ${duration(seconds)} expected` : ""}`,
+        },
+        value.replace(/^[[(]|[\])]$/g, ""),
+        element("small", {}, seconds && expected ? ` ${factor(expected / seconds)}` : ""),
+      ),
+    );
+    return element("div", { class: "tir-choices", role: "group", "aria-label": `${about.free} of ${about.name}` }, `${about.free}: `, ...shown);
+  }
+
+  form(about, take) {
+    if (!about.fields.length && !about.reason) return null;
+    const form = element(
+      "form",
+      {
+        class: "tir-form",
+        onsubmit: (event) => {
+          event.preventDefault();
+          take(Object.fromEntries(new FormData(event.target).entries()));
+        },
+      },
+      ...about.fields.map(field),
+      element("button", { type: "submit", "data-try": about.name }, about.reason ? "Try" : "Apply"),
+    );
+    return element("details", {}, element("summary", { "data-key": `more ${about.name}` }, about.reason ? "other arguments" : "arguments"), form);
+  }
+}
+
+class Offers extends Part {
+  needs({ at, last, selected, offers, groups, expected }, { local }) {
+    return { past: at < last, at, selected, offers, groups, expected, current: local.group };
+  }
+
+  draw(view, context) {
+    if (view.past) return [element("p", { class: "tir-hint" }, "An earlier step is shown. Return to it to change it.")];
+    if (!view.selected) return [element("p", { class: "tir-hint" }, "Choose a loop or a block to see what may be done with it.")];
+    const about = `${view.selected} after ${view.at}`;
+    if (about !== this.about) this.made = new Map(); // rows stay, with what was typed in them, as long as they are about one place
+    this.about = about;
+    const shown = view.offers.filter((one) => view.current === "all" || one.group === view.current);
+    const row = (one) => {
+      const made = this.made.get(one.name) ?? document.createElement("tir-offer");
+      this.made.set(one.name, made);
+      made.update({ about: one, expected: view.expected, current: view.current }, context);
+      return made;
+    };
+    const legal = shown.filter((one) => !one.reason);
+    const refused = shown.filter((one) => one.reason);
+    return [
+      this.groups(view, context),
+      element(
+        "div",
+        { class: "tir-offers tir-scroll", "data-scroll": "offers", role: "tabpanel" },
+        element("h4", {}, `May be done with ${view.selected}`),
+        ...(legal.length ? legal.map(row) : [element("p", { class: "tir-hint" }, "Nothing here.")]),
+        refused.length ? element("h4", {}, "May not, and why") : null,
+        ...refused.map(row),
+      ),
+    ];
+  }
+
+  groups(view, { local, redraw }) {
+    const tabs = ["all", ...view.groups].map((name) => {
+      const count = view.offers.filter((one) => !one.reason && (name === "all" || one.group === name)).length;
+      return element(
+        "button",
+        {
+          role: "tab", class: "tir-group", "data-group": name, "data-key": `group ${name}`, "aria-selected": String(name === view.current),
+          disabled: !count && name !== view.current,
+          onclick: () => {
+            local.group = name;
+            redraw();
+          },
+        },
+        `${name} ${count}`,
+      );
+    });
+    return element("div", { class: "tir-groups", role: "tablist", "aria-label": "groups of steps" }, ...tabs);
+  }
+}
+
+// ------------------------------------------------------------------ code
+
+// Lines of code, in which `places` has the lines of loops and blocks by label. Pointing at a line lights up the innermost
+// of them wherever it is shown; a click chooses it.
+function listing(name, lines, places, { light, send, selected }) {
+  const rows = lines.map((line, n) => element("div", { "data-line": n, html: line || " " }));
+  const at = (event) => innermost(places, Number(event.target.closest("[data-line]")?.dataset.line ?? -1));
+  return element(
+    "pre",
     {
-      class: "tir-form",
-      onsubmit: (event) => {
-        event.preventDefault();
-        const given = { ...about.given, ...Object.fromEntries(new FormData(event.target).entries()) };
-        send({ do: "apply", name: about.name, given });
+      class: "tir-code tir-scroll", "data-scroll": name, tabindex: "0", "aria-label": name,
+      onmouseover: (event) => light(at(event)), onmouseleave: () => light(""),
+      onclick: (event) => {
+        const place = at(event);
+        if (place && place !== selected() && getSelection().isCollapsed) send({ do: "select", place });
       },
     },
-    ...about.fields.filter((one) => one.needed).map(field),
-    more,
-    element("button", { type: "submit", "data-apply": about.name }, "Apply"),
+    ...rows,
   );
-  return element(
-    "details",
-    { class: about.reason ? "tir-refused" : "tir-legal", "data-offer": about.name },
+}
+
+function innermost(places, line) {
+  let found = "";
+  let size = Infinity;
+  for (const [label, ranges] of Object.entries(places)) {
+    for (const [first, last] of ranges) {
+      if (first <= line && line <= last && last - first < size) [found, size] = [label, last - first];
+    }
+  }
+  return found;
+}
+
+function change(lines) {
+  const signs = { added: "+", to: "+", removed: "−", from: "−", changed: "~" };
+  const rows = lines.map((line) =>
     element(
-      "summary",
-      { title: about.reason || about.summary },
-      element("code", {}, about.text),
-      about.reason ? element("span", { class: "tir-what" }, ` ${about.reason.split("\n")[0]}`) : null,
+      "div",
+      { class: `tir-line-${line.kind}` },
+      `${signs[line.kind] || " "} ${"    ".repeat(line.depth)}`,
+      ...line.words.map(([kind, text]) => (kind === "same" ? text : element(kind === "added" ? "ins" : "del", {}, text))),
     ),
-    about.summary ? element("p", { class: "tir-hint" }, ...prose(about.summary)) : null,
-    about.reason ? element("p", { class: "tir-reason" }, about.reason) : null,
-    form,
   );
+  return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff", tabindex: "0", "aria-label": "what the step changed" }, ...rows);
 }
 
-function offers(view, send) {
-  if (view.at < view.last) return element("p", { class: "tir-hint" }, "An earlier step is shown. Return to it to change it.");
-  if (!view.selected) return element("p", { class: "tir-hint" }, "Choose a loop or a block to see what may be done with it.");
-  const legal = view.offers.filter((about) => !about.reason);
-  const refused = view.offers.filter((about) => about.reason);
-  return element(
-    "div",
-    { class: "tir-offers tir-scroll", "data-scroll": "offers" },
-    element("h4", {}, `May be done with ${view.selected}`),
-    ...legal.map((about) => offer(about, send)),
-    element("h4", {}, "May not, and why"),
-    ...refused.map((about) => offer(about, send)),
-  );
+class Program extends Part {
+  needs({ tree, program, diff }, { local }) {
+    const places = Object.fromEntries(tree.filter((row) => row.lines.length).map((row) => [row.label, [row.lines]]));
+    return { places, program, diff, current: local.left === "diff" && diff.length ? "diff" : "program" };
+  }
+
+  draw(view, context) {
+    const tab = (name, words, disabled = false) =>
+      element(
+        "button",
+        {
+          role: "tab", "aria-selected": String(view.current === name), disabled, "data-tab": name, "data-key": name,
+          onclick: () => {
+            context.local.left = name;
+            context.redraw();
+          },
+        },
+        words,
+      );
+    const tabs = element("div", { class: "tir-tabs", role: "tablist" }, tab("program", "Program"), tab("diff", "What the step changed", !view.diff.length));
+    this.places = view.current === "diff" ? {} : view.places;
+    return [tabs, view.current === "diff" ? change(view.diff) : listing("program", view.program, view.places, context)];
+  }
 }
 
-function listing(name, lines, ranges) {
-  const marked = (n) => ranges.some(([first, last]) => first <= n && n <= last);
-  const rows = lines.map((line, n) => element("div", { class: marked(n) ? "tir-marked" : "", html: line || " " }));
-  return element("pre", { class: "tir-code tir-scroll", "data-scroll": name }, ...rows);
-}
+class Pane extends Part {
+  needs({ panes, pane }) {
+    return { panes, pane };
+  }
 
-function diff(lines) {
-  const kinds = { "+": "tir-added", "-": "tir-removed", "@": "tir-hunk" };
-  const rows = lines.map((line) => {
-    const made = element("div", { class: kinds[line[0]] || "" });
-    made.textContent = line || " ";
-    return made;
-  });
-  return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff" }, ...rows);
+  draw({ panes, pane }, context) {
+    this.classList.toggle("tir-failed", pane.failed);
+    this.classList.toggle("tir-later", !pane.lines); // the code of before stands until it is made
+    this.places = pane.lines ? pane.places : {};
+    this.lines = pane.lines ?? this.lines ?? [];
+    const choose = element(
+      "select",
+      { "aria-label": "code beside the program", "data-key": "pane", onchange: (event) => context.send({ do: "open", pane: event.target.value }) },
+      ...panes.map((name) => element("option", { value: name, selected: name === pane.name }, name)),
+    );
+    return [element("div", { class: "tir-tabs" }, choose), listing("pane", this.lines, this.places, context)];
+  }
 }
 
 // Whether `text` is on the clipboard. Pages over plain http have none: there the text of `shown` is selected and copied as
@@ -207,101 +425,186 @@ async function copied(text, shown) {
   }
 }
 
-function python(view) {
-  const copy = element("button", { class: "tir-copy" }, "Copy");
-  copy.addEventListener("click", async () => {
-    copy.textContent = (await copied(view.python, text)) ? "Copied" : "Selected: press Ctrl+C";
-  });
-  const text = element("pre", { class: "tir-code tir-python" });
-  text.textContent = view.python;
-  return element("details", { class: "tir-replay" }, element("summary", {}, "The schedule as Python ", copy), text);
-}
+class Replay extends Part {
+  needs({ python }) {
+    return { python };
+  }
 
-function programSide(view, local, redraw) {
-  const row = view.tree.find((one) => one.label === view.selected);
-  const ranges = row && row.lines.length ? [row.lines] : [];
-  const tab = (name, words, disabled = false) =>
-    element(
-      "button",
-      {
-        "aria-pressed": String(local.left === name), disabled, "data-tab": name,
-        onclick: () => {
-          local.left = name;
-          redraw();
-        },
-      },
-      words,
-    );
-  const changed = local.left === "diff" && view.diff.length > 0;
-  return element(
-    "div",
-    { class: "tir-side" },
-    element("div", { class: "tir-tabs" }, tab("program", "Program"), tab("diff", "What the step changed", !view.diff.length)),
-    changed ? diff(view.diff) : listing("program", view.program, ranges),
-  );
-}
-
-function codeSide(view, send) {
-  const choose = element(
-    "select",
-    { "aria-label": "code beside the program", onchange: (event) => send({ do: "open", pane: event.target.value }) },
-    ...view.panes.map((name) => element("option", { value: name, selected: name === view.pane.name }, name)),
-  );
-  return element(
-    "div",
-    { class: view.pane.failed ? "tir-side tir-failed" : "tir-side" },
-    element("div", { class: "tir-tabs" }, choose),
-    listing("pane", view.pane.lines, view.pane.marked),
-  );
-}
-
-function showMarked(root) {
-  for (const area of root.querySelectorAll(".tir-code")) {
-    const first = area.querySelector(".tir-marked");
-    if (first) area.scrollTop = first.offsetTop - area.offsetTop - 24;
+  draw({ python }) {
+    const open = this.querySelector("details")?.open;
+    const text = element("pre", { class: "tir-code tir-python", tabindex: "0" });
+    text.textContent = python;
+    const copy = element("button", { class: "tir-copy", "data-key": "copy" }, "Copy");
+    copy.addEventListener("click", async () => {
+      copy.textContent = (await copied(python, text)) ? "Copied" : "Selected: press Ctrl+C";
+    });
+    return [element("details", { class: "tir-replay", open }, element("summary", {}, "The schedule as Python ", copy), text)];
   }
 }
 
+class Failure extends Part {
+  needs({ error }, { local }) {
+    return { text: local.failure || error };
+  }
+
+  draw({ text }, { send, local }) {
+    this.setAttribute("role", "alert");
+    if (!text) return [];
+    const close = () => {
+      local.failure = "";
+      send({ do: "refresh" });
+    };
+    return [element("pre", { class: "tir-error" }, text), element("button", { class: "tir-close", "aria-label": "close", onclick: close }, "×")];
+  }
+}
+
+// ------------------------------------------------------------------ sizes
+
+const LEAST = 12; // percent of a side
+
+// A bar between two parts: dragged, or moved by arrow keys. `name` is the property of the style that it sets, in percent.
+class Splitter extends HTMLElement {
+  connectedCallback() {
+    if (this.percent !== undefined) return; // it was moved in the page
+    this.upright = this.dataset.axis === "x";
+    for (const [name, value] of Object.entries({
+      role: "separator", tabindex: "0", "aria-orientation": this.upright ? "vertical" : "horizontal",
+      "aria-valuemin": LEAST, "aria-valuemax": 100 - LEAST, "aria-label": this.dataset.label,
+    })) {
+      this.setAttribute(name, value);
+    }
+    this.place(Number(this.dataset.start));
+    this.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      this.setPointerCapture(event.pointerId);
+      const [from, start] = [this.upright ? event.clientX : event.clientY, this.percent];
+      const whole = this.upright ? this.parentElement.clientWidth : this.parentElement.clientHeight;
+      const move = (moved) => this.place(start + (100 * ((this.upright ? moved.clientX : moved.clientY) - from)) / whole);
+      this.addEventListener("pointermove", move);
+      this.addEventListener("pointerup", () => this.removeEventListener("pointermove", move), { once: true });
+    });
+    this.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -2, ArrowUp: -2, ArrowRight: 2, ArrowDown: 2 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.place(this.percent + step);
+    });
+  }
+
+  place(percent) {
+    this.percent = Math.min(100 - LEAST, Math.max(LEAST, percent));
+    this.setAttribute("aria-valuenow", Math.round(this.percent));
+    this.parentElement.style.setProperty(this.dataset.property, `${this.percent}%`);
+  }
+}
+
+// ------------------------------------------------------------------ the whole
+
+const PARTS = {
+  "tir-history": History, "tir-tree": Tree, "tir-offer": OfferRow, "tir-offers": Offers, "tir-program": Program,
+  "tir-pane": Pane, "tir-replay": Replay, "tir-failure": Failure, "tir-splitter": Splitter,
+};
+const SLOW = 20_000; // milliseconds without an answer that are told
+
+function define() {
+  for (const [name, made] of Object.entries(PARTS)) {
+    if (!customElements.get(name)) customElements.define(name, made);
+  }
+}
+
+// The lines of `label` in a part; where they are not known, those of the innermost statement around it whose are.
+function linesOf(part, label, tree) {
+  let at = tree.findIndex((row) => row.label === label);
+  while (at >= 0 && !(tree[at].label in part.places)) {
+    const { depth } = tree[at];
+    at = tree.slice(0, at).map((row) => row.depth < depth).lastIndexOf(true);
+  }
+  return at < 0 ? [] : part.places[tree[at].label];
+}
+
+function mark(root, label, tree, kind, scroll = false) {
+  for (const one of root.querySelectorAll(`.${kind}`)) one.classList.remove(kind);
+  if (!label) return;
+  for (const row of root.querySelectorAll("[data-place]")) row.classList.toggle(kind, row.dataset.place === label);
+  for (const part of root.querySelectorAll("tir-program, tir-pane")) {
+    const lines = part.querySelectorAll("[data-line]");
+    for (const [first, last] of lines.length ? linesOf(part, label, tree) : []) {
+      for (let n = first; n <= last; n += 1) lines[n]?.classList.add(kind);
+    }
+    const area = part.querySelector(".tir-code");
+    const start = part.querySelector(`.tir-code .${kind}`);
+    if (scroll && start) area.scrollTop = start.offsetTop - area.offsetTop - 24;
+  }
+}
+
+function splitter(axis, property, start, label) {
+  return element("tir-splitter", { "data-axis": axis, "data-property": property, "data-start": start, "data-label": label });
+}
+
 function render({ model, el }) {
-  const local = { left: "program", subject: "" };
-  const send = (message) => model.send(message);
-  const draw = () => {
+  define();
+  const local = { left: "program", group: "all", subject: "", failure: "", waiting: 0, asked: -1 };
+  const parts = ["tir-history", "tir-tree", "tir-offers", "tir-program", "tir-pane", "tir-replay", "tir-failure"];
+  const made = Object.fromEntries(parts.map((name) => [name, document.createElement(name)]));
+  made["tir-tree"].className = "tir-tree tir-scroll";
+  made["tir-tree"].dataset.scroll = "tree";
+  made["tir-program"].className = made["tir-pane"].className = "tir-side";
+  const left = element(
+    "div", { class: "tir-left" }, made["tir-tree"], splitter("y", "--tir-tree", 38, "height of the tree"), made["tir-offers"],
+  );
+  const columns = element(
+    "div", { class: "tir-columns" }, left, splitter("x", "--tir-one", 34, "width of the tree"), made["tir-program"],
+    splitter("x", "--tir-two", 36, "width of the program"), made["tir-pane"],
+  );
+  const root = element("div", { class: "tir-explorer" }, made["tir-history"], columns, made["tir-replay"], made["tir-failure"]);
+  local.full = () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
+
+  const send = (message) => {
+    clearTimeout(local.waiting);
+    local.waiting = setTimeout(() => {
+      local.failure = `no answer for ${SLOW / 1000} s: the kernel is busy, or was stopped`;
+      draw();
+    }, SLOW);
+    root.setAttribute("aria-busy", "true");
+    model.send(message);
+  };
+  const light = (label) => mark(root, label, model.get("view").tree, "tir-lit");
+  const context = { send, light, local, redraw: () => draw(), selected: () => model.get("view").selected };
+
+  function draw() {
     try {
-      redraw();
+      const view = model.get("view");
+      for (const part of Object.values(made)) part.update(view, context);
+      const subject = `${view.selected} of ${view.at} in ${view.pane.name} and ${local.left}`;
+      mark(root, view.selected, view.tree, "tir-marked", subject !== local.subject);
+      local.subject = subject;
     } catch (error) {
       el.replaceChildren(element("pre", { class: "tir-explorer tir-error" }, `The explorer could not be drawn: ${error}`));
     }
+  }
+  function answered() {
+    clearTimeout(local.waiting);
+    local.failure = "";
+    root.removeAttribute("aria-busy");
+    draw();
+    const { pending, answered: number } = model.get("view");
+    if (pending && local.asked !== number) {
+      local.asked = number;
+      model.send({ do: "more" });
+    }
+  }
+  root.addEventListener("keydown", (event) => {
+    if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.target.matches("input")) return;
+    event.preventDefault();
+    send({ do: event.shiftKey ? "redo" : "undo" });
+  });
+  el.replaceChildren(root);
+  model.on("change:view", answered);
+  answered();
+  return () => {
+    clearTimeout(local.waiting);
+    model.off("change:view", answered);
   };
-  const redraw = () => {
-    const view = model.get("view");
-    const focused = el.contains(document.activeElement) ? document.activeElement.dataset.place : undefined;
-    const kept = new Map([...el.querySelectorAll("[data-scroll]")].map((area) => [area.dataset.scroll, area.scrollTop]));
-    const root = element(
-      "div",
-      { class: "tir-explorer" },
-      element("div", { class: "tir-title" }, view.title),
-      history(view, send),
-      view.error ? element("pre", { class: "tir-error" }, view.error) : null,
-      element(
-        "div",
-        { class: "tir-columns" },
-        element("div", { class: "tir-left" }, tree(view, send), offers(view, send)),
-        programSide(view, local, draw),
-        codeSide(view, send),
-      ),
-      python(view),
-    );
-    el.replaceChildren(root);
-    for (const area of root.querySelectorAll("[data-scroll]")) area.scrollTop = kept.get(area.dataset.scroll) ?? 0;
-    const again = focused && [...root.querySelectorAll("[data-place]")].find((row) => row.dataset.place === focused);
-    if (again) again.focus();
-    const subject = `${view.selected} in ${view.pane.name}`;
-    if (subject !== local.subject) showMarked(root);
-    local.subject = subject;
-  };
-  model.on("change:view", draw);
-  draw();
-  return () => model.off("change:view", draw);
 }
 
 export default { render };

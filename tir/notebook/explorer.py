@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import ast
 import html
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from ..analysis.index import LoopRef
+from ..analysis.index import BlockRef, LoopRef
 from ..display import highlighted_lines
-from ..errors import ScheduleError, TirError
+from ..errors import ScheduleError, TirError, attempt
 from ..function import IRModule
 from ..schedule import Schedule
-from ..schedule.offers import Offer
-from ..schedule.primitive import lookup
+from ..schedule.handles import BlockRV, LoopRV
+from ..schedule.primitive import GROUPS, lookup
 from ..schedule.state import State, place_name
-from ..schedule.trace import index_map_of
-from ..script.highlight import html_lines, program_diff
+from ..schedule.trace import index_map_of, results_of
+from ..script.change import changes
+from ..script.highlight import html_lines
 from ..script.printer import line_ranges
+from ..target import Target
 from .loop_tree import Row, loop_tree, nodes_of
+from .offered import Estimates, Offered
 from .runs import Run, timed
-from .stages import mark, source, stages
+from .stages import places_in, source, stages
 
 Message = Mapping[str, Any]
 T = TypeVar("T")
+BUDGET = 0.08  # seconds of processor time from which on an answer leaves the rest to the next one
+MOST_KEPT = 32  # of views of programs
 
 
 class Explorer:
@@ -43,8 +50,11 @@ class Explorer:
         self.shown: int | None = None
         self.pane = "lowered"
         self.error = ""
+        self.answered = 0  # messages: each answer differs from the one before
         self._runs: dict[int, tuple[IRModule, Run]] = {}  # of steps: the program that ran, and what came of it
-        self._made: tuple[IRModule, str, tuple[str, str]] | None = None
+        self._kept: dict[tuple[int, str], tuple[State, Any]] = {}  # by a snapshot and what was made of it
+        self._estimates = Estimates(schedule.state.target)
+        self._offered: Offered | None = None
         self._actions: dict[str, Callable[[Message], None]] = {
             "select": self._select,
             "show": self._show,
@@ -52,6 +62,8 @@ class Explorer:
             "apply": self._apply,
             "move": self._move,
             "run": self._run,
+            "tune": self._tune,
+            "more": self._more,
             "undo": self._undo,
             "redo": self._redo,
             "refresh": lambda message: None,
@@ -62,12 +74,15 @@ class Explorer:
     def handle(self, message: Message) -> None:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
         (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``run`` (times the step
-        that is shown), ``undo``, ``redo`` (``steps``), or ``refresh``."""
-        self.error = ""
+        that is shown), ``tune`` (takes the steps of :func:`tir.tune.default` from the start), ``more`` (goes on with what
+        ``view()["pending"]`` counts: the change, the code, and what the tuner's model expects of the offers), ``undo``, ``redo`` (``steps``), or ``refresh``."""
+        self.answered += 1
         try:
-            action = self._actions.get(_part(message, "do", str))
+            do = _part(message, "do", str)
+            action = self._actions.get(do)
+            self.error = self.error if do == "more" else ""
             if action is None:
-                raise ScheduleError(f"the explorer knows no message {message['do']!r}")
+                raise ScheduleError(f"the explorer knows no message {do!r}")
             action(message)
         except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             self.error = str(error)
@@ -86,13 +101,22 @@ class Explorer:
         self.pane = _part(message, "pane", str)
 
     def _apply(self, message: Message) -> None:
+        selected = attempt(lambda: self.schedule[self.selected]) if self.selected else None
+        result = self._step(message)
+        state = self.schedule.state
+        # what was chosen, under the name that it has now; where it is gone, the last of what the step made
+        handles = [h for h in (*results_of(result), selected) if isinstance(h, (LoopRV, BlockRV))]
+        names = [attempt(lambda h=h: place_name(state, _found(state, h))) for h in reversed(handles)]
+        self.selected = next((name for name in names if isinstance(name, str)), "")
+
+    def _step(self, message: Message) -> Any:
         step = lookup(_part(message, "name", str))
         if step is None:
             raise ScheduleError(f"there is no primitive {message['name']!r}")
         if self.shown is not None:
             raise ScheduleError("an earlier step is shown: return to it first, or show the last one")
         given = {k: value_of(k, v) for k, v in _part(message, "given", dict).items() if v not in ("", None)}
-        self.schedule._apply_step(step, {p: given[p] for p in step.signature.parameters if p in given})
+        return self.schedule._apply_step(step, {p: given[p] for p in step.signature.parameters if p in given})
 
     def _move(self, message: Message) -> None:
         state = self.schedule.state
@@ -111,6 +135,36 @@ class Explorer:
         at = self._at
         state, first = self.schedule.states[at], self.schedule.states[0]
         self._runs[at] = state.mod, timed(state.mod, first.mod, state.target, state.func_name)
+
+    def _tune(self, message: Message) -> None:
+        from ..tune.default import default
+
+        if self._last:
+            raise ScheduleError(
+                f"the tuner starts from the program without steps; this schedule has {self._last}: undo them first"
+            )
+        found = default(self.schedule.mod, self.schedule.state.target or Target("llvm"))
+        found.trace.apply_to_schedule(self.schedule)
+
+    def _more(self, message: Message) -> None:
+        start = time.thread_time()
+        for job in self._jobs():
+            job()
+            if time.thread_time() - start >= BUDGET:
+                return
+
+    def _jobs(self) -> Iterator[Callable[[], Any]]:
+        """What a view shows later, since it takes a while."""
+        at, pane = self._at, self.pane
+        state = self.schedule.states[at]
+        later: dict[str, Callable[[State], Any]] = {f"pane {pane}": lambda s: _code(s, pane)}
+        if at:
+            later = {f"diff {at}": lambda s: _change(self.schedule.states[at - 1].mod, s.mod), **later}
+        for what, make in later.items():
+            if (id(state), what) not in self._kept:
+                yield partial(self._of, state, what, make)
+        if self._offered is not None and self._offered.is_for(self.schedule.state, self.selected):
+            yield from self._offered.jobs()
 
     def _undo(self, message: Message) -> None:
         self.schedule.undo(_part(message, "steps", int, 1))
@@ -143,34 +197,54 @@ class Explorer:
         history = self.schedule.history
         at = self._at
         state = self.schedule.states[at]
-        rows = loop_tree(state).rows
-        if self.selected not in [row.label for row in rows]:
+        tree = self._of(state, "tree", _tree)
+        if self.selected not in [row["label"] for row in tree]:
             self.selected = ""
-        mod = state.mod
-        ranges = line_ranges(mod, nodes_of(state))
+        offered = self._offers()
+        expected = self._estimates.known(state.func)
         return {
+            "answered": self.answered,
             "title": f"{state.func.name}, {self._last} step{'s' * (self._last != 1)}",
             "steps": [repr(step) for step in history],
             "at": at,
             "runs": [self._ran(n) for n in range(len(history))],
             "last": self._last,
             "redo": self.schedule.undone,
-            "tree": [_row(row, span) for row, span in zip(rows, ranges)],
+            "tree": tree,
             "selected": self.selected,
-            "offers": self._offers(),
-            "program": html_lines(mod.script()),
-            "diff": program_diff(history[at - 1].mod, mod, history[at].text).splitlines() if at else [],
+            "groups": list(GROUPS),
+            "offers": offered.data() if offered else [],
+            "pending": sum(1 for _ in self._jobs()),
+            "expected": expected[0] if expected else None,
+            "program": self._of(state, "program", lambda s: html_lines(s.mod.script())),
+            "diff": self._made(state, f"diff {at}") or [],
             "python": self._python(),
             "panes": stages(state.target),
-            "pane": self._pane(at),
+            "pane": self._made(state, f"pane {self.pane}")
+            or {"name": self.pane, "lines": None, "places": {}, "failed": False},
             "error": self.error,
         }
 
-    def _offers(self) -> list[dict[str, Any]]:
+    def _offers(self) -> Offered | None:
         """What may be done to the selected place, if the last step is shown."""
         if not self.selected or self.shown is not None:
-            return []
-        return [_offer(offer) for offer in self.schedule.can(self.selected)]
+            return None
+        if self._offered is None or not self._offered.is_for(self.schedule.state, self.selected):
+            self._offered = Offered(self.schedule, self.selected, self._estimates)
+        return self._offered
+
+    def _of(self, state: State, what: str, make: Callable[[State], T]) -> T:
+        """What ``make`` makes of a snapshot, made once."""
+        key = id(state), what
+        if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = state, make(state)  # the snapshot stays alive, so that no other gets its id
+        return self._kept[key][1]
+
+    def _made(self, state: State, what: str) -> Any:
+        """What was made of a snapshot; None if it was not yet."""
+        return self._kept.get((id(state), what), (state, None))[1]
 
     def _python(self) -> str:
         try:
@@ -178,23 +252,30 @@ class Explorer:
         except TirError as error:
             return f"# {error}"
 
-    def _pane(self, at: int) -> dict[str, Any]:
-        """The code beside the program, and the lines of the selected loop in it."""
-        state = self.schedule.states[at]
-        try:
-            text, language = self._source(state)
-        except Exception as error:  # a program that this target cannot lower or compile is no fault of the explorer's
-            return {"name": self.pane, "lines": html.escape(str(error)).splitlines(), "marked": [], "failed": True}
-        lines = html_lines(text) if language == "python" else highlighted_lines(text, language)
-        name = self.selected.rpartition(".")[2]
-        return {"name": self.pane, "lines": lines, "marked": mark(text, name) if name else [], "failed": False}
 
-    def _source(self, state: State) -> tuple[str, str]:
-        """The text of the pane and its language, made once for a program."""
-        known = self._made
-        if known is None or known[0] is not state.mod or known[1] != self.pane:
-            known = self._made = (state.mod, self.pane, source(state.mod, state.target, self.pane))
-        return known[2]
+def _found(state: State, handle: LoopRV | BlockRV) -> LoopRef | BlockRef:
+    return state.find_loop(handle) if isinstance(handle, LoopRV) else state.find_block(handle)
+
+
+def _code(state: State, name: str) -> dict[str, Any]:
+    """The code beside the program, and the lines of each loop in it."""
+    try:
+        text, language = source(state.mod, state.target, name)
+    except Exception as error:  # a program that this target cannot lower or compile is no fault of the explorer's
+        return {"name": name, "lines": html.escape(str(error)).splitlines(), "places": {}, "failed": True}
+    lines = html_lines(text) if language == "python" else highlighted_lines(text, language)
+    loops = [(place_name(state, loop), loop.name) for loop in state.index.loops.values()]
+    return {"name": name, "lines": lines, "places": places_in(text, loops), "failed": False}
+
+
+def _tree(state: State) -> list[dict[str, Any]]:
+    ranges = line_ranges(state.mod, nodes_of(state))
+    return [_row(row, span) for row, span in zip(loop_tree(state).rows, ranges)]
+
+
+def _change(before: IRModule, after: IRModule) -> list[dict[str, Any]]:
+    """What a step changed, statement by statement."""
+    return [{"kind": line.kind, "depth": line.depth, "words": line.words} for line in changes(before, after)]
 
 
 def _row(row: Row, span: tuple[int, int] | None) -> dict[str, Any]:
@@ -213,38 +294,12 @@ def _row(row: Row, span: tuple[int, int] | None) -> dict[str, Any]:
     }
 
 
-def _offer(offer: Offer) -> dict[str, Any]:
-    fields = [
-        {
-            "name": f.name,
-            "needed": f.needed,
-            "value": shown_value(offer.given.get(f.name, "")),
-            "choices": [shown_value(c) for c in f.choices[:64]] if len(f.choices) > 1 else [],
-        }
-        for f in offer.fields
-    ]
-    place = {k: v for k, v in offer.given.items() if k not in [f.name for f in offer.fields]}
-    return {
-        "name": offer.name,
-        "text": offer.text,
-        "summary": offer.summary,
-        "reason": offer.reason,
-        "given": place,
-        "fields": fields,
-    }
-
-
 def _part(message: Any, name: str, kind: type[T], default: T | None = None) -> T:
     """A part of a message, which a page may send in any form. Raises ``ScheduleError`` for one of another type."""
     value = message.get(name, default) if isinstance(message, Mapping) else None
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ScheduleError(f"`{name}` of a message is a value of type {kind.__name__}, not {value!r}")
     return value
-
-
-def shown_value(value: Any) -> str:
-    """A value in a form: a string as it is, anything else as Python."""
-    return value if isinstance(value, str) else repr(value)
 
 
 def value_of(name: str, text: Any) -> Any:

@@ -12,7 +12,8 @@ async function send(message) {
       method: "POST", headers: { "Content-Type": "application/json", "X-Tir-Token": token }, body: JSON.stringify(message),
     });
     if (!answer.ok) throw new Error(await answer.text());
-    view = await answer.json();
+    const made = await answer.json();
+    if (view === null || made.answered > view.answered) view = made; // answers may overtake each other
   } catch (error) {
     const why = error instanceof TypeError ? "the server does not answer; is the command that started it still running?" : error.message;
     view = { ...view, error: why };
@@ -21,5 +22,7 @@ async function send(message) {
 }
 
 const model = { get: () => view, on: (_, draw) => drawn.add(draw), off: (_, draw) => drawn.delete(draw), send };
+const el = document.getElementById("explorer");
 await send({ do: "refresh" });
-explorer.render({ model, el: document.getElementById("explorer") });
+if (view.answered) explorer.render({ model, el });
+else el.textContent = view.error;

@@ -33,29 +33,47 @@ def source(mod: IRModule, target: Target | None, stage: str) -> tuple[str, str]:
     return str(build(mod, chosen).source(kind)), LANGUAGES[kind]
 
 
-def mark(text: str, name: str) -> list[tuple[int, int]]:
-    """The lines, first and last from 0, that a loop called ``name`` takes in generated text: its head and what is inside.
+_NESTED = re.compile(r"\s*for (\w+(?:, \w+)*) in |\s*for \(\w+ (\w+) = ")
+_LABEL = re.compile(r"(for\.(\w+)\.\d+(?:\.i)*):|(\.\w+):\s+# %for\.(\w+)\.\d+(?:\.i)*\s*$")
+_JUMP = re.compile(r"\s+(?:br|b\.\w+|b|cbn?z|j\w+)\b(.*)")
+
+
+def loop_lines(text: str) -> dict[str, list[tuple[int, int]]]:
+    """The lines, first and last from 0, that the loops of generated text take, by their names: a head and what is inside.
 
     Heads are ``for name in``, ``for (int name = ``, and labels of LLVM with the name of their loop, which assembly has as
     comments: such a loop reaches to the last jump to its label. Steps of lowering keep the names of loops.
 
-    >>> mark("\\n".join(["for i in range(4):", "    x", "y"]), "i")
-    [(0, 1)]
-    >>> mark("\\n".join(["for.i.1:", "  add", "  br label %for.i.1", "end.1:"]), "i")
-    [(0, 2)]
+    >>> loop_lines("\\n".join(["for i, j in T.grid(4, 4):", "    x", "y"]))
+    {'i': [(0, 1)], 'j': [(0, 1)]}
+    >>> loop_lines("\\n".join(["for.i.1:", "  add", "  br label %for.i.1", "end.1:"]))
+    {'i': [(0, 2)]}
     """
     lines = text.splitlines()
-    quoted = re.escape(name)
-    nested = re.compile(rf"\s*for (?:\w+, )*{quoted}(?:, \w+)* in |\s*for \(\w+ {quoted} = ")
-    label = re.compile(rf"(for\.{quoted}\.\d+(?:\.i)*):|(\.\w+):\s+# %for\.{quoted}\.\d+(?:\.i)*\s*$")
-    found = []
+    found: dict[str, list[tuple[int, int]]] = {}
+    jumps: dict[str, int] | None = None
     for n, line in enumerate(lines):
-        head = label.match(line)
-        if head is not None:
-            found.append((n, _last_jump(lines, n, head[1] or head[2])))
-        elif nested.match(line):
-            found.append((n, _end_of_indented(lines, n)))
+        if label := _LABEL.match(line):
+            jumps = _last_jumps(lines) if jumps is None else jumps
+            last = max(jumps.get(label[1] or label[3], n), n)
+            found.setdefault(label[2] or label[4], []).append((n, last))
+        elif nested := _NESTED.match(line):
+            last = _end_of_indented(lines, n)
+            for name in (nested[1] or nested[2]).split(", "):
+                found.setdefault(name, []).append((n, last))
     return found
+
+
+def places_in(text: str, names: list[tuple[str, str]]) -> dict[str, list[tuple[int, int]]]:
+    """The lines of loops in generated text, by label; ``names`` are the labels and names of all loops in program order.
+    Of loops with one name each has its own lines where the text has as many as the program, otherwise all of them."""
+    found = loop_lines(text)
+    made: dict[str, list[tuple[int, int]]] = {}
+    for name, lines in found.items():
+        labels = [label for label, own in names if own == name]
+        apart = len(labels) == len(lines)
+        made.update({label: [lines[n]] if apart else lines for n, label in enumerate(labels)})
+    return made
 
 
 def _end_of_indented(lines: list[str], head: int) -> int:
@@ -70,6 +88,7 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _last_jump(lines: list[str], head: int, label: str) -> int:
-    jump = re.compile(rf"\s+(?:br|j\w+)\b.*(?<![\w.]){re.escape(label)}(?![\w.])")
-    return max((n for n in range(head, len(lines)) if jump.match(lines[n])), default=head)
+def _last_jumps(lines: list[str]) -> dict[str, int]:
+    """The last line that jumps to a label, by label."""
+    jumps = ((n, jump[1]) for n, line in enumerate(lines) if (jump := _JUMP.match(line)))
+    return {label: n for n, rest in jumps for label in re.findall(r"[\w.]+", rest)}

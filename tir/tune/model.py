@@ -15,6 +15,7 @@ from typing import Any
 from ..analysis.constants import at_each_call
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
+from ..analysis.index import index_of
 from ..arith import Analyzer
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var
 from ..function import PrimFunc
@@ -50,7 +51,8 @@ class Prediction:
 
 
 def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
-    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: sizes that are not constants.
+    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: sizes that are not constants, and
+    threads of a GPU on a CPU.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -63,6 +65,8 @@ def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
 
         return predict_kernels(program, env)
     func = at_each_call(program.func if isinstance(program, Schedule) else program)
+    if any(loop.thread for loop in index_of(func).marked):
+        return None
     machine = measured(env.target)
     try:
         terms = _memory(func, machine)
