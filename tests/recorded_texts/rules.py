@@ -13,7 +13,7 @@ from typing import Any
 import tir
 from tests.fuzz.kernel_programs import family_program
 from tir import ops, te
-from tir.library import elementwise, rows
+from tir.library import elementwise
 from tir.tune.space import block_names, space_of
 
 from .stages import GPU, Texts, cpu, steps
@@ -196,7 +196,6 @@ CPU_PROGRAMS: dict[str, list[Callable[[], Any]]] = {
         partial(normalized, *sizes)
         for sizes in ((64, 64), (3, 15), (3, 16), (100, 33), (1, 64), (5, 64, (3,)), (5, 8, (9,)), (2048, 1024))
     ],
-    "norms": [lambda: rows.layer_norm(64, 100), lambda: rows.softmax(1000, 40), lambda: of(ops.nn.l2_normalize, (16, 64), eps=1e-6, axis=1)],
     "windows": [
         partial(windowed, *sizes)
         for sizes in (
@@ -204,7 +203,7 @@ CPU_PROGRAMS: dict[str, list[Callable[[], Any]]] = {
             ((1, 28, 28, 32), True, 5, 2), ((1, 28, 28, 32), True, 3, 1, True), ((1, 14, 14, 8), False, 3, 2, True), ((1, 4, 1, 64), True),
         )
     ],
-    "chains": [partial(chained, *sizes) for sizes in ((24, 64, 32), (25, 64, 32, True), (3, 40, 16, True), (64, 48, 8), (64, 9000, 32))],
+    "chains": [partial(chained, *sizes) for sizes in ((24, 64, 32), (25, 40, 16, True), (64, 9000, 32))],
     "scalars": [lambda: elementwise.scale_add(5), lambda: family_program("padded", 7), lambda: family_program("conditional", 7)],
     "products": [
         partial(product, m, n, k)
@@ -232,10 +231,10 @@ GPU_PROGRAMS: dict[str, list[Callable[[], Any]]] = {
     "maps": [partial(turned, shape, (0, 1), "float32", te.exp) for shape in ((3, 7), (512, 512), (511, 513), (64, 32), (N, 64))],
     "products": [
         partial(product, m, n, k, given, "float32")
-        for given in ("float32", "float16")
-        for m, n, k in ((3, 3, 16), (16, 16, 4096), (130, 70, 33), (8, 8, 8))
+        for given, m, n, k in (
+            ("float32", 3, 3, 16), ("float32", 130, 70, 33), ("float16", 16, 16, 4096), ("float16", 130, 70, 33), ("float16", 8, 8, 7)
+        )
     ],
-    "chains": [partial(chained, 64, 64, 32, True), partial(windowed, (1, 14, 14, 32), True)],
 }  # fmt: skip
 
 
@@ -250,7 +249,7 @@ CASES = {
     **{f"{name}-v3": partial(all_offers, makes, TARGETS["v3"]) for name, makes in CPU_PROGRAMS.items()},
     **{f"{name}-gpu": partial(all_offers, makes, GPU) for name, makes in GPU_PROGRAMS.items()},
     "dots-amx": partial(all_offers, CPU_PROGRAMS["dots"], TARGETS["amx"]),
-    "products-v2": partial(all_offers, CPU_PROGRAMS["products"], TARGETS["v2"]),
-    "products-v4": partial(all_offers, CPU_PROGRAMS["products"], TARGETS["v4"]),
+    "products-v2": partial(all_offers, CPU_PROGRAMS["products"][:4], TARGETS["v2"]),
+    "products-v4": partial(all_offers, CPU_PROGRAMS["products"][:4], TARGETS["v4"]),
     "transposes-v2": partial(all_offers, CPU_PROGRAMS["transposes"][:6], TARGETS["v2"]),
 }
