@@ -14,6 +14,7 @@ from tir.ops.cases import Argument, Case, arg, case, concrete
 from .ops import program_of
 from .stages import Texts
 
+LONG = 2500  # characters of a program that takes long to make: of its like the shapes are shown
 TYPES = ("float16", "int32", "uint8", "bool")
 
 
@@ -52,6 +53,7 @@ def altered(name: str) -> Texts:
     found = ops.operators()[name]
     first, signature = found.cases[0], inspect.signature(found.function)
     positional = [p for p in signature.parameters if p not in first.attributes]
+    shown = program if len(program(found, first)) < LONG else results
     for number, given in enumerate(first.args):
         others = other_tensors(given) if isinstance(given, Argument) else _listed(given)
         changed = (case(*first.args[:number], o, *first.args[number + 1 :], **first.attributes) for o in others)
@@ -62,7 +64,7 @@ def altered(name: str) -> Texts:
             continue
         others = other_tensors(given) if isinstance(given, Argument) else other_values(given)
         changed = (case(*first.args, **{**first.attributes, parameter: o}) for o in others)
-        yield parameter, "\n".join(answer(lambda: program_of(found, one).script()) for one in changed)  # noqa: B023
+        yield parameter, "\n".join(answer(lambda: shown(found, one)) for one in changed)  # noqa: B023
 
 
 def _listed(given: Any) -> Iterator[Any]:
@@ -72,6 +74,10 @@ def _listed(given: Any) -> Iterator[Any]:
         return
     yield from (given[:-1], [], given[0])
     yield from ([*given[:-1], other] for other in other_tensors(given[-1]))
+
+
+def program(operator: Any, of: Case) -> str:
+    return program_of(operator, of).script()
 
 
 def results(operator: Any, of: Case) -> str:
