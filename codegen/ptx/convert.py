@@ -123,7 +123,7 @@ def _floats(m: Mods, first: str, last: str, sat: bool) -> Elementwise:
     mode = m.take("rna", "rn", "rz", "rm", "rp") or "rn"
     ftz, relu, finite = m.has("ftz"), m.has("relu"), m.has("satfinite")
     m.done()
-    if first not in FORMATS or last not in FORMATS:
+    if first not in FORMATS or last not in FORMATS or (mode == "rna" and first != "tf32"):
         raise m.unknown()
     widen, target = _wide(last, ftz), FORMATS[first]
 

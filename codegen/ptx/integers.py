@@ -52,10 +52,10 @@ def _mul(m: Mods) -> Elementwise:
         return product(m)
     kind, part = m.type(*_INTS), m.take("lo", "hi", "wide")
     m.done()
-    if part == "wide":
+    if part == "wide" and bits_of(kind) < 64:
         big = numpy_type(wide(kind))
         return Elementwise((wide(kind),), (kind, kind), lambda a, b: a.astype(big) * b.astype(big))
-    if not part:
+    if part not in ("lo", "hi"):
         raise m.unknown()
     return same(kind, 2, high if part == "hi" else np.multiply)
 
@@ -68,12 +68,12 @@ def _mad(m: Mods) -> Elementwise:
         return fused(m)
     kind, part, sat = m.type(*_INTS), m.take("lo", "hi", "wide"), m.has("sat")
     m.done()
-    if part == "wide":
+    if part == "wide" and bits_of(kind) < 64:
         big = numpy_type(wide(kind))
         return Elementwise((wide(kind),), (kind, kind, wide(kind)), lambda a, b, c: a.astype(big) * b.astype(big) + c)
     if sat:
         return same(kind, 3, lambda a, b, c: clamped(high(a, b).astype(np.int64) + c, kind))
-    if not part:
+    if part not in ("lo", "hi"):
         raise m.unknown()
     return same(kind, 3, lambda a, b, c: (high(a, b) if part == "hi" else a * b) + c)
 

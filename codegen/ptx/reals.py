@@ -164,6 +164,8 @@ def quotient_of(m: Mods) -> Elementwise:
     kind = m.type("f32", "f64")
     mode, ftz = m.take(*_ROUNDINGS, "approx", "full"), m.has("ftz")
     if kind == "f64":
+        if mode not in _ROUNDINGS:
+            raise m.unknown()
         m.done()
         exact = _exact64(lambda a, b: a / b if b else None)
         return Elementwise((kind,), (kind, kind), np.divide if mode == "rn" else exact(mode, np.divide))
@@ -265,6 +267,8 @@ def _rcp(m: Mods) -> Elementwise:
     kind = m.type("f32", "f64")
     mode, ftz, is_root = m.take(*_ROUNDINGS, "approx"), m.has("ftz"), m.inst.op == "sqrt"
     plain: Any = np.sqrt if is_root else np.reciprocal
+    if not mode:
+        raise m.unknown()
     if kind == "f64":
         m.done()
         if mode == "approx":
