@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from tir.graph import PASSES, Builder, Graph, groups, optimized, plan
+from tests.graph.test_layout import FOLLOWING, after_convolution
+from tir.graph import PASSES, Builder, Graph, compile_graph, groups, optimized, plan, profile
+from tir.graph.layout import channels_last
 from tir.graph.memory import aligned
 
-from .stages import Texts
+from .stages import Texts, attempt
 
 
 class Network:
@@ -89,5 +94,49 @@ def compiled(make: Callable[[Network], Graph]) -> Texts:
     yield "plan", "\n".join([*lines, *roots, f"{found.nbytes} bytes, {aligned(found.nbytes)}"])
 
 
+def in_layout(spatial: int) -> Texts:
+    """Two convolutions and what may stand between them, with channels last: which nodes follow."""
+    for name, follow in FOLLOWING.items():
+        yield name.replace(" ", "-"), attempt(lambda: str(channels_last(after_convolution(follow, spatial))))  # noqa: B023
+
+
+def joined(make: Callable[[Network], Graph]) -> Texts:
+    """Why each node of a model is or is not in one kernel with each that reads it."""
+    graph = optimized(make(Network()))
+    lines = []
+    for node in graph.nodes:
+        readers = [other for other in graph.nodes if any(v in node.outputs for v in other.inputs)]
+        lines += [
+            f"{node.outputs[0].name}, {other.outputs[0].name}: {graph.why_not_fused(node.outputs[0].name, other.outputs[0].name)}"
+            for other in readers
+        ]
+    yield "joined", "\n".join(lines)
+
+
+def profiled() -> Texts:
+    """The table of a model whose kernels take as long as a clock says, on a machine that is told."""
+    b = Builder()
+    x, w = b.input("x", (4, 8)), b.constant(np.ones((8, 8), "float32"), "w")
+    y = b.call("cumsum", b.call("matmul", b.call("matmul", x, w), w), 1)
+    model = compile_graph(b.graph({"y": b.call("reshape", y, (32,)), "z": b.call("exp", x)}), "interpreter")
+    sizes = ({"L1": 1 << 15}, {"L1": 1, "L2": 1 << 20}, {"L3": 1 << 30}, {})
+    rates = {"L1": 4e9, "L2": 3e9, "L3": 2e9, "memory": 1e9}
+    for number, held in enumerate(sizes):
+        clock = itertools.accumulate(itertools.cycle((1e-6, 3e-6, 2e-6, 7e-6, 5e-6)))
+        machine = SimpleNamespace(sizes=held, peak=1e9 * (number + 1), bandwidth=rates)
+        with (
+            mock.patch.object(profile, "_machine", lambda model: machine),
+            mock.patch("time.perf_counter", lambda: next(clock)),
+        ):  # noqa: B023
+            found = model.profile(np.ones((4, 8), "float32"), repeat=3)
+        yield str(number), f"{found}\n{found._repr_html_()}\n{found.as_json()}"
+    yield "none", f"{profile.Profile(())!r}\n{profile.Profile(()).as_json()}"
+
+
 MODELS = (convolutional, residual, elementwise, attention, views)
-CASES = {make.__name__: partial(compiled, make) for make in MODELS}
+CASES = {
+    **{make.__name__: partial(compiled, make) for make in MODELS},
+    **{f"why_not_fused-{make.__name__}": partial(joined, make) for make in MODELS},
+    **{f"channels_last-{spatial}": partial(in_layout, spatial) for spatial in (1, 2, 3)},
+    "profile": profiled,
+}
