@@ -473,6 +473,35 @@ def test_the_result_of_a_reduction_that_may_be_empty(step):
         same(sch, n=n)
 
 
+UNREAD = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A, C = T.match_buffer(a, (n,), "int32"), T.match_buffer(c, (n,), "int32")
+    S = T.alloc_buffer((1,), "int32")
+    for k in range(n):
+        with T.block("S"):
+            vk = T.axis.reduce(n, k)
+            with T.init():
+                S[0] = 0
+            S[0] = S[0] + A[vk]
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = S[0]
+"""
+
+
+def test_a_reduction_that_may_be_empty_as_may_its_reader():
+    sch = schedule(UNREAD)
+    sch.cache_read("C", "S", "local")
+    assert sch.func.script().count("T.where(n > 0)") == 1  # without terms there is no sum, and nothing reads it
+    for n in (0, 1, 4):
+        same(sch, n=n)
+    with pytest.raises(ScheduleError, match="without having been written"):
+        schedule(UNREAD).reindex("C", "S")
+
+
 APART = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32"), E: T.Buffer((8,), "float32")):

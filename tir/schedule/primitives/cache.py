@@ -172,9 +172,14 @@ def _written_where(
     is needed where the consumers read it all the same."""
     if any(b is buffer for b in state.func.buffer_map.values()) or isinstance(host, LoopRef):
         return TRUE
-    # loops inside of others may be empty
-    sure = all(runs_whole_domain(c) and is_simple_block(c.block) for c in consumers)
+    sure = all(_surely_runs(c, host) and is_simple_block(c.block) for c in consumers)
     return TRUE if sure else all_of(_made_where(makers, buffer, host))
+
+
+def _surely_runs(consumer: BlockRef, host: BlockRef | LoopRef) -> bool:
+    """Whether ``consumer`` runs for every value of its iterators, and at least once, each time that ``host`` runs."""
+    extents = [p.node.extent for p in loops_below(consumer, host)]
+    return runs_whole_domain(consumer) and not entered(extents, host.analyzer())
 
 
 def _copied_when_made(
