@@ -463,6 +463,22 @@ def gathered(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")):
     B[T.Ramp(tx * 2, 1, 2)] = A[T.Ramp(tx * 2, 1, 2) // T.Broadcast(64, 2) + T.Ramp(tx * 2 + 1, 1, 2)]
 
 
+def test_vectors_of_one_lane_are_numbers():
+    @T.prim_func
+    def f(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+        tx = T.launch_thread("threadIdx.x", 32)
+        C = T.alloc_buffer((4,), "float32", scope="local")
+        S = T.alloc_buffer((32,), "float32", scope="shared")
+        C[T.Ramp(0, 1, 1)] = T.Broadcast(A[tx], 1)
+        C[T.Ramp(tx % 4, 1, 1)] = C[T.Ramp(0, 1, 1)] + T.Broadcast(T.float32(1), 1)
+        S[T.Ramp(tx, 1, 1)] = C[tx % 4]
+        B[T.Ramp(tx, 1, 1)] = S[T.Ramp(tx, 1, 1)]
+
+    a, b = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    tir.build(f, "cuda-sim")(a, b)
+    assert np.array_equal(b, a + 1)
+
+
 def test_lanes_that_are_gathered_are_no_vector():
     """Their places are computed one by one, so they are moved one by one: no alignment is asked of them."""
     a, b = np.arange(66, dtype="float32"), np.zeros(64, "float32")

@@ -271,6 +271,8 @@ class Values(ABC):
         return f"{self.helper(convert)}({text}, {kinds})", True
 
     def _ramp(self, e: E.Ramp) -> Value:
+        if e.lanes == 1:  # its type is that of its first number
+            return self.value(e.base)
         (a, va), (b, vb) = self.value(e.base), self.value(e.stride)
         if e.base.dtype.lanes > 1:
             raise RunError(f"the simulator cannot evaluate a ramp of vectors: `{e!r}`")
@@ -280,6 +282,8 @@ class Values(ABC):
 
     def _broadcast(self, e: E.Broadcast) -> Value:
         text, varies = self.value(e.value)
+        if e.lanes == 1:
+            return text, varies
         if e.value.dtype.lanes > 1:
             shape = f"(1, {e.lanes})" if varies else str(e.lanes)
             return f"{self.helper(np.tile)}({text}, {shape})", varies
