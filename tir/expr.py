@@ -600,3 +600,8 @@ def _compare_with(kind: Any, a: Expr, b: object) -> Any:
 
 
 _attach_operators()
+
+
+def constant(e: Expr | None) -> int | None:
+    """The value of an integer constant; None for anything else."""
+    return e.value if isinstance(e, IntImm) else None

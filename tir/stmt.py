@@ -356,3 +356,8 @@ def is_nop(stmt: Stmt) -> bool:
 def root_block(body: Stmt, alloc_buffers: tuple[Buffer, ...] = ()) -> BlockRealize:
     """``body`` wrapped as the ``root`` block of a function."""
     return BlockRealize((), TRUE, Block((), (), (), "root", body, None, alloc_buffers))
+
+
+def first_line(stmt: Stmt | None) -> str:
+    """The first line of a statement as printed."""
+    return "" if stmt is None else repr(stmt).split("\n")[0].rstrip(":")

@@ -5,11 +5,12 @@ Buffers and variables are leaves to ``walk`` and ``rewrite`` (a buffer's shape b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
-from .expr import BufferLoad, FloatImm, IntImm, Let, StringImm, Var
+from .expr import BufferLoad, Expr, FloatImm, IntImm, Let, StringImm, Var
 from .node import Node
 from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt, edited_seq
 
@@ -201,3 +202,59 @@ def uses_var(root: Any, variables: Any) -> bool:
         elif type(item) not in LEAVES:
             found += item.children()
     return False
+
+
+def vars_in(e: Any) -> set[Var]:
+    if type(e) in LEAVES:
+        return {e} if type(e) is Var else set()
+    return {v for v in nodes_of(e) if type(v) is Var}
+
+
+def has_load(e: Expr) -> bool:
+    return type(e) not in LEAVES and contains(e, BufferLoad)
+
+
+def bound_inside(block: Block) -> set[Var]:
+    """Variables that are bound inside ``block``: by loops, lets and blocks."""
+    found: set[Var] = set()
+    for item in walk(block):
+        if isinstance(item, For):
+            found.add(item.loop_var)
+        elif isinstance(item, (LetStmt, Let)):
+            found.add(item.var)
+        elif isinstance(item, Block) and item is not block:
+            found |= {i.var for i in item.iter_vars}
+    return found
+
+
+def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
+    """A copy of ``stmt`` in which every variable and buffer bound inside is a new one, so that both can stand in one
+    function; ``also`` replaces further variables."""
+    variables: dict[Var, Any] = dict(also or {})
+    buffers: dict[Buffer, Buffer] = {}
+    item: Any
+    for item in nodes_of(stmt):
+        kind = type(item)
+        if kind is For:
+            variables.setdefault(item.loop_var, item.loop_var.replace())
+        elif kind is IterVar or kind is LetStmt or kind is Let:
+            variables.setdefault(item.var, item.var.replace())
+        elif kind is Block:
+            for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
+                variables[buffer.data] = buffer.data.replace()
+                buffers[buffer] = buffer.replace(data=variables[buffer.data])
+            variables.update({v: v.replace() for v in _defined_by_views(stmt, item) if v not in variables})
+    return substitute(stmt, variables, {old: substitute(new, variables) for old, new in buffers.items()})
+
+
+def _defined_by_views(stmt: Any, block: Block) -> set[Var]:
+    """The strides and offsets that views of ``block`` define: used in it alone, and by no buffer from outside of ``stmt``."""
+    parts = {p for m in block.match_buffers for p in (*m.buffer.strides, m.buffer.elem_offset) if isinstance(p, Var)}
+    if not parts:
+        return parts
+    inside = {b for item in walk(stmt) if isinstance(item, Block) for b in (m.buffer for m in item.match_buffers)}
+    sources = {m.source.buffer for m in block.match_buffers} - inside
+    given = {v for b in sources for e in (*b.shape, *b.strides, b.elem_offset) if e is not None for v in vars_in(e)}
+    around = Counter(n for n in walk(stmt) if isinstance(n, Var))
+    within = Counter(n for n in walk(block) if isinstance(n, Var))
+    return {v for v in parts if v not in given and around[v] == within[v]}

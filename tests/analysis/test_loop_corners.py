@@ -8,7 +8,7 @@ import tir
 from tests.prim_checks import refused
 from tir.analysis.dependence.oracle import Tier, tiers
 from tir.analysis.dependence.programs import SameMeaning
-from tir.analysis.structure import entered
+from tir.analysis.evaluation import entered
 from tir.arith import Analyzer
 from tir.expr import IntImm, Var
 from tir.script import parse

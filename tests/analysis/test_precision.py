@@ -12,7 +12,6 @@ from codegen.cuda.plan import pack
 from tests.prim_checks import refused, schedule
 from tir.analysis.block_regions import block_access_region
 from tir.analysis.dependence.order import same_order
-from tir.analysis.structure import refresh
 from tir.analysis.wellformed import verify
 from tir.arith.index_map import IndexMap
 from tir.expr import IntImm, StringImm, Var
@@ -21,7 +20,7 @@ from tir.schedule.primitive import PRIMITIVES, primitive
 from tir.schedule.state import BlockRef, State
 from tir.script import parse
 from tir.stmt import Block, For, Stmt
-from tir.visit import rewrite, walk
+from tir.visit import refresh, rewrite, walk
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tir.analysis.evaluation import evaluated_parts
-from tir.analysis.structure import constant, has_load, places_of_views, vars_in
+from tir.analysis.evaluation import evaluated_parts, places_of_views
 from tir.analysis.users import bare_stores
 from tir.arith import simplify
 from tir.buffer import Buffer
-from tir.expr import BufferLoad, Cast, Expr, Var, const
+from tir.expr import BufferLoad, Cast, Expr, Var, const, constant
 from tir.function import IRModule, PrimFunc
 from tir.node import Memo, Node
 from tir.stmt import AssertStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt
-from tir.visit import substitute, walk
+from tir.visit import has_load, substitute, vars_in, walk
 
 Question = Callable[[IRModule], bool]
 

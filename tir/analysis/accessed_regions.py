@@ -11,13 +11,13 @@ from ..expr import Call, Expr, IntImm, Var, is_const
 from ..node import Memo, frozendict
 from ..op import effect_of
 from ..stmt import Block, LetStmt
-from ..visit import substitute, walk
+from ..visit import has_load, substitute, walk
 from .annotations import EXPLICIT
 from .block_regions import Hulls, boxes, hulls_of
 from .effects import READ, WRITE, effects
-from .evaluation import as_total, is_lazy, may_fail
+from .evaluation import as_total, entered, is_lazy, may_fail
 from .index import BlockRef, Place
-from .structure import entered, has_load, wrapped_in
+from .nesting import wrapped_in
 from .users import uses_pointer
 
 _ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()

@@ -12,6 +12,8 @@ from operator import is_not
 from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
+from ..buffer import Buffer
+from ..expr import Var
 from ..function import PrimFunc
 from ..node import Memo, version_before
 from ..records import record
@@ -33,6 +35,7 @@ from ..stmt import (
     While,
     is_long,
 )
+from ..visit import LEAVES, free_vars
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
@@ -408,3 +411,71 @@ def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:
     kept = frozenset(old.stmts).intersection(new.stmts)
     same = [s for s in old.stmts if s in kept] == [s for s in new.stmts if s in kept]
     return kept if same else frozenset()
+
+
+_FREE: Memo[frozenset[Var]] = Memo()
+
+
+_NAMED: Memo[frozenset[Any]] = Memo()
+
+
+_BLOCKS_ALONE: Memo[bool] = Memo()
+
+
+def free_in(block: Any) -> frozenset[Var]:
+    """Free variables of a block; cached for each block."""
+    found = _FREE.get(block)
+    if found is None:
+        found = _FREE[block] = frozenset(free_vars(block))
+    return found
+
+
+def named(stmt: Any) -> frozenset[Any]:
+    """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
+    found = _NAMED.get(stmt)
+    if found is None:
+        names: set[Any] = set()
+        nodes = [stmt]
+        for item in nodes:  # which grows
+            kind = type(item)
+            if kind is Var or kind is Buffer:
+                names.add(item)
+            elif kind is Block and item is not stmt:
+                names |= named(item)
+            elif kind not in LEAVES:
+                nodes += item.children()
+        names.update([item.data for item in names if type(item) is Buffer])
+        found = _NAMED[stmt] = frozenset(names)
+    return found
+
+
+NAMING = MembersBy(named)
+"""The members of a sequence by the variables, the buffers and the pointers that occur in them."""
+
+
+def parts_without(stmt: Any, names: Collection[Any]) -> set[Any]:
+    """The members of the outermost long sequences in a statement, and the buffers allocated by the blocks around them, that
+    are not among ``names``, and in which none of these occurs."""
+    found: set[Any] = set()
+    for s in shape(stmt):
+        if type(s) is SeqStmt:
+            found.update(s.stmts)
+            found.difference_update(NAMING.of_any(s, names))
+        elif type(s) is BlockRealize and is_long(s.block.alloc_buffers):
+            found.update(s.block.alloc_buffers)
+    found.difference_update(names)
+    return found
+
+
+def is_nest_of_blocks(stmt: Any) -> bool:
+    """Whether a statement consists of blocks (whatever is in them), loops and sequences; computed once for each."""
+    if isinstance(stmt, BlockRealize):
+        return True
+    found = _BLOCKS_ALONE.get(stmt)
+    if found is None:
+        inner: Any = stmt
+        while type(inner) is For:
+            inner = inner.body
+        found = type(inner) is BlockRealize or (type(inner) is SeqStmt and all(map(is_nest_of_blocks, inner.stmts)))
+        _BLOCKS_ALONE[stmt] = found
+    return found

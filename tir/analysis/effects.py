@@ -43,10 +43,9 @@ from ..stmt import (
     LetStmt,
     While,
 )
-from ..visit import substitute, uses_var
-from .evaluation import evaluated_parts
+from ..visit import has_load, substitute, uses_var
+from .evaluation import asked_before_body, evaluated_parts, places_of_views
 from .indexed_elements import in_source, rows
-from .structure import asked_before_body, has_load, places_of_views
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import IntImm, Ramp, Var, as_expr
 from ..render import short_text
+from ..visit import has_load
 from .effects import Effect
-from .structure import has_load
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..expr import (
@@ -31,8 +31,10 @@ from ..expr import (
     is_const,
     logical_not,
 )
+from ..node import Memo
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
-from ..visit import LEAVES, rewrite, uses_var, walk
+from ..visit import LEAVES, has_load, rewrite, substitute, uses_var, walk
+from .contents import MembersBy
 
 if TYPE_CHECKING:
     from ..arith import Analyzer
@@ -237,3 +239,56 @@ def as_total(e: Expr, known: Analyzer) -> Expr:
         return None
 
     return rewrite(e, visit)
+
+
+def asked_before_body(realize: BlockRealize) -> list[Expr]:
+    """What executing a block evaluates before its body, in terms of what is around it: the values of its iterators, its
+    predicate, and the places of its views that read memory."""
+    places = places_of_views(realize.block)
+    values = dict(zip((i.var for i in realize.block.iter_vars), realize.iter_values)) if places else {}
+    return [*realize.iter_values, realize.predicate, *(substitute(e, values) for e in places)]
+
+
+def places_of_views(block: Block) -> list[Expr]:
+    """The starts and extents of the regions that the views of a block name, if they read memory."""
+    return [e for m in block.match_buffers for r in m.source.region for e in (r.min, r.extent) if has_load(e)]
+
+
+def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
+    """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
+    around it does."""
+    return any(map(has_load, (*asked_before_body(realize), *(e for f in loops for e in (f.min, f.extent)))))
+
+
+def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
+    """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, and what a
+    block asks before its body."""
+    found = _STEERING.get(stmt)
+    if found is None:
+        parts: Sequence[Any] = stmt.children()
+        if isinstance(stmt, BlockRealize):
+            parts = asked_before_body(stmt)
+        elif isinstance(stmt, SeqStmt):
+            parts = _STEERED.of(stmt, True)
+        own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
+        below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
+        found = _STEERING[stmt] = (*own, *below)
+    return found
+
+
+_STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
+
+
+_STEERED = MembersBy(lambda s: (True,) if steering_loads(s) else ())
+
+
+def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:
+    """The conditions under which loops of all these ``extents`` run; nothing for those that are sure to. ``analyzer`` must
+    not know the loops' variables: that a loop runs says that its extent is not zero."""
+    found: list[Expr] = []
+    with analyzer.scope():
+        for extent in extents:
+            if not analyzer.can_prove(extent > 0):
+                found.append(analyzer.simplify(extent > 0))
+                analyzer.assume(found[-1])
+    return found

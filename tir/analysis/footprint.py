@@ -22,10 +22,9 @@ from ..node import Memo
 from ..op import effect_of
 from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
-from ..visit import substitute, uses_var, walk
+from ..visit import has_load, substitute, uses_var, walk
 from .effects import effects
 from .footprint_table import LEVELS, Footprint, Level, Machine
-from .structure import has_load
 
 LINE = 64  # bytes of a cache line
 

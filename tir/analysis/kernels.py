@@ -8,13 +8,12 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..errors import BuildError
-from ..expr import BufferLoad, Ramp
+from ..expr import BufferLoad, Ramp, constant
 from ..function import PrimFunc
 from ..levels import THREAD_AXES, is_in_registers, is_launch_axis, is_shared, is_thread_axis, is_virtual_axis
 from ..names import did_you_mean
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, For, Stmt
 from ..visit import accesses, walk
-from .structure import constant
 
 
 def is_launch(item: Any, counts: Callable[[str], bool] = is_launch_axis) -> bool:

@@ -14,12 +14,11 @@ from ..arith.linear import key
 from ..expr import BufferLoad, Expr, is_const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore
-from ..visit import contains, walk
+from ..visit import contains, has_load, vars_in, walk
 from .dependence.domains import Injective
 from .effects import effects
 from .reductions import Reduction
 from .simple_blocks import is_simple_block
-from .structure import has_load, vars_in
 
 
 class Pattern(IntEnum):

@@ -24,12 +24,12 @@ from ..function import PrimFunc
 from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
 from ..node import EMPTY, MemoAmong
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
-from ..visit import contains, free_vars, nodes_of, uses_var, walk
+from ..visit import contains, free_vars, has_load, nodes_of, uses_var, vars_in, walk
 from .contents import path_to
 from .dependence.initialization import initialized_before_read
 from .effects import Effect, effects
+from .evaluation import is_steered_by_memory
 from .reduction_init import runs_first
-from .structure import has_load, is_steered_by_memory, vars_in
 from .users import used_memory
 
 Box = tuple[Range, ...]

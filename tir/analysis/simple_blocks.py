@@ -10,13 +10,14 @@ from ..aliases import shares_memory
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
-from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var
+from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var, constant
 from ..node import Memo
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
-from ..visit import nodes_of, uses_var
+from ..visit import nodes_of, uses_var, vars_in
+from .contents import free_in
+from .evaluation import is_steered_by_memory
 from .reductions import Reduction
-from .structure import constant, free_in, is_steered_by_memory, vars_in
 
 _SIMPLE: Memo[bool] = Memo()
 

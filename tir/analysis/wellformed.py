@@ -33,9 +33,8 @@ from ..stmt import (
     is_long,
 )
 from ..visit import uses_var
-from .contents import Edit, edit_between, known_before
+from .contents import NAMING, Edit, edit_between, known_before, named
 from .private_clause import clause_problems
-from .structure import NAMING, named
 from .wellformed_parts import NoSummary, Summary
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")

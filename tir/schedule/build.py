@@ -7,9 +7,9 @@ from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import block_access_region
+from ..analysis.contents import NAMING, free_in
 from ..analysis.evaluation import may_fail
 from ..analysis.index import Place
-from ..analysis.structure import NAMING, free_in, has_load, refresh
 from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
@@ -26,7 +26,7 @@ from ..stmt import (
     Stmt,
     seq,
 )
-from ..visit import nodes_of, rewrite, substitute, walk
+from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
 
 

@@ -11,17 +11,17 @@ from ..analysis.dependence.domains import Injective
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
+from ..analysis.evaluation import steering_loads
 from ..analysis.index import index_of
 from ..analysis.private_clause import needed_private, with_clauses
 from ..analysis.reductions import shared_results
-from ..analysis.structure import first_line, steering_loads
 from ..analysis.users import bare_stores
 from ..buffer import Buffer, Range
 from ..errors import ScheduleError, Unproved, require
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_block_axis, is_thread_axis
-from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
+from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt, first_line
 from ..visit import nodes_of, uses_var
 from .invariants import Keeps
 from .invariants.delta import Delta

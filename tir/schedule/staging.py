@@ -15,7 +15,7 @@ from ..analysis.accessed_regions import region_in
 from ..analysis.dependence.initialization import check_initialized
 from ..analysis.dependence.live_values import UpToDate
 from ..analysis.index import BlockRef, LoopRef, Place
-from ..analysis.structure import order, statements, with_statements
+from ..analysis.nesting import order, statements, with_statements
 from ..analysis.users import other_name, uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer

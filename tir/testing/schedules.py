@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.structure import constant
 from ..arith.index_map import IndexMap
 from ..errors import InternalError, ScheduleError, attempt
+from ..expr import constant
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..stmt import Block, For, Stmt

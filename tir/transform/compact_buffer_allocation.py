@@ -10,7 +10,6 @@ from ..aliases import shares_memory
 from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
 from ..analysis.kernels import is_launch
-from ..analysis.structure import has_load
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import Box, relax, union
@@ -21,7 +20,7 @@ from ..levels import shared_axes
 from ..node import Node
 from ..op import is_pure
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
-from ..visit import rewrite, walk
+from ..visit import has_load, rewrite, walk
 from .layout import minus
 from .passes import func_pass
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..aliases import sharing
-from ..analysis.contents import contents
+from ..analysis.contents import contents, named
 from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import Proved
-from ..analysis.structure import named
 from ..buffer import Buffer
 from ..errors import refusal
 from ..expr import Var, const

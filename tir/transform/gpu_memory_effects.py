@@ -13,7 +13,6 @@ from math import gcd
 from typing import Any
 
 from ..analysis.effects import PREFETCH, Effect, Surroundings, effects
-from ..analysis.structure import constant, has_load
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..buffer import Range
@@ -36,12 +35,13 @@ from ..expr import (
     Var,
     as_bool,
     const,
+    constant,
     is_const,
 )
 from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
 from ..poly import Formula, Names, decide
 from ..stmt import For, LetStmt
-from ..visit import rewrite, substitute, uses_var, walk
+from ..visit import has_load, rewrite, substitute, uses_var, walk
 
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
 

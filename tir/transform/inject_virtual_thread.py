@@ -7,7 +7,6 @@ from typing import Any
 
 from ..aliases import shares_memory
 from ..analysis.kernels import is_launch
-from ..analysis.structure import has_load
 from ..arith.linear import same
 from ..buffer import Buffer
 from ..errors import BuildError
@@ -31,7 +30,7 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import contains, rewrite, substitute, walk
+from ..visit import contains, has_load, rewrite, substitute, walk
 from .layout import strides_of
 from .passes import func_pass
 from .threads import REDUCE_SCOPE, flat

@@ -7,11 +7,10 @@ from typing import Any
 
 from ..analysis.kernels import is_launch
 from ..analysis.reductions import combine
-from ..analysis.structure import constant
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, is_const, min_
+from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, constant, is_const, min_
 from ..function import PrimFunc
 from ..levels import is_thread_axis
 from ..op import call

@@ -6,12 +6,11 @@ from typing import Any
 
 from ..aliases import shares_memory, sharing
 from ..analysis.kernels import is_launch
-from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..arith.linear import linear
 from ..buffer import Buffer, Range
 from ..errors import BuildError
-from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, is_const, max_
+from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, constant, is_const, max_
 from ..function import PrimFunc
 from ..levels import LANES, is_thread_axis
 from ..op import call, offsets_of

@@ -7,11 +7,10 @@ from typing import Any
 
 from ..aliases import sharing
 from ..analysis.kernels import bytes_of, is_launch
-from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import Expr, IntImm, StringImm, Var, all_of
+from ..expr import Expr, IntImm, StringImm, Var, all_of, constant
 from ..function import IRModule, PrimFunc
 from ..levels import SHARED_DYN, ends_with_launch
 from ..node import frozendict

@@ -7,12 +7,11 @@ from typing import Any
 
 from ..aliases import shares_memory
 from ..analysis.annotations import SWIZZLE
-from ..analysis.structure import constant
 from ..arith.divide import take_multiples
 from ..arith.linear import linear
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import BufferLoad, Call, Expr, Var, const
+from ..expr import BufferLoad, Call, Expr, Var, const, constant
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BufferStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.kernels import kernels_of, launches, vector_accesses
-from ..analysis.structure import constant
 from ..arith import Analyzer
 from ..errors import BuildError
+from ..expr import constant
 from ..function import PrimFunc
 from ..levels import is_thread_axis
 from ..stmt import BufferStore

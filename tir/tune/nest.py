@@ -11,12 +11,11 @@ from typing import Any
 from ..analysis.constants import determined
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
-from ..analysis.structure import constant
 from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer
 from ..errors import ScheduleError
-from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var
+from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, constant
 from ..op import effect_of
 from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule

@@ -19,8 +19,7 @@ from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, cons
 from ...function import PrimFunc
 from ...poly import Formula, Names, Relation
 from ...stmt import BlockRealize, BufferStore, For, LetStmt
-from ...visit import free_vars, nodes_of, rewrite, substitute, uses_var, walk
-from ..structure import has_load
+from ...visit import free_vars, has_load, nodes_of, rewrite, substitute, uses_var, walk
 from ..users import uses_pointer
 
 Digit = tuple[Expr, Expr | None, list[Any]]  # by, radix and uses of ``value // by % radix``; no radix: unbounded

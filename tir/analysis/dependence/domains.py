@@ -15,9 +15,10 @@ from ...arith.regions import intersect, relax
 from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names, Undecided
-from ...visit import substitute, uses_var
+from ...visit import has_load, substitute, uses_var
+from ..evaluation import entered
 from ..index import BlockRef, LoopRef
-from ..structure import entered, has_load, wrapped_in
+from ..nesting import wrapped_in
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier, undecided
 
 

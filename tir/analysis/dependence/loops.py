@@ -13,12 +13,12 @@ from ...function import PrimFunc
 from ...poly import Names, Undecided, decide
 from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
-from ..contents import contents
+from ..contents import contents, is_nest_of_blocks
 from ..effects import effects
 from ..index import index_of
+from ..nesting import loops_below
 from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from ..structure import is_nest_of_blocks, loops_below
 from ..users import second_names
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of

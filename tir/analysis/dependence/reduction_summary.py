@@ -11,9 +11,8 @@ from ...expr import BufferLoad, Var, const, is_const
 from ...function import PrimFunc
 from ...render import short_text
 from ...stmt import Block, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
-from ...visit import rewrite, substitute, uses_var, walk
+from ...visit import refresh, rewrite, substitute, uses_var, walk
 from ..index import BlockRef, index_of
-from ..structure import refresh
 
 
 def collapse_reductions(func: PrimFunc) -> PrimFunc:

@@ -30,12 +30,12 @@ from ...stmt import (
     SeqStmt,
     While,
 )
-from ...visit import substitute, uses_var
+from ...visit import has_load, substitute, uses_var
 from ..accessed_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
+from ..evaluation import asked_before_body
 from ..reductions import Reduction
-from ..structure import asked_before_body, has_load
 
 Access = Effect
 Views = Mapping[Var, MatchBufferRegion]

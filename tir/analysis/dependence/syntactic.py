@@ -17,12 +17,12 @@ from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import Memo
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
-from ...visit import accesses, nodes_of, uses_var, walk
-from ..contents import MembersBy
+from ...visit import accesses, has_load, nodes_of, uses_var, walk
+from ..contents import MembersBy, named
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
+from ..nesting import loops_below, order, statements, top_statement
 from ..simple_blocks import is_simple_block, same_index
-from ..structure import has_load, loops_below, named, order, statements, top_statement
 from ..users import blocks_naming, second_names
 from .domains import runs_whole_domain
 

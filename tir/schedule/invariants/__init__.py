@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from ... import extension
 from ...analysis import wellformed
-from ...analysis.structure import first_line
 from ...errors import InternalError, ScheduleError
 from ...function import PrimFunc
+from ...stmt import first_line
 
 if TYPE_CHECKING:
     from .delta import Delta

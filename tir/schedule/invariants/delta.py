@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ...analysis.contents import difference, has_blocks, kept_members
 from ...analysis.effects import effects
 from ...analysis.index import LoopRef, index_of
-from ...analysis.structure import has_load
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...levels import GLOBAL, ends_with_launch
@@ -20,7 +19,7 @@ from ...node import Memo
 from ...records import cached_property
 from ...recursion import with_recursion_limit
 from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
-from ...visit import nodes_of
+from ...visit import has_load, nodes_of
 from . import Keeps
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from ...aliases import shares_memory
 from ...analysis.accessed_regions import region_in
 from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...analysis.index import BlockRef, LoopRef, index_of
-from ...analysis.structure import regions_of
+from ...analysis.users import regions_of
 from ...arith import Analyzer
 from ...arith.regions import union
 from ...buffer import Buffer, Range

@@ -29,7 +29,6 @@ from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import is_privatizable
 from ...analysis.reductions import threads_can_share
-from ...analysis.structure import vars_in
 from ...analysis.users import blocks_using
 from ...buffer import Buffer
 from ...expr import BufferLoad, Var, is_const
@@ -46,7 +45,7 @@ from ...levels import (
 )
 from ...poly import Names, Relation, Undecided, decide, everything
 from ...stmt import THREAD_BINDING, Block, For, SeqStmt
-from ...visit import walk
+from ...visit import vars_in, walk
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
 

@@ -13,7 +13,6 @@ from ...analysis.effects import READ
 from ...analysis.index import LoopRef, index_of, reduction_iterators
 from ...analysis.reductions import threads_can_share
 from ...analysis.simple_blocks import constant
-from ...analysis.structure import has_load
 from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var
 from ...function import PrimFunc
@@ -23,7 +22,7 @@ from ...op import is_pure
 from ...poly import Names, Relation, everything
 from ...records import cached_property
 from ...stmt import BufferStore, LetStmt
-from ...visit import uses_var
+from ...visit import has_load, uses_var
 
 _VALUE = decl_buffer((1,), "int32", "value")  # stands for the memory of a variable's value
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...analysis.structure import entered, refresh, vars_in
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import IterVar, Range
@@ -18,7 +18,7 @@ from ...expr import Expr, Var, all_of, conjuncts, const, is_const
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, For, Stmt
-from ...visit import substitute, uses_var
+from ...visit import refresh, substitute, uses_var, vars_in
 from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive

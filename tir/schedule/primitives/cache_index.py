@@ -8,7 +8,6 @@ from typing import Any
 from ...analysis.accessed_regions import with_accesses_covered
 from ...analysis.evaluation import unproved_condition
 from ...analysis.index import BlockRef
-from ...analysis.structure import bound_inside
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
@@ -16,7 +15,7 @@ from ...errors import require
 from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, StringImm, Var, const
 from ...op import effect_of
 from ...stmt import BufferStore, Stmt
-from ...visit import nodes_of, rewrite, substitute, uses_var, walk
+from ...visit import bound_inside, nodes_of, rewrite, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
 from ..primitive import primitive

@@ -15,8 +15,9 @@ from ...aliases import memory_of
 from ...analysis.accessed_regions import accessed_regions
 from ...analysis.dependence.programs import check_same_instances
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
+from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import entered, top_statement
+from ...analysis.nesting import top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
 from ...arith.regions import relax

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...aliases import memory_of, sharing
 from ...analysis.index import BlockRef
+from ...analysis.nesting import common_host, order, top_statement, wrapped_in
 from ...analysis.reductions import Reduction, combination
-from ...analysis.structure import bound_inside, common_host, order, top_statement, wrapped_in
 from ...analysis.users import memory_at, readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
@@ -16,7 +16,7 @@ from ...equal import structural_equal
 from ...errors import require, require_none
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...stmt import SERIAL, BlockRealize, BufferStore, For, IfThenElse, Stmt, seq
-from ...visit import accesses, rewrite, substitute, uses_var
+from ...visit import accesses, bound_inside, rewrite, substitute, uses_var
 from ..build import insert_before, with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive

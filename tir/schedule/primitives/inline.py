@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from ...aliases import memory_of, sharing
+from ...analysis.contents import named
+from ...analysis.evaluation import steering_loads
 from ...analysis.index import BlockRef
-from ...analysis.structure import first_line, named, order, steering_loads
+from ...analysis.nesting import order
 from ...analysis.users import bare_writers, readers, second_names, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
@@ -20,7 +22,7 @@ from ...expr import (
     const,
 )
 from ...op import is_pure
-from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks

@@ -10,9 +10,9 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.effects import asker_of, by_address, is_in_one_element
 from ...analysis.index import BlockRef, LoopRef, index_of
+from ...analysis.nesting import statements, with_statements
 from ...analysis.reductions import threads_can_share
-from ...analysis.structure import regions_of, statements, with_statements
-from ...analysis.users import uses_pointer
+from ...analysis.users import regions_of, uses_pointer
 from ...arith import Analyzer
 from ...arith.divide import exact_quotient
 from ...arith.index_map import IndexMap, typed_by_operands

@@ -9,16 +9,16 @@ from typing import Any
 
 from ...analysis.annotations import PRIVATE
 from ...analysis.contents import contents
+from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
-from ...analysis.structure import constant, entered, has_load, vars_in
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require, require_none
-from ...expr import Expr, IntImm, Var, as_expr, cast, const, floordiv, floormod, is_const
+from ...expr import Expr, IntImm, Var, as_expr, cast, const, constant, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
 from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, BlockRealize, For, SeqStmt, Stmt
-from ...visit import substitute
+from ...visit import has_load, substitute, vars_in
 from ..build import copy_renamed, domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps

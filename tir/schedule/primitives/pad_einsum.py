@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import shares_memory
-from ...analysis.evaluation import evaluated_parts
+from ...analysis.evaluation import entered, evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.reductions import Combiner, NotAReduction, Reduction
-from ...analysis.structure import entered, reads_own_writes
-from ...analysis.users import uses_pointer
+from ...analysis.users import reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
 from ...errors import ScheduleError, require, require_none

@@ -9,16 +9,15 @@ from typing import Any
 from ...aliases import sharing
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, has_load, refresh
 from ...analysis.users import memory_at, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
 from ...errors import require, require_none
-from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, Select, Var, all_of, conjuncts, const
+from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, Select, Var, all_of, conjuncts, const, constant
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt
-from ...visit import accesses, free_vars, rewrite, substitute, uses_var
+from ...visit import accesses, free_vars, has_load, refresh, rewrite, substitute, uses_var
 from ..build import insert_before, with_regions
 from ..handles import BlockRV
 from ..primitive import primitive

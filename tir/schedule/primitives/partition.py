@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, Place
-from ...analysis.structure import constant, vars_in
 from ...errors import ScheduleError, require
-from ...expr import Expr, Var, cast, const
+from ...expr import Expr, Var, cast, const, constant
 from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
-from ...visit import substitute
+from ...visit import substitute, vars_in
 from ..build import copy_renamed, renest, with_body
 from ..handles import LoopRV
 from ..legality import require_legal

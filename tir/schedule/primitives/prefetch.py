@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...analysis.evaluation import as_total
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import has_load, regions_of
+from ...analysis.users import regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
@@ -16,7 +16,7 @@ from ...levels import ends_with_launch
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, seq
-from ...visit import substitute, uses_var
+from ...visit import has_load, substitute, uses_var
 from ..build import nest, with_body
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above

@@ -9,9 +9,10 @@ from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
+from ...analysis.evaluation import asked_before_body
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.nesting import loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...analysis.structure import asked_before_body, first_line, loops_below, refresh, wrapped_in
 from ...analysis.users import memory_at
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
@@ -19,8 +20,8 @@ from ...errors import require, require_none
 from ...expr import BufferLoad, all_of, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
-from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt
-from ...visit import accesses, uses_var
+from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
+from ...visit import accesses, refresh, uses_var
 from ..build import insert_before, without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps

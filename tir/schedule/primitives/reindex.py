@@ -8,11 +8,11 @@ from typing import Any
 
 from ...aliases import memory_of
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
-from ...analysis.evaluation import is_certain, unproved_condition
+from ...analysis.evaluation import entered, is_certain, unproved_condition
 from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.nesting import common_host, met_around, top_statement
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
-from ...analysis.structure import common_host, entered, has_load, met_around, top_statement
 from ...analysis.users import bare_writers, blocks_using, uses_pointer
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
@@ -21,7 +21,7 @@ from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import BlockRealize, BufferStore, Stmt
-from ...visit import accesses, contains, nodes_of, substitute, uses_var
+from ...visit import accesses, contains, has_load, nodes_of, substitute, uses_var
 from ..build import unit_region
 from ..handles import BlockRV
 from ..legality import require_independent, require_injective, require_not_steering, require_stored_in_blocks

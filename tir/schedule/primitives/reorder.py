@@ -9,9 +9,9 @@ from ...analysis.dependence.loops import check_reorder
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import LoopRef
 from ...analysis.privatization import is_privatizable
-from ...analysis.structure import vars_in
 from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
+from ...visit import vars_in
 from ..build import renest, with_body
 from ..invariants import Keeps
 from ..legality import require_legal

@@ -9,10 +9,11 @@ from typing import Any
 from ...aliases import memory_of, sharing
 from ...analysis.block_regions import block_access_region
 from ...analysis.effects import effects
+from ...analysis.evaluation import entered, steering_loads
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.nesting import wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.structure import entered, first_line, refresh, steering_loads, wrapped_in
 from ...analysis.users import bare_stores, memory_at
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
@@ -20,8 +21,8 @@ from ...equal import structural_equal
 from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, seq
-from ...visit import accesses, nodes_of, substitute, uses_var, walk
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, first_line, seq
+from ...visit import accesses, nodes_of, refresh, substitute, uses_var, walk
 from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive

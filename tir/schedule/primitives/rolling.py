@@ -12,8 +12,7 @@ from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.dependence.programs import check_whole
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import regions_of
-from ...analysis.users import readers, uses_pointer, writers
+from ...analysis.users import readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear, uncast
 from ...arith.regions import relax

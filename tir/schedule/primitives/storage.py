@@ -9,10 +9,9 @@ from typing import Any
 
 from ...aliases import is_same_parameter, memory_of, sharing
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
-from ...analysis.contents import with_memory
+from ...analysis.contents import NAMING, named, parts_without, with_memory
 from ...analysis.effects import asker_of, by_address
 from ...analysis.index import BlockRef
-from ...analysis.structure import NAMING, named, parts_without
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require, require_none

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.index_types import same_size, with_narrow_indices
-from ...analysis.structure import refresh
 from ...arith import Analyzer
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -20,7 +19,7 @@ from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, const, is_const
 from ...function import PrimFunc
 from ...node import Memo, frozendict
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ...visit import nodes_of, rewrite, substitute, walk
+from ...visit import nodes_of, refresh, rewrite, substitute, walk
 from ..primitive import primitive
 from ..state import State
 from .blockize import check_blockize

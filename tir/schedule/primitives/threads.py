@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...aliases import memory_of
-from ...analysis.contents import path_to
+from ...analysis.contents import is_nest_of_blocks, path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
 from ...analysis.effects import effects
@@ -17,11 +17,10 @@ from ...analysis.privatization import is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.structure import constant, is_nest_of_blocks, vars_in
 from ...analysis.users import memory_at
 from ...buffer import Buffer
 from ...errors import ScheduleError, on_refusal, require
-from ...expr import Expr, IntImm, Var
+from ...expr import Expr, IntImm, Var, constant
 from ...levels import AXES, is_block_axis, is_launch_axis, is_private, is_thread_axis, is_virtual_axis
 from ...names import near_names
 from ...stmt import (
@@ -36,7 +35,7 @@ from ...stmt import (
     IfThenElse,
     LetStmt,
 )
-from ...visit import substitute, uses_var, walk
+from ...visit import substitute, uses_var, vars_in, walk
 from ..invariants import Keeps
 from ..legality import concurrent_iterations, require_legal
 from ..primitive import primitive

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import entered, vars_in
 from ...errors import refusal, require, require_none
 from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
-from ...visit import substitute
+from ...visit import substitute, vars_in
 from ..build import domains, substitute_loop_vars, with_body
 from ..handles import LoopRV
 from ..legality import require_legal, require_same_meaning

@@ -10,14 +10,13 @@ from typing import Any
 from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import constant, has_load, vars_in
 from ...analysis.users import memory_at
 from ...arith.pointwise import compile_expr
 from ...errors import first_legal, require
-from ...expr import Expr, Var, all_of, conjuncts
+from ...expr import Expr, Var, all_of, conjuncts, constant
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ...visit import accesses, buffers_in, nodes_of, rewrite, walk
+from ...visit import accesses, buffers_in, has_load, nodes_of, rewrite, vars_in, walk
 from ..build import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State, require_above

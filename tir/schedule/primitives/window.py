@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.structure import reads_own_writes, regions_of
+from ...analysis.users import reads_own_writes, regions_of
 from ...arith import Analyzer
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import require

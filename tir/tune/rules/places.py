@@ -3,10 +3,9 @@ a time."""
 
 from __future__ import annotations
 
-from ...analysis.structure import has_load
 from ...expr import And, Call, Expr, Or, Select
 from ...schedule import Schedule
-from ...visit import uses_var, walk
+from ...visit import has_load, uses_var, walk
 from ..nest import Axis, Nest
 from ..space import Env, choose, rule
 from .reductions import in_registers
