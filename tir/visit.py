@@ -234,7 +234,7 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     buffers: dict[Buffer, Buffer] = {}
     item: Any
     for item in nodes_of(stmt):
-        kind = type(item)
+        kind: type[Any] = type(item)
         if kind is For:
             variables.setdefault(item.loop_var, item.loop_var.replace())
         elif kind is IterVar or kind is LetStmt or kind is Let:

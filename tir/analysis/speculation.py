@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..aliases import shares_memory
@@ -74,7 +75,8 @@ class _Visitor:
                     self._enter(s, child)
                     self.statement(child)
             elif isinstance(child, Expr):
-                self.expression(child, conditional=False)
+                for load in _conditional_loads(child):
+                    (self.inside if self._is_inside(load) else self.outside).add(load)
 
     def _enter(self, s: Stmt, child: Stmt) -> None:
         """Know what holds in the part ``child`` of ``s``."""
@@ -85,13 +87,6 @@ class _Visitor:
         elif isinstance(s, IfThenElse) and child is not s.else_case and s.condition.dtype.lanes == 1:
             self.known.assume(s.condition, within=child)
 
-    def expression(self, e: Expr, conditional: bool) -> None:
-        if conditional and isinstance(e, BufferLoad):
-            (self.inside if self._is_inside(e) else self.outside).add(e)
-        for part, condition in evaluated_parts(e):
-            if isinstance(part, Expr):
-                self.expression(part, conditional or condition is not None)
-
     def _is_inside(self, load: BufferLoad) -> bool:
         dtype, count = self.sizes.get(load.buffer.data, (None, None))
         if count is None or load.buffer.dtype is not dtype or len(load.indices) != 1:
@@ -100,6 +95,14 @@ class _Visitor:
             return False
         first, last = _ends(load.indices[0])
         return self.known.can_prove(first >= 0) and self.known.can_prove(last < count)
+
+
+def _conditional_loads(e: Expr) -> Iterator[BufferLoad]:
+    """The loads in ``e`` that evaluating it runs under a condition only."""
+    for part, condition in evaluated_parts(e):
+        if isinstance(part, Expr):
+            lazy = condition is not None
+            yield from (n for n in walk(part) if isinstance(n, BufferLoad)) if lazy else _conditional_loads(part)
 
 
 def _ends(index: Expr) -> tuple[Expr, Expr]:
