@@ -100,22 +100,21 @@ OTHERS = [in_lanes, in_vectors, in_chunks, steps_reversed_in_tiles]
 @pytest.mark.parametrize("schedule", [*IN_ORDER, *OTHERS], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("find", ["argmax", "argmin"])
-@pytest.mark.parametrize(
-    "dtype, data", [(t, d) for t in ("float32", "int8") for d in SPECIAL if (t, d) != ("int8", "nan")]
-)
-def test_the_positions_are_those_of_the_program(schedule, find, last, dtype, data):
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_the_positions_are_those_of_the_program(schedule, find, last, dtype):
     func = program(find, dtype, 1, last)
     sch = tir.Schedule(func)
     schedule(sch, block_of(func))
-    x = SPECIAL[data](np.random.default_rng(len(data)), dtype)
-    size = SHAPE[1]
-    wanted = size - 1 - getattr(np, find)(x[:, ::-1], 1) if last else getattr(np, find)(x, 1)
     ordered = order_arg_reductions(sch.mod)
     assert_roundtrip(ordered["main"])
-    for run in (ordered["main"], tir.lower(sch.mod)["main"], tir.build(sch.mod, "llvm")):
-        got = np.full(SHAPE[0], -7, "int32")
-        tir.interp.run(run, x, got) if isinstance(run, tir.PrimFunc) else run(x, got)
-        np.testing.assert_array_equal(got, wanted)
+    made = {"the pass": ordered["main"], "all passes": tir.lower(sch.mod)["main"], "llvm": tir.build(sch.mod, "llvm")}
+    for data in SPECIAL.keys() - ({"nan"} if dtype == "int8" else set()):
+        x = SPECIAL[data](np.random.default_rng(len(data)), dtype)
+        wanted = SHAPE[1] - 1 - getattr(np, find)(x[:, ::-1], 1) if last else getattr(np, find)(x, 1)
+        for by, run in made.items():
+            got = np.full(SHAPE[0], -7, "int32")
+            tir.interp.run(run, x, got) if isinstance(run, tir.PrimFunc) else run(x, got)
+            np.testing.assert_array_equal(got, wanted, err_msg=f"{by}, {data}")
 
 
 @pytest.mark.parametrize("schedule", IN_ORDER, ids=lambda f: f.__name__)
