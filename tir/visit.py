@@ -232,14 +232,12 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     function; ``also`` replaces further variables."""
     variables: dict[Var, Any] = dict(also or {})
     buffers: dict[Buffer, Buffer] = {}
-    item: Any
     for item in nodes_of(stmt):
-        kind: type[Any] = type(item)
-        if kind is For:
+        if isinstance(item, For):
             variables.setdefault(item.loop_var, item.loop_var.replace())
-        elif kind is IterVar or kind is LetStmt or kind is Let:
+        elif isinstance(item, (IterVar, LetStmt, Let)):
             variables.setdefault(item.var, item.var.replace())
-        elif kind is Block:
+        elif isinstance(item, Block):
             for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
                 variables[buffer.data] = buffer.data.replace()
                 buffers[buffer] = buffer.replace(data=variables[buffer.data])
