@@ -8,7 +8,7 @@ conflicts by the simulator. No want is a time.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,6 @@ class Answer:
 
     sch: tir.Schedule
     program: tir.PrimFunc
-    value: Any
 
     @property
     def on_gpu(self) -> bool:
@@ -93,7 +92,8 @@ def check(
     target: str = TARGET,
     picture: Callable[[tir.Schedule], Any] | None = None,
 ) -> Verdict:
-    """Judge an answer: a function that takes steps on ``tir.Schedule(program, target)``; without ``program``, a program.
+    """Judge an answer: a function that takes steps on ``tir.Schedule(program, target)``, or returns another schedule of it;
+    without ``program``, a program, or a function that returns one.
 
     ``picture`` makes the picture from the schedule; the default is its loop tree. An error of the answer is a finding.
     """
@@ -119,6 +119,34 @@ def _drawn(sch: tir.Schedule, picture: Callable[[tir.Schedule], Any] | None) -> 
         return sch.loop_tree()
 
 
+def check_test(
+    holds: Callable[[int], Any], seeds: Sequence[int], right: Callable[[], Any], faulty: dict[str, Callable[[], Any]]
+) -> Verdict:
+    """Judge a property test: after ``right()`` it holds for all seeds, and after each of ``faulty`` it fails for one."""
+    verdict = Verdict(holds.__name__)
+    right()
+    failed = _first_failure(holds, seeds)
+    verdict.findings.append(("it holds for the right primitive", "seed {}: {}".format(*failed) if failed else ""))
+    for fault, plant in faulty.items():
+        plant()
+        failed = _first_failure(holds, seeds)
+        missed = "" if failed else f"it holds for all {len(seeds)} seeds"
+        verdict.findings.append((f"it finds a fault ({fault})", missed))
+        if failed:
+            verdict.picture = tir.Schedule(testing.random_program(failed[0])).loop_tree()
+    right()
+    return verdict
+
+
+def _first_failure(holds: Callable[[int], Any], seeds: Sequence[int]) -> tuple[int, str] | None:
+    for seed in seeds:
+        try:
+            holds(seed)
+        except Exception as error:  # any error is a failure of the property
+            return seed, _told(error)
+    return None
+
+
 class Unsolved(Exception):
     """There is nothing to judge yet."""
 
@@ -127,13 +155,14 @@ def _made(answer: Any, program: tir.PrimFunc | None, target: str) -> Answer:
     if program is not None:
         sch = tir.Schedule(program, target=target)
         value = answer(sch)
+        sch = value if isinstance(value, tir.Schedule) else sch
         if len(sch.history) == 1:
             raise Unsolved("no step was taken; write steps in place of `...`")
-        return Answer(sch, program, value)
+        return Answer(sch, program)
     made = answer() if callable(answer) and not isinstance(answer, tir.PrimFunc) else answer
     if not isinstance(made, tir.PrimFunc):
-        raise Unsolved(f"a program is wanted, this is {type(made).__name__}")
-    return Answer(tir.Schedule(made, target=target), made, made)
+        raise Unsolved(f"a program is wanted, not {'nothing' if made is None else type(made).__name__}")
+    return Answer(tir.Schedule(made, target=target), made)
 
 
 def _told(error: Exception) -> str:

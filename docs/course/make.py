@@ -57,7 +57,7 @@ def cells(source: str) -> list[Text | Code | Exercise]:
         if not kind:
             made.append(Code(code))
         elif kind == "exercise":
-            stub, mark, asked = code.partition("\ncheck(")
+            stub, mark, asked = code.partition("\ncheck")
             made.append(Exercise(stub, mark.lstrip() + asked))
         else:
             exercise = made[-1]
