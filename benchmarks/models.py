@@ -2,7 +2,8 @@
 
 Each model is compiled without tuning and called by turns with onnxruntime's session (all optimizations), one thread each, on the
 same random inputs. The table has the least processor time of the calling thread, their ratio (below 1: ours is faster), the
-largest difference over the largest value, kernels, and the bytes of the workspace and of the weights.
+largest difference over the largest value, kernels, the bytes of the workspace and of the weights, and the growth of the process
+over both of these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,18 @@ import numpy as np
 import tir
 from tir.display import text_table
 
-HEAD = ("model", "compile, s", "onnxruntime, ms", "tir, ms", "ratio", "error", "kernels", "workspace", "weights")
+HEAD = (
+    "model",
+    "compile, s",
+    "onnxruntime, ms",
+    "tir, ms",
+    "ratio",
+    "error",
+    "kernels",
+    "workspace",
+    "weights",
+    "growth",
+)
 
 
 def main() -> int:
@@ -37,10 +49,11 @@ def _row(path: Path, rounds: int) -> tuple[str, ...]:
     session = _session(path)
     inputs = _inputs(session)
     expected = session.run(None, inputs)
-    start = time.process_time()
+    start, before = time.process_time(), _memory()
     model = tir.compile(path)
     compiling = time.process_time() - start
     results = model(**inputs)
+    growth = (_memory() - before) / (model.workspace_bytes + model.weights_bytes)
     error = max(map(_error, expected, results if isinstance(results, tuple) else [results]))
     theirs, ours = _by_turns([lambda: session.run(None, inputs), lambda: model(**inputs)], rounds)
     return (
@@ -53,7 +66,14 @@ def _row(path: Path, rounds: int) -> tuple[str, ...]:
         str(len(model.kernels)),
         f"{model.workspace_bytes / 1e6:.2f} MB",
         f"{model.weights_bytes / 1e6:.1f} MB",
+        f"{growth:.2f}",
     )
+
+
+def _memory() -> int:
+    """The bytes of memory of this process that are in no file."""
+    lines = dict(line.split(":") for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if ":" in line)
+    return 1024 * int(lines["Anonymous"].split()[0])
 
 
 def _session(path: Path) -> Any:

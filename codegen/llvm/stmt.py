@@ -183,8 +183,10 @@ def _allocate(g: Generator, s: Allocate) -> None:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * memory_bytes(s.dtype)), 64)
         g.stmt(s.body)
         return
-    keep = count is not None and count * memory_bytes(s.dtype) <= KEPT_BYTES
-    slot = workspace_slot(g.out.module, s.buffer_var.name) if keep else None
+    slot = None
+    if count is not None and count * memory_bytes(s.dtype) <= KEPT_BYTES:
+        taken = [slot for _, slot in g.heap]
+        slot = workspace_slot(g.out.module, _rounded(count * memory_bytes(s.dtype)), taken, g.in_parallel)
     pointer = _heap(g, s, slot)
     g.env[s.buffer_var] = pointer
     g.heap.append((pointer, slot))
@@ -204,8 +206,10 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
             total = str(int(total) * int(size))
     if not total.startswith("%") and int(total) > MOST_BYTES:
         raise g.error(f"`{s.buffer_var.name}` takes {total} bytes, more than any machine can address")
-    rounded = out.value(f"add i64 {total}, 127")
-    rounded = out.value(f"and i64 {rounded}, -64")
+    if total.startswith("%"):
+        rounded = out.value(f"and i64 {out.value(f'add i64 {total}, 127')}, -64")
+    else:
+        rounded = str(_rounded(int(total)))
     if slot is not None:
         pointer = out.value(f"call noalias align 64 ptr @__tir_take(ptr {slot}, i64 {rounded})")
     else:
@@ -215,6 +219,11 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
         f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",
     )
     return pointer
+
+
+def _rounded(nbytes: int) -> int:
+    """Whole cache lines, and one more to read ahead in."""
+    return (nbytes + 127) & -64
 
 
 def _factors(extent: Any) -> list[Any]:

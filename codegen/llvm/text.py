@@ -65,7 +65,7 @@ class ModuleText:
         self.declarations: dict[str, str] = {}
         self.metadata: list[str] = []
         self.used_names: set[str] = set()
-        self.workspaces: list[str] = []
+        self.workspaces: dict[tuple[int, bool], list[str]] = {}  # slots by the bytes that they are for
         self.indirect = False  # whether a load's index depends on loaded values
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (

@@ -1,10 +1,13 @@
 """Memory of large local buffers, reused from one call of a function to the next.
 
-Each allocation of a constant size has a slot, a global pointer. Taking memory swaps the slot with null, returning swaps
-the memory in. Both are atomic, so concurrent calls are safe: one reuses the memory, the others allocate.
+An allocation of a constant size has a slot, a global pointer. Taking memory swaps the slot with null, returning swaps
+the memory in. Both are atomic, so concurrent calls are safe: one reuses the memory, the others allocate. Functions of a module
+that run one after another share slots: there are as many of a size as one of them needs at once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from .text import FunctionText, ModuleText, symbol
 
@@ -22,15 +25,16 @@ _SMALL = """\
   %made = call noalias ptr @__tir_allocate(i64 64, i64 %bytes)
   ret ptr %made"""
 # with MADV_HUGEPAGE (14) Linux maps memory by pages of 2 MB, which need one TLB entry instead of 512
+_PAGED, _PAGE = 1 << 19, 1 << 21
 _LARGE = f"""\
-  %large = icmp uge i64 %bytes, 524288
+  %large = icmp uge i64 %bytes, {_PAGED}
   br i1 %large, label %pages, label %lines
 lines:
 {_SMALL}
 pages:
-  %more = add i64 %bytes, 2097151
-  %whole = and i64 %more, -2097152
-  %paged = call noalias ptr @__tir_allocate(i64 2097152, i64 %whole)
+  %more = add i64 %bytes, {_PAGE - 1}
+  %whole = and i64 %more, -{_PAGE}
+  %paged = call noalias ptr @__tir_allocate(i64 {_PAGE}, i64 %whole)
   %advised = call i32 @madvise(ptr %paged, i64 %whole, i32 14)
   ret ptr %paged"""
 _FUNCTIONS = """\
@@ -69,12 +73,19 @@ def _use_allocator(module: ModuleText) -> None:
         module.declare("free", "void", ["ptr"])
 
 
-def workspace_slot(module: ModuleText, name: str) -> str:
-    """A new slot of ``module``; its symbol."""
-    slot = symbol(module.unique("workspace", name))
-    module.globals.append(f"{slot} = internal global ptr null, align 8")
-    module.workspaces.append(slot)
-    return slot
+def workspace_slot(module: ModuleText, nbytes: int, taken: Collection[str | None], in_parallel: bool) -> str:
+    """A slot of ``module`` for memory of ``nbytes`` that is none of ``taken``, of which the function holds memory; its symbol.
+
+    The body of a parallel loop (``in_parallel``) does not know what the function round it holds: it has slots of its own.
+    """
+    size = nbytes if nbytes < _PAGED else -(-nbytes // _PAGE) * _PAGE
+    known = module.workspaces.setdefault((size, in_parallel), [])
+    for slot in known:
+        if slot not in taken:
+            return slot
+    known.append(symbol(module.unique("workspace", str(size))))
+    module.globals.append(f"{known[-1]} = internal global ptr null, align 8")
+    return known[-1]
 
 
 def emit_workspaces(module: ModuleText) -> None:
@@ -86,5 +97,7 @@ def emit_workspaces(module: ModuleText) -> None:
     if linux:
         module.declare("madvise", "i32", ["ptr", "i64", "i32"])
     module.functions.append(_FUNCTIONS.replace("NEW", _LARGE if linux else _SMALL))
-    calls = "\n".join(f"  call void @__tir_give(ptr {slot}, ptr null)" for slot in module.workspaces)
+    calls = "\n".join(
+        f"  call void @__tir_give(ptr {slot}, ptr null)" for several in module.workspaces.values() for slot in several
+    )
     module.functions.append(f"define void @__tir_release() {{\n{calls}\n  ret void\n}}")

@@ -97,6 +97,64 @@ def test_a_function_is_registered_by_a_decorator():
     assert seen == [(3,)] and callable(note)
 
 
+REVERSED = """
+@T.prim_func
+def {name}(A: T.Buffer((100000,), "float32")):
+    B = T.alloc_buffer((100000,), "float32")
+    C = T.alloc_buffer((100000,), "float32")
+    for i in range(100000):
+        with T.block("B"):
+            vi = T.axis.spatial(100000, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(100000):
+        with T.block("C"):
+            vi = T.axis.spatial(100000, i)
+            C[vi] = B[99999 - vi] + 1.0
+    for i in range(100000):
+        with T.block("A"):
+            vi = T.axis.spatial(100000, i)
+            A[vi] = C[vi] - B[vi]
+"""
+
+
+def test_functions_of_a_module_share_the_memory_that_they_keep():
+    functions = {
+        n: parse(REVERSED.format(name=n, size=size, loop="serial")) for n, size in zip("fgh", (100000, 100000, 300000))
+    }
+    module = tir.build(tir.IRModule(functions))
+    slots = re.findall(r"@(tir\.workspace\S*) = internal global ptr", module.source("llvm"))
+    assert len(slots) == 2, "as many as a function holds at once"
+    for name in "fghf":
+        given = np.arange(100000, dtype="float32")
+        array = given.copy()
+        module[name](array)
+        np.testing.assert_array_equal(array, given[::-1] * 2 + 1 - given * 2)
+
+
+def test_a_parallel_body_shares_no_memory_with_the_function_round_it():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((4, 100000), "float32")):
+    held = T.allocate((100000,), "float32", "global")
+    B = T.decl_buffer((100000,), "float32", data=held)
+    for i in range(100000):
+        B[i] = T.Cast("float32", i)
+    for p in T.parallel(4):
+        own = T.allocate((100000,), "float32", "global")
+        C = T.decl_buffer((100000,), "float32", data=own)
+        for i in range(100000):
+            C[i] = A[p, i] + B[i]
+        for i in range(100000):
+            A[p, i] = C[99999 - i]
+"""
+    module = tir.build(parse(text))
+    assert len(re.findall(r"@tir\.workspace\S* = internal global ptr", module.source("llvm"))) == 2
+    given = np.random.default_rng(0).standard_normal((4, 100000)).astype("float32")
+    array = given.copy()
+    module(array)
+    np.testing.assert_array_equal(array, (given + np.arange(100000, dtype="float32"))[:, ::-1])
+
+
 def test_a_loaded_file_frees_its_kept_memory(tmp_path, monkeypatch):
     freed = []
     monkeypatch.setattr(Loaded, "release_by", lambda self, name: freed.append((name, self.function(name))))

@@ -1,6 +1,7 @@
 """Graphs: what is one, what passes and fusion make of it, and that the compiled module computes the same."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tir.graph import (
     plan,
     view_of,
 )
+from tir.graph.calls import give_back
 from tir.graph.memory import Plan
 from tir.graph.passes import evaluate
 from tir.graph.profile import calls_of
@@ -282,6 +284,23 @@ def test_offsets_that_are_not_aligned_or_outside_are_refused():
     for offset in (4, made.nbytes, -64):
         with pytest.raises(ModelError, match="not aligned, or not inside"):
             check_plan(Plan({**made.offsets, value: offset}, made.lives, made.roots, made.nbytes), order)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(), reason="the system does not say what memory a process has"
+)
+def test_freed_memory_goes_back_to_the_system():
+    def used():
+        lines = dict(
+            line.split(":") for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if ":" in line
+        )
+        return 1024 * int(lines["Anonymous"].split()[0])
+
+    held = [np.ones(100_000, "uint8") for _ in range(400)]
+    del held[:-1]  # the last one is above the others in the heap
+    before = used()
+    give_back()
+    assert before - used() > 30_000_000
 
 
 # ---------------------------------------------------------------- what is no graph

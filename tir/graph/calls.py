@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,13 @@ def memory(nbytes: int) -> np.ndarray:
     raw = np.empty(nbytes + aligned(1) + 1, np.uint8)
     begin = -raw.ctypes.data % aligned(1)
     return raw[begin : begin + max(nbytes, 1)]
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, where the C library keeps it: glibc does, the more the larger arrays were."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 @dataclass(frozen=True)

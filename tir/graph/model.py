@@ -22,7 +22,7 @@ from ..script.tir_calls import address_of, call_global
 from ..stmt import Allocate, Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
-from .calls import Model, Parameter
+from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, results
 from .kernels import Call, Kernels, part
@@ -52,6 +52,15 @@ def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
     if chosen.kind not in _TARGETS:
         raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
     final = _with_own_results(optimized(graph))
+    del graph  # what passes have made anew of its constants is freed, if nobody else has it
+    model = _compiled(final, target)
+    del final
+    give_back()
+    return model
+
+
+def _compiled(final: Graph, target: Any) -> CompiledModel:
+    """The model of a graph after the passes."""
     order = groups(final)
     made = plan(order, final.outputs.values())
     check_plan(made, order)
