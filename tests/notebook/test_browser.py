@@ -6,7 +6,6 @@ pictures of it, in light and dark.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import socket
@@ -19,16 +18,13 @@ from pathlib import Path
 import pytest
 
 import tir
+from tests import in_browser
 from tir import te
 from tir.notebook.server import Server
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/examples/explorer.ipynb"
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-MISSING = [name for name in ("jupyterlab", "playwright", "anywidget") if importlib.util.find_spec(name) is None]
-MISSING += [] if CHROMIUM else ["a Chromium browser"]
+MISSING = in_browser.missing("jupyterlab", "anywidget")
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed here: {', '.join(MISSING)}")
 
 
@@ -89,12 +85,8 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        made = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with in_browser.started() as made:
         yield made
-        made.close()
 
 
 def opened(browser, lab: str, scheme: str, width: int = 1500):
@@ -111,21 +103,12 @@ def opened(browser, lab: str, scheme: str, width: int = 1500):
 
 
 def shoot(page, name: str) -> None:
-    folder = os.environ.get("TIR_SCREENSHOTS")
-    if folder:
-        page.locator(".tir-explorer").screenshot(path=str(Path(folder) / f"{name}.png"))
-
-
-def own_address() -> str:
-    """An address of this machine that is no loopback: a browser takes its pages over plain http as insecure."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect(("192.0.2.1", 9))  # an address for documentation; nothing is sent
-        return asked.getsockname()[0]
+    in_browser.keep_picture(page.locator(".tir-explorer"), name)
 
 
 @pytest.mark.parametrize("width", [1500, 700])
 def test_plain_http_and_loops_that_move(lab, browser, width):
-    page = opened(browser, lab.replace("127.0.0.1", own_address()), "light", width)
+    page = opened(browser, lab.replace("127.0.0.1", in_browser.own_address()), "light", width)
     page.wait_for_function("document.querySelector('.tir-step').textContent.startsWith('5: parallel')")
     assert not page.evaluate("isSecureContext")
     view = page.locator(".tir-explorer")
@@ -199,7 +182,7 @@ def test_the_tutorial(lab, browser, scheme):
 def test_a_page_of_its_own(browser, scheme, width):
     A, B, k = te.placeholder((256, 256), name="A"), te.placeholder((256, 256), name="B"), te.reduce_axis((0, 256), "k")
     C = te.compute((256, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), "C")
-    with Server(tir.Schedule(te.create_prim_func([A, B, C])), own_address()) as server:
+    with Server(tir.Schedule(te.create_prim_func([A, B, C])), in_browser.own_address()) as server:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.set_default_timeout(20_000)
         failures: list[str] = []
@@ -210,9 +193,7 @@ def test_a_page_of_its_own(browser, scheme, width):
         loops = view.locator(".tir-row[draggable=true]")
         loops.first.click()
         view.locator("[data-offer=split]").wait_for()
-        folder = os.environ.get("TIR_SCREENSHOTS")
-        if folder:
-            page.screenshot(path=str(Path(folder) / f"page-{scheme}-{width}.png"))
+        in_browser.keep_picture(page, f"page-{scheme}-{width}")
         view.locator("[data-apply=parallel]").click()
         view.locator(".tir-step", has_text="parallel").wait_for()  # (no script by text: the page's policy allows none)
         for step in (0, 1):
@@ -221,8 +202,7 @@ def test_a_page_of_its_own(browser, scheme, width):
             view.locator(".tir-run").click()
             view.locator(".tir-ran", has_text="right").wait_for()
         assert view.locator(".tir-bar").count() == 2
-        if folder:
-            page.screenshot(path=str(Path(folder) / f"page-{scheme}-{width}-ran.png"))
+        in_browser.keep_picture(page, f"page-{scheme}-{width}-ran")
         assert failures == []
     view.locator(".tir-undo").click()
     view.locator(".tir-error").wait_for()

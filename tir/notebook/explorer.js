@@ -279,9 +279,11 @@ class Offers extends Part {
     if (view.past) return [element("p", { class: "tir-hint" }, "An earlier step is shown. Return to it to change it.")];
     if (!view.selected) return [element("p", { class: "tir-hint" }, "Choose a loop or a block to see what may be done with it.")];
     const about = `${view.selected} after ${view.at}`;
-    if (about !== this.about) this.made = new Map(); // rows stay, with what was typed in them, as long as they are about one place
+    if (about !== this.about) [this.made, this.order] = [new Map(), []]; // rows stay, with what was typed, as long as they are about one place
     this.about = about;
-    const shown = view.offers.filter((one) => view.current === "all" || one.group === view.current);
+    const ordered = this.stable(view.offers);
+    this.order = ordered.map((one) => one.name);
+    const shown = ordered.filter((one) => view.current === "all" || one.group === view.current);
     const row = (one) => {
       const made = this.made.get(one.name) ?? document.createElement("tir-offer");
       this.made.set(one.name, made);
@@ -301,6 +303,13 @@ class Offers extends Part {
         ...refused.map(row),
       ),
     ];
+  }
+
+  // Offers do not change places under the pointer while estimates come.
+  stable(offers) {
+    const known = this.matches(":hover") ? this.order : [];
+    const place = (one) => (known.includes(one.name) ? known.indexOf(one.name) : known.length);
+    return [...offers].sort((one, other) => place(one) - place(other));
   }
 
   groups(view, { local, redraw }) {
@@ -572,6 +581,8 @@ function render({ model, el }) {
   const context = { send, light, local, redraw: () => draw(), selected: () => model.get("view").selected };
 
   function draw() {
+    local.late = local.held; // what is pressed must be there still when it is let go
+    if (local.held) return;
     try {
       const view = model.get("view");
       for (const part of Object.values(made)) part.update(view, context);
@@ -593,6 +604,15 @@ function render({ model, el }) {
       model.send({ do: "more" });
     }
   }
+  const release = () => {
+    local.held = false;
+    if (local.late) draw();
+  };
+  const let_go = () => setTimeout(release); // after the click
+  root.addEventListener("pointerdown", () => {
+    local.held = true;
+  });
+  for (const kind of ["pointerup", "pointercancel"]) window.addEventListener(kind, let_go);
   root.addEventListener("keydown", (event) => {
     if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.target.matches("input")) return;
     event.preventDefault();
@@ -603,6 +623,7 @@ function render({ model, el }) {
   answered();
   return () => {
     clearTimeout(local.waiting);
+    for (const kind of ["pointerup", "pointercancel"]) window.removeEventListener(kind, let_go);
     model.off("change:view", answered);
   };
 }
