@@ -13,7 +13,7 @@ from tir import te
 from tir.notebook.explorer import Explorer, value_of
 from tir.notebook.loop_tree import KIND_COLOURS
 from tir.notebook.runs import timed
-from tir.notebook.stages import loop_lines, source, stages
+from tir.notebook.stages import Code, Loop, loop_lines, places_in, source, stages
 from tir.script import tir as T
 from tir.script.printer import line_ranges
 
@@ -245,7 +245,7 @@ def test_code_of_every_stage_with_the_lines_of_a_loop(explorer, pane):
     explorer.handle({"do": "select", "place": "k"})
     explorer.handle({"do": "open", "pane": pane})
     made = view(explorer)["pane"]
-    text, _ = source(explorer.schedule.mod, None, pane)
+    text = source(explorer.schedule.mod, None, pane).text
     assert not made["failed"] and [plain(line) for line in made["lines"]] == text.splitlines()
     assert made["places"].get("k") or pane in ("llvm-opt", "asm"), "the optimiser may unroll it"
     assert all(0 <= first <= last < len(made["lines"]) for lines in made["places"].values() for first, last in lines)
@@ -264,12 +264,52 @@ def test_cuda_beside_the_program():
     assert view(explorer)["pane"]["failed"]
 
 
+def test_lines_of_ptx_are_those_of_the_cuda_that_they_come_from():
+    cuda = "\n".join(
+        ["void k() {", "  for (int i = 0;;) {", "    for (int j = 0;;) {", "      x;", "    }", "    y;", "  }", "}"]
+    )
+    ptx = "\n".join(
+        [
+            "{",
+            "ret;",
+            ".loc 1 4 3",
+            "a;",
+            ".loc 2 9 1, function_name $L, inlined_at 1 6 5",
+            "b;",
+            ".loc 1 8 1",
+            "c;",
+            "}",
+            "d;",
+        ]
+    )
+    found = places_in(Code(ptx, "ptx", cuda), [Loop("B.i", "i", ""), Loop("j", "j", "B.i")])
+    assert found == {"B.i": [(2, 5)], "j": [(2, 3)]}
+
+
+def test_a_loop_that_is_gone_does_not_take_the_lines_of_another():
+    text = "for.x.1:\n  br %for.x.1\nfor.y.2:\nfor.c.3:\n  br %for.c.3\n  br %for.y.2"
+    loops = [Loop("x", "x", ""), Loop("P.c", "c", "x"), Loop("y", "y", ""), Loop("z", "z", "y"), Loop("C.c", "c", "z")]
+    assert places_in(Code(text, "llvm"), loops) == {"x": [(0, 1)], "y": [(2, 5)], "C.c": [(3, 4)]}
+
+
+def test_ptx_beside_the_program():
+    sch = tir.Schedule(chain, target="cuda -arch=sm_80")
+    for loop in ("B.i", "D.i"):
+        sch.bind(loop, "threadIdx.x")
+    explorer = Explorer(sch)
+    explorer.handle({"do": "open", "pane": "ptx"})
+    pane = view(explorer)["pane"]
+    lines = [plain(line) for line in pane["lines"]]
+    stores = [n for n, line in enumerate(lines) if "st.global" in line]
+    inside = [n for first, last in pane["places"]["D.i"] for n in range(first, last + 1)]
+    assert not pane["failed"] and set(stores) & set(inside) and set(stores) - set(inside)
+
+
 def test_heads_of_loops_in_text():
     assert loop_lines("for (int i = 0; i < 4; ++i) {\n  x;\n}\ny;") == {"i": [(0, 2)]}
     nests = "for a, i in T.grid(4, 4):\n    x\nfor i_1 in range(4):\n    y"
     assert loop_lines(nests) == {"a": [(0, 1)], "i": [(0, 1)], "i_1": [(2, 3)]}
     assert loop_lines("for.i_1.3:\n  br label %for.i_1.3") == {"i_1": [(0, 1)]}
-    assert loop_lines(".LBB0_1:   # %for.i.3.i\n\tadd\n\tjne\t.LBB0_1\n\tret") == {"i": [(0, 2)]}
 
 
 def test_loops_of_one_name_have_lines_of_their_own(explorer):

@@ -36,6 +36,22 @@ def settled(explorer: Explorer) -> dict:
 
 # ---------------------------------------------------------------- code
 
+ROTATED = [
+    "f: # @f",
+    "# %bb.0: # %entry",
+    ".LBB0_3: # %end.j  ",
+    "  # in Loop: Header=BB0_1 Depth=1",
+    ".LBB0_2: # %for.j.4.i",
+    "  # Parent Loop BB0_1 Depth=1",
+    "  # =>  This Inner Loop Header: Depth=2",
+    "  jne .LBB0_2",
+    ".LBB0_1: # %for.i.3.i",
+    "  # =>This Loop Header: Depth=1",
+    ".LBB0_4: # %end",
+    "  ret",
+    ".Lfunc_end0:",
+]
+
 
 @pytest.mark.parametrize(
     ("lines", "name", "found"),
@@ -49,9 +65,19 @@ def settled(explorer: Explorer) -> dict:
         (["for (long ij = 0;;) {", "  x;", "}"], "i", []),
         (["for.i.3:", "  add", "  br i1 %c, label %for.i.3, label %e", "e:", "  br label %for.i.31"], "i", [(0, 2)]),
         (["for.i.3.i:", "  br label %for.i.3.i", "for.i.4:", "  ret"], "i", [(0, 1), (2, 2)]),
-        ([".L1: # %for.i.3", "\tadd", "\tjne\t.L1", "\tjmp\t.L11", "\tret"], "i", [(0, 2)]),
-        ([".L1: # %for.i.3 more", "\tjne\t.L1"], "i", []),
-        ([".L1: # %for.i.3", "\tadd", "\tb.lt\t.L1", "\tret"], "i", [(0, 2)]),
+        (
+            [".LBB0_1: # %for.i.3", " # =>This Inner Loop Header: Depth=1", "\tadd", ".LBB0_2: # %end", "\tret"],
+            "i",
+            [(0, 2)],
+        ),
+        ([".LBB0_1: # %for.i.3 more", " # =>This Inner Loop Header: Depth=1"], "i", []),
+        (ROTATED, "i", [(2, 9)]),
+        (ROTATED, "j", [(4, 7)]),
+        (["for.i.1:", "  br label %for.i.1", "}", "for.i.1:", "  br label %for.i.1", "}"], "i", [(0, 1), (3, 4)]),
+        (["  const int i = threadIdx.x;", "  B[i] = 0;", "}"], "i", [(0, 1)]),
+        (["  const long long i = blockIdx.x;", "  if (x) {", "    y;", "  }", "}"], "i", [(0, 3)]),
+        (['    i = T.launch_thread("threadIdx.x", 8)', "    x", "    y", "", "def f"], "i", [(0, 3)]),
+        (["for (unsigned long i = 0;;) {", "  x;", "}"], "i", [(0, 2)]),
         ([], "i", []),
     ],
 )
@@ -66,10 +92,11 @@ def test_the_stages_of_a_target():
     assert "after swizzle_storage" in gpu and "after swizzle_storage" not in cpu
     mod = tir.IRModule.of(scale)
     for stage in (cpu[0], "lowered"):
-        text, language = stages.source(mod, None, stage)
-        assert language == "python" and "def " in text
-    assert stages.source(mod, None, "after lower_init_block")[0] != stages.source(mod, None, "lowered")[0]
-    assert stages.source(mod, None, "llvm")[0].count("define") >= 1 and stages.source(mod, None, "asm")[1] != "python"
+        code = stages.source(mod, None, stage)
+        assert code.language == "python" and "def " in code.text
+    assert stages.source(mod, None, "after lower_init_block").text != stages.source(mod, None, "lowered").text
+    assert stages.source(mod, None, "llvm").text.count("define") >= 1
+    assert stages.source(mod, None, "asm").language != "python"
 
 
 # ---------------------------------------------------------------- messages

@@ -296,7 +296,7 @@ class Offers extends Part {
       this.groups(view, context),
       element(
         "div",
-        { class: "tir-offers tir-scroll", "data-scroll": "offers", role: "tabpanel" },
+        { class: "tir-offers tir-scroll", "data-scroll": `offers for ${about}`, role: "tabpanel" },
         element("h4", {}, `May be done with ${view.selected}`),
         ...(legal.length ? legal.map(row) : [element("p", { class: "tir-hint" }, "Nothing here.")]),
         refused.length ? element("h4", {}, "May not, and why") : null,

@@ -28,7 +28,7 @@ from ..target import Target
 from .loop_tree import Row, loop_tree, nodes_of
 from .offered import Estimates, Offered
 from .runs import Run, timed
-from .stages import places_in, source, stages
+from .stages import Loop, places_in, source, stages
 
 Message = Mapping[str, Any]
 T = TypeVar("T")
@@ -260,12 +260,19 @@ def _found(state: State, handle: LoopRV | BlockRV) -> LoopRef | BlockRef:
 def _code(state: State, name: str) -> dict[str, Any]:
     """The code beside the program, and the lines of each loop in it."""
     try:
-        text, language = source(state.mod, state.target, name)
+        code = source(state.mod, state.target, name)
     except Exception as error:  # a program that this target cannot lower or compile is no fault of the explorer's
         return {"name": name, "lines": html.escape(str(error)).splitlines(), "places": {}, "failed": True}
-    lines = html_lines(text) if language == "python" else highlighted_lines(text, language)
-    loops = [(place_name(state, loop), loop.name) for loop in state.index.loops.values()]
-    return {"name": name, "lines": lines, "places": places_in(text, loops), "failed": False}
+    lines = html_lines(code.text) if code.language == "python" else highlighted_lines(code.text, code.language)
+    loops = [
+        Loop(
+            place_name(state, loop),
+            loop.name,
+            next((place_name(state, p) for p in loop.ancestors() if isinstance(p, LoopRef)), ""),
+        )
+        for loop in state.index.loops.values()
+    ]
+    return {"name": name, "lines": lines, "places": places_in(code, loops), "failed": False}
 
 
 def _tree(state: State) -> list[dict[str, Any]]:
