@@ -17,10 +17,7 @@ from pathlib import Path
 
 import pytest
 
-import tir
 from tests import in_browser
-from tir import te
-from tir.notebook.server import Server
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/examples/explorer.ipynb"
@@ -175,36 +172,4 @@ def test_the_tutorial(lab, browser, scheme):
     view.locator(".tir-error").wait_for()
     assert "loop `k` cannot be parallel" in view.locator(".tir-error").inner_text()
     shoot(page, f"explorer-refused-{scheme}")
-    page.close()
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 700)])
-def test_a_page_of_its_own(browser, scheme, width):
-    A, B, k = te.placeholder((256, 256), name="A"), te.placeholder((256, 256), name="B"), te.reduce_axis((0, 256), "k")
-    C = te.compute((256, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), "C")
-    with Server(tir.Schedule(te.create_prim_func([A, B, C])), in_browser.own_address()) as server:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.set_default_timeout(20_000)
-        failures: list[str] = []
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        page.on("console", lambda said: failures.append(said.text) if said.type == "error" else None)
-        page.goto(server.url)
-        view = page.locator(".tir-explorer")
-        loops = view.locator(".tir-row[draggable=true]")
-        loops.first.click()
-        view.locator("[data-offer=split]").wait_for()
-        in_browser.keep_picture(page, f"page-{scheme}-{width}")
-        view.locator("[data-apply=parallel]").click()
-        view.locator(".tir-step", has_text="parallel").wait_for()  # (no script by text: the page's policy allows none)
-        for step in (0, 1):
-            view.locator(".tir-slider").evaluate(f"e => {{ e.value = {step}; e.dispatchEvent(new Event('input')); }}")
-            view.locator(".tir-step", has_text=f"{step}:").wait_for()
-            view.locator(".tir-run").click()
-            view.locator(".tir-ran", has_text="right").wait_for()
-        assert view.locator(".tir-bar").count() == 2
-        in_browser.keep_picture(page, f"page-{scheme}-{width}-ran")
-        assert failures == []
-    view.locator(".tir-undo").click()
-    view.locator(".tir-error").wait_for()
-    assert "does not answer" in view.locator(".tir-error").inner_text()
     page.close()
