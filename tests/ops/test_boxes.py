@@ -18,7 +18,7 @@ REFUSED = {
     "batch": (lambda: ops.vision.non_max_suppression(data, numbers, numbers), r"has 1 dimension"),
     "counts": (
         lambda: ops.vision.non_max_suppression(data, te.placeholder((3,), "int32"), numbers),
-        r"counts has shape \(3,\), and the boxes \(2, 5, 6\)",
+        r"valid_count \(3,\) is not \(b\): axis 0 is 3, and b is 2 by data \(2, 5, 6\)",
     ),
     "fields": (
         lambda: ops.vision.non_max_suppression(data, count, numbers, coord_start=3),
@@ -30,11 +30,11 @@ REFUSED = {
     ),
     "scores": (
         lambda: ops.vision.all_class_non_max_suppression(boxes, te.placeholder((1, 3, 7)), 1, 0.5, 0.0),
-        r"has extent 6, not 7",
+        r"axis 2 is 7, and n is 6 by boxes",
     ),
     "anchors": (
         lambda: ops.vision.ssd.multibox_transform_loc(te.placeholder((1, 3, 4)), te.placeholder((1, 12)), boxes),
-        r"do not go together",
+        r"loc_pred \(1, 12\) is not \(b, 4n\): axis 1 is 12, and 4n is 16",
     ),
 }
 

@@ -23,7 +23,10 @@ REFUSED = {
     "too many": (lambda: ops.gather_nd(x, te.placeholder((3, 2), "int64")), r"too many for shape \(3, 4\)"),
     "reduction": (lambda: ops.scatter_elements(x, at, updates, 0, "sub"), r"'update', 'add'"),
     "types": (lambda: ops.scatter_elements(x, at, te.placeholder((5, 4), "int8")), r"int8, but the data are float32"),
-    "shapes": (lambda: ops.scatter_elements(x, at, te.placeholder((5, 3))), r"\(5, 3\), and its places \(5, 4\)"),
+    "shapes": (
+        lambda: ops.scatter_elements(x, at, te.placeholder((5, 3))),
+        r"`…i` is \(5, 3\) in updates \(5, 3\), and \(5, 4\) in indices",
+    ),
     "nd": (lambda: ops.scatter_nd(x, te.placeholder((1, 5), "int64"), updates, "div"), r"'update', 'add'"),
     "put": (lambda: ops.index_put(x, [at], te.placeholder((7, 5, 4, 4))), r"does not broadcast to \(5, 4, 4\)"),
     "dense": (lambda: ops.sparse_to_dense(at, (5,), updates), r"not those of 1 dimensions"),

@@ -18,7 +18,7 @@ WRONG = {
     "dense: rows": (lambda: topi.nn.dense(tensor(2, 5), tensor(4, 6)), r"\(4, 6\).* 6 elements where there are 5"),
     "dense: bias": (
         lambda: topi.nn.dense(tensor(2, 5), tensor(4, 5), tensor(3)),
-        r"bias.*3 elements where there are 4",
+        r"bias \(3,\) is not \(n\): axis 0 is 3, and n is 4 by weight \(4, 5\)",
     ),
     "dense: types": (lambda: topi.nn.dense(tensor(2, 5), tensor(4, 5, dtype="int8")), "float32 and int8"),
     "matmul: inner": (lambda: topi.nn.matmul(tensor(2, 3), tensor(4, 5)), "adds over 3 elements of one and 4"),
@@ -115,7 +115,7 @@ WRONG = {
     "rnn: activation": (lambda: topi.nn.rnn(tensor(5, 1, 3), tensor(4, 3), tensor(4, 4), act="gelu"), "'gelu'"),
     "gru: state": (
         lambda: topi.nn.gru(tensor(5, 1, 3), tensor(12, 3), tensor(12, 4), None, None, tensor(2, 4)),
-        r"initial hidden of gru has shape \(1, 4\)",
+        r"h_init \(2, 4\) is not \(b, h\): axis 0 is 2, and b is 1 by Xs",
     ),
     "quantize: type": (
         lambda: topi.nn.quantize(tensor(2, 3), 1.0, out_dtype="float32"),

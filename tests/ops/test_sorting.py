@@ -19,7 +19,7 @@ REFUSED = {
     "types": (lambda: ops.searchsorted(x, te.placeholder((4, 2), "int8")), r"int8, but the data are float32"),
     "rows": (lambda: ops.searchsorted(x, te.placeholder((3, 2))), r"no row for each one"),
     "side": (lambda: ops.searchsorted(x, x, side="middle"), r"'left', 'right'"),
-    "matrix": (lambda: ops.unique(x), r"has 1 dimension, not the shape \(4, 9\)"),
+    "matrix": (lambda: ops.unique(x), r"data has shape \(4, 9\), which is not \(n\)"),
     "columns": (lambda: ops.argwhere((5, 3), x), r"not those of 2 dimensions"),
 }
 

@@ -3,7 +3,7 @@
 # ruff: noqa
 # fmt: off
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tir import te
 from tir.ops.operands import Operand

@@ -19,7 +19,7 @@ HEADER = '''"""Made by ``python -m tir.ops._stubs``; do not edit."""
 # ruff: noqa
 # fmt: off
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tir import te
 from tir.ops.operands import Operand

@@ -13,9 +13,9 @@ from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp
 from ..te.places import error
-from ..te.sizes import at_most, equate_shapes
+from ..te.sizes import at_most
 from .boxes import non_max_suppression, numpy_non_max_suppression
-from .places import one_of, require_rank, require_same_dtype
+from .places import one_of
 from .registry import arg, case, complete, operator
 from .statements import loops, statements
 
@@ -36,6 +36,7 @@ def _numpy_multibox_prior(data: Any, sizes: Any, ratios: Any, steps: Any, offset
 
 
 @operator(
+    shapes="(n, c, h, w) -> (1, _, 4)",
     section="vision",
     namespace="vision.ssd",
     reference=_numpy_multibox_prior,
@@ -61,7 +62,6 @@ def multibox_prior(
     >>> ops.vision.ssd.multibox_prior(te.placeholder((1, 16, 4, 4), name="x"), (0.5, 0.25), (1, 2)).shape
     (1, 48, 4)
     """
-    require_rank(data, 4, "a tensor of features (NCHW)")
     if not sizes or not ratios:
         raise error(f"anchors of sizes {tuple(sizes)} and ratios {tuple(ratios)}", "one or more of each")
     if len(steps) != 2 or len(offsets) != 2:
@@ -121,6 +121,7 @@ def moved_corners(moves: Any, anchors: Any, b: Any, n: Any, variances: Sequence[
 
 
 @operator(
+    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6), (b)",
     section="vision",
     namespace="vision.ssd",
     reference=complete(_numpy_transform),
@@ -151,17 +152,11 @@ def multibox_transform_loc(
     >>> boxes.shape, counts.shape
     ((1, 8, 6), (1,))
     """
-    for t, ndim, what in ((cls_prob, 3, "probabilities"), (loc_pred, 2, "moves"), (anchor, 3, "anchors")):
-        require_rank(t, ndim, f"the tensor of {what}")
-        require_same_dtype(cls_prob, t, f"the tensor of {what}")
     batch, classes, count = cls_prob.shape
     if not at_most(2, classes):
         raise error(f"probabilities {cls_prob.shape} are of the background alone", "2 classes at least")
-    if len(variances) != 4 or not equate_shapes((*loc_pred.shape, *anchor.shape), (batch, count * 4, 1, count, 4)):
-        raise error(
-            f"probabilities {cls_prob.shape}, moves {loc_pred.shape} and anchors {anchor.shape} do not go together",
-            "(batch, classes, n), (batch, 4 n), (1, n, 4)",
-        )
+    if len(variances) != 4:
+        raise error(f"there are {len(variances)} variances", "4")
     kind = cls_prob.dtype
 
     def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], memory: Sequence[BufferVar]) -> None:
@@ -202,6 +197,7 @@ def _numpy_detection(
 
 
 @operator(
+    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6)",
     section="vision",
     namespace="vision.ssd",
     reference=_numpy_detection,

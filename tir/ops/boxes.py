@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, if_then_else
 from ..te import all as all_
 from ..te.places import error
-from ..te.sizes import equate, equate_shapes
-from .places import as_index, chosen, constant_of, integer, require_integers, require_rank, require_same_dtype
+from .places import as_index, constant_of, integer
 from .registry import arg, case, complete, operator
 from .sorting import order_of
 from .statements import loops, statements
@@ -48,6 +47,7 @@ def numpy_iou(a: Any, b: Any) -> float:
 
 
 @operator(
+    shapes="(n, 4) T, (m, 4) T -> (n, m)",
     section="vision",
     namespace="vision",
     reference=lambda a, b: np.array([[numpy_iou(p, q) for q in b] for p in a]).reshape(len(a), len(b)),
@@ -66,10 +66,6 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     >>> ops.vision.box_iou(te.placeholder((5, 4), name="a"), te.placeholder((3, 4), name="b")).shape
     (5, 3)
     """
-    require_same_dtype(boxes1, boxes2, "the second list")
-    for boxes in (boxes1, boxes2):
-        require_rank(boxes, 2, "a list of boxes")
-        _require_extent(boxes, 1, 4)
     shape = (boxes1.shape[0], boxes2.shape[0])
     return compute(shape, lambda i, j: overlap(_corners(boxes1, i), _corners(boxes2, j)), name="box_iou")
 
@@ -77,11 +73,6 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 def _corners(boxes: Any, *at: Any, start: int = 0) -> Corners:
     read = [boxes[(*at, start + n)] for n in range(4)]
     return read[0], read[1], read[2], read[3]
-
-
-def _require_extent(x: Tensor, axis: int, extent: Any) -> None:
-    if not equate(x.shape[axis], extent):
-        raise error(f"axis {axis} of shape {x.shape} has extent {x.shape[axis]}, not {extent}")
 
 
 # ---------------------------------------------------------------- suppression
@@ -166,6 +157,7 @@ def _detections() -> list[Any]:
 
 
 @operator(
+    shapes="(b, n, f), (b) integer, (b, n) integer -> (…r), (…s)",
     section="vision",
     namespace="vision",
     reference=complete(numpy_non_max_suppression),
@@ -204,13 +196,6 @@ def non_max_suppression(
     >>> numbers.shape, kept.shape
     ((1, 8), (1, 1))
     """
-    require_rank(data, 3, "the tensor of boxes")
-    require_rank(valid_count, 1, "the tensor of counts")
-    require_rank(indices, 2, "the tensor of indices")
-    for t, what in ((valid_count, "the tensor of counts"), (indices, "the tensor of indices")):
-        require_integers(t, what)
-        if not equate_shapes(t.shape, data.shape[: t.ndim]):
-            raise error(f"{what} has shape {t.shape}, and the boxes {data.shape}", "(batch,) and (batch, number)")
     fields = integer(data.shape[2], "the number of fields of a box")
     if not (0 <= coord_start <= fields - 4 and 0 <= score_index < fields and id_index < fields):
         raise error(
@@ -275,6 +260,7 @@ def _numpy_all_class(
 
 
 @operator(
+    shapes="(b, n, 4) T, (b, c, n) T -> (_, 3), (1)",
     section="vision",
     namespace="vision",
     reference=_numpy_all_class,
@@ -289,7 +275,7 @@ def all_class_non_max_suppression(
     max_output_boxes_per_class: Any,
     iou_threshold: Any,
     score_threshold: Any,
-    output_format: str = "onnx",
+    output_format: Literal["onnx"] = "onnx",
 ) -> list[Tensor]:
     """As ONNX's NonMaxSuppression: for each class of each image, at most so many boxes with a score above ``score_threshold`` that no
     better one of the class overlaps by more than ``iou_threshold``.
@@ -303,13 +289,7 @@ def all_class_non_max_suppression(
     >>> kept.shape, number.shape
     ((18, 3), (1,))
     """
-    chosen(output_format, ("onnx",), "the output format")
-    require_rank(boxes, 3, "the tensor of boxes")
-    require_rank(scores, 3, "the tensor of scores")
-    require_same_dtype(boxes, scores, "the tensor of scores")
     batch, classes, extent = scores.shape
-    for axis, expected in ((0, batch), (1, extent), (2, 4)):
-        _require_extent(boxes, axis, expected)
     order = order_of(scores, 2, False)
     most, least = constant_of(iou_threshold, boxes.dtype), constant_of(score_threshold, boxes.dtype)
 
@@ -364,6 +344,7 @@ def _numpy_valid(data: Any, score_threshold: float = 0, id_index: int = 0, score
 
 
 @operator(
+    shapes="(b, n, f) -> (b), (b, n, f), (b, n)",
     section="vision",
     namespace="vision",
     reference=_numpy_valid,
@@ -379,7 +360,6 @@ def get_valid_counts(data: Tensor, score_threshold: Any = 0, id_index: int = 0, 
     >>> counts.shape, boxes.shape, places.shape
     ((1,), (1, 8, 6), (1, 8))
     """
-    require_rank(data, 3, "the tensor of boxes")
     fields = integer(data.shape[2], "the number of fields of a box")
     if not (0 <= score_index < fields and id_index < fields):
         raise error(f"boxes of {fields} fields have no score {score_index} or class {id_index}")

@@ -14,7 +14,7 @@ from ..op import call
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
-from .places import as_index, constant_of, integer, require_integers, sized
+from .places import as_index, constant_of, integer, sized
 from .registry import arg, case, operator
 from .shapes import axis_of
 
@@ -235,6 +235,7 @@ def _numpy_one_hot(
 
 
 @operator(
+    shapes="(…) integer -> (…r)",
     section="creation",
     reference=_numpy_one_hot,
     cases=[
@@ -255,7 +256,6 @@ def one_hot(
     >>> ops.one_hot(te.placeholder((2, 3), "int32", name="at"), 1.0, 0.0, 10).shape
     (2, 3, 10)
     """
-    require_integers(indices, "the tensor of indices")
     at, kind, (extent,) = axis_of(axis, indices.ndim + 1), data_type(dtype), sized(depth, "the depth")
     on, off = constant_of(on_value, kind), constant_of(off_value, kind)
 

@@ -10,10 +10,8 @@ import numpy as np
 from ..expr import Expr, const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
-from ..te.sizes import equate_shapes
 from .anchors import moved_corners
 from .nn.softmaxes import softmax
-from .places import require_rank, require_same_dtype
 from .registry import arg, case, operator
 
 
@@ -35,7 +33,7 @@ def _numpy_decoded(
 _WEIGHTS = (0.1, 0.1, 0.2, 0.2)
 
 
-@operator(
+@operator(shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 4), (b, c, n)",
     section="vision",
     namespace="vision",
     reference=_numpy_decoded,
@@ -70,17 +68,9 @@ def multibox_transform_loc(
     >>> boxes.shape, scores.shape
     ((1, 8, 4), (1, 3, 8))
     """
-    require_rank(cls_pred, 3, "the scores")
-    require_rank(loc_pred, 2, "the moves")
-    require_rank(anchor, 3, "the anchors")
-    for other in (loc_pred, anchor):
-        require_same_dtype(cls_pred, other, "what moves anchors")
     batch, _, count = cls_pred.shape
-    if len(variances) != 4 or not equate_shapes((*loc_pred.shape, *anchor.shape), (batch, count * 4, 1, count, 4)):
-        raise error(
-            f"scores {cls_pred.shape}, moves {loc_pred.shape}, anchors {anchor.shape} and {len(variances)} variances",
-            "(batch, classes, n), (batch, 4 * n), (1, n, 4) and 4",
-        )
+    if len(variances) != 4:
+        raise error(f"there are {len(variances)} variances", "4")
     kind = cls_pred.dtype
 
     def box(b: Any, n: Any, side: Any) -> Expr:

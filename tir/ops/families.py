@@ -117,7 +117,6 @@ def unary(
         name = formula.__name__
 
         def function(x: te.Tensor) -> te.Tensor:
-            require_kind(x.dtype, kinds)
             return elementwise(name, formula, values_of(x))
 
         dtype = _EXAMPLES[kinds[-1]]
@@ -132,8 +131,15 @@ def unary(
             Tensor({name}, (4, 3), {result or dtype})
             """,
         )
-        registered = operator(section=SECTION, reference=reference, cases=cases, aliases=aliases, tolerance=tolerance)
-        return registered(function)
+        register = operator(
+            shapes=f"(…) {'|'.join(kinds)} -> (…)",
+            section=SECTION,
+            reference=reference,
+            cases=cases,
+            aliases=aliases,
+            tolerance=tolerance,
+        )
+        return register(function)
 
     return register
 

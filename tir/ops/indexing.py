@@ -7,7 +7,7 @@ has no defined value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..expr import Expr
 from ..te import Tensor, if_then_else
 from ..te.places import error
 from ..te.sizes import at_most, equate_shapes
-from .places import MOVED_DTYPES, as_index, chosen, clamped, gathered, integer, listed, replaced, require_integers
+from .places import MOVED_DTYPES, as_index, clamped, gathered, integer, listed, replaced, require_integers
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 from .transform import ravel
@@ -44,6 +44,7 @@ def _numpy_take(x: Any, indices: Any, axis: Any = None, batch_dims: int = 0, mod
 
 
 @operator(
+    shapes="(…x), (…i) integer -> (…r)",
     section="indexing",
     reference=_numpy_take,
     cases=[
@@ -59,7 +60,13 @@ def _numpy_take(x: Any, indices: Any, axis: Any = None, batch_dims: int = 0, mod
         *(case(arg((4,), dtype), arg((3,), "int32", "indices below 4"), 0) for dtype in MOVED_DTYPES),
     ],
 )
-def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> Tensor:
+def take(
+    x: Tensor,
+    indices: Tensor,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    mode: Literal["clip", "wrap", "fast"] = "clip",
+) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis``; of all elements in one dimension for None.
 
     The result has the dimensions of ``indices`` in the place of ``axis``. The first ``batch_dims`` dimensions are the same for
@@ -70,8 +77,6 @@ def take(x: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 
     >>> ops.take(te.placeholder((3, 4), name="x"), te.placeholder((2, 5), "int32", name="at"), 1).shape
     (3, 2, 5)
     """
-    require_integers(indices, "the tensor of indices")
-    chosen(mode, tuple(_MODES), "the mode")
     if axis is None:
         return take(ravel(x), indices, 0, batch_dims, mode)
     at, batch = axis_of(axis, x.ndim), integer(batch_dims, "the number of batch dimensions")
@@ -97,6 +102,7 @@ _MODES: dict[str, Any] = {
 
 
 @operator(
+    shapes="(…x), (…i) integer -> (…r)",
     section="indexing",
     reference=np.take_along_axis,
     cases=[
@@ -116,7 +122,6 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
     >>> ops.take_along_axis(te.placeholder((3, 4), name="x"), te.placeholder((3, 2), "int64", name="at"), 1).shape
     (3, 2)
     """
-    require_integers(indices, "the tensor of indices")
     at = axis_of(axis, x.ndim)
     if x.ndim != indices.ndim:
         raise error(f"indices of shape {indices.shape} are of another number of dimensions than {x.shape}")
@@ -141,6 +146,7 @@ def _numpy_gather(x: Any, axis: int, indices: Any) -> Any:
 
 
 @operator(
+    shapes="(…x), (…i) integer -> (…i)",
     section="indexing",
     reference=_numpy_gather,
     aliases=["gather_elements"],
@@ -158,7 +164,6 @@ def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
     >>> ops.gather(te.placeholder((3, 4), name="x"), 0, te.placeholder((5, 2), "int64", name="at")).shape
     (5, 2)
     """
-    require_integers(indices, "the tensor of indices")
     at = axis_of(axis, x.ndim)
     require_within(x, at, indices)
     return gathered(
@@ -187,6 +192,7 @@ def _numpy_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 
 
 @operator(
+    shapes="(…x), (_, …i) integer -> (…r)",
     section="indexing",
     reference=_numpy_gather_nd,
     cases=[
@@ -203,9 +209,6 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     >>> ops.gather_nd(te.placeholder((3, 4, 6), name="x"), te.placeholder((2, 5), "int32", name="at")).shape
     (5, 6)
     """
-    require_integers(indices, "the tensor of indices")
-    if not indices.ndim:
-        raise error("the tensor of indices has no dimension that numbers axes")
     count = integer(indices.shape[0], "the number of axes with indices")
     batch, outer = integer(batch_dims, "the number of batch dimensions"), indices.ndim - 1
     if not 0 <= batch <= outer or batch + count > x.ndim:
@@ -264,6 +267,7 @@ def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
 
 
 @operator(
+    shapes="(…i) integer, (_, …w) -> (…r)",
     section="indexing",
     namespace="nn",
     reference=lambda indices, weight: weight[indices.astype(np.int64)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..expr import Expr, cast, const, is_const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.sizes import equate, equate_shapes
-from .places import MOVED_DTYPES, chosen, integer, listed, replaced
+from .places import MOVED_DTYPES, integer, listed, replaced
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -160,7 +160,7 @@ def _numpy_meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
         case(arg((0,)), arg((2,))),
     ],
 )
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
     """Grids of the coordinates in ``arrays``, tensors of one dimension: one grid each, of as many dimensions.
 
     With ``indexing="ij"`` dimension ``n`` is that of array ``n``; with ``"xy"`` the first two are exchanged. Also called
@@ -174,7 +174,6 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     if arrays and isinstance(arrays[-1], str):
         *arrays, indexing = arrays  # type: ignore[assignment]
     lists = [t for a in arrays for t in listed(a)]
-    chosen(indexing, ("xy", "ij"), "the indexing")
     for t in lists:
         if not isinstance(t, Tensor):
             raise error(f"a grid is made of tensors, not of {t!r}")

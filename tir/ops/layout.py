@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..te.places import error
 from ..te.sizes import at_most, equate, is_multiple
 from .order import transpose
 from .padding import nn_pad
-from .places import chosen, flat_index, gathered, integer, listed, require_rank, sized, unflattened
+from .places import flat_index, gathered, integer, listed, require_rank, sized, unflattened
 from .registry import arg, case, operator
 from .slicing import strided_slice
 from .transform import reshape
@@ -127,8 +127,6 @@ def _numpy_space_to_depth(x: Any, block_size: int, layout: str = "NCHW") -> Any:
 
 def _blocks(x: Tensor, block_size: Any, layout: str) -> tuple[tuple[Expr, ...], int]:
     """The extents N, C, H and W of an image, and the block size."""
-    chosen(layout, ("NCHW", "NHWC"), "the layout")
-    require_rank(x, 4, "an image")
     block = integer(block_size, "the size of a block")
     if block < 1:
         raise error(f"a block of {block} elements a side", "1 or more")
@@ -141,6 +139,7 @@ def _require_divisible(extent: Expr, by: int, what: str) -> None:
 
 
 @operator(
+    shapes="(_, _, _, _) -> (_, _, _, _)",
     section="transform",
     namespace="nn",
     reference=_numpy_space_to_depth,
@@ -150,7 +149,7 @@ def _require_divisible(extent: Expr, by: int, what: str) -> None:
         case(arg((1, 2, 3, 3)), 1),
     ],
 )
-def space_to_depth(x: Tensor, block_size: int, layout: str = "NCHW") -> Tensor:
+def space_to_depth(x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW") -> Tensor:
     """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block.
 
     >>> from tir import ops, te
@@ -191,6 +190,7 @@ def _numpy_depth_to_space(x: Any, block_size: int, layout: str = "NCHW", mode: s
 
 
 @operator(
+    shapes="(_, _, _, _) -> (_, _, _, _)",
     section="transform",
     namespace="nn",
     reference=_numpy_depth_to_space,
@@ -200,7 +200,9 @@ def _numpy_depth_to_space(x: Any, block_size: int, layout: str = "NCHW", mode: s
         case(arg((1, 2, 1, 9)), 3, "NHWC"),
     ],
 )
-def depth_to_space(x: Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Tensor:
+def depth_to_space(
+    x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW", mode: Literal["DCR", "CRD"] = "DCR"
+) -> Tensor:
     """Channels of an image as blocks: the inverse of :func:`space_to_depth` (``"DCR"``), or, with ``mode="CRD"``, from
     channels ``k * block_size² + r * block_size + c``.
 
@@ -209,7 +211,6 @@ def depth_to_space(x: Tensor, block_size: int, layout: str = "NCHW", mode: str =
     (1, 3, 4, 6)
     """
     (n, channels, h, w), block = _blocks(x, block_size, layout)
-    chosen(mode, ("DCR", "CRD"), "the mode")
     _require_divisible(channels, block * block, "the number of channels")
     c = simplify(channels // (block * block))
     sizes = {"N": n, "C": c, "H": h * block, "W": w * block}
@@ -343,6 +344,7 @@ def _numpy_reorg(x: Any, stride: int) -> Any:
 
 
 @operator(
+    shapes="(n, _, _, _) -> (n, _, _, _)",
     section="vision",
     namespace="vision",
     reference=_numpy_reorg,

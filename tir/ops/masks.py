@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,13 +14,9 @@ from ..te.sizes import equate, equate_shapes
 from .places import (
     MOVED_DTYPES,
     as_index,
-    chosen,
     constant_of,
     integer,
     listed,
-    require_integers,
-    require_rank,
-    require_same_dtype,
 )
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -29,8 +25,6 @@ from .shapes import axis_of
 
 
 def _triangle(x: Tensor, k: Any, is_upper: bool, name: str) -> Tensor:
-    if x.ndim < 2:
-        raise error(f"a matrix, or several, has a triangle; shape {x.shape} has {x.ndim} dimensions", "2 or more")
     diagonal = as_index(k(*[0] * k.ndim)) if isinstance(k, Tensor) else as_expr(k)
     zero = const(0, x.dtype)
 
@@ -43,6 +37,7 @@ def _triangle(x: Tensor, k: Any, is_upper: bool, name: str) -> Tensor:
 
 
 @operator(
+    shapes="(…, n, m) -> (…, n, m)",
     section="transform",
     reference=np.tril,
     cases=[
@@ -64,6 +59,7 @@ def tril(x: Tensor, k: Any = 0) -> Tensor:
 
 
 @operator(
+    shapes="(…, n, m) -> (…, n, m)",
     section="transform",
     reference=np.triu,
     cases=[case(arg((3, 4))), case(arg((2, 3, 3), "int8"), -1), case(arg((3, 4)), 9), case(arg((1, 1), "bfloat16"))],
@@ -83,6 +79,7 @@ def _numpy_trilu(x: Any, k: Any, upper: bool) -> Any:
 
 
 @operator(
+    shapes="(…, n, m) -> (…, n, m)",
     section="transform",
     reference=_numpy_trilu,
     cases=[
@@ -122,6 +119,7 @@ def _numpy_matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGH
 
 
 @operator(
+    shapes="(…x) T, (…d) T -> (…x)",
     section="transform",
     reference=_numpy_matrix_set_diag,
     cases=[
@@ -134,7 +132,12 @@ def _numpy_matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGH
         ),
     ],
 )
-def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+def matrix_set_diag(
+    x: Tensor,
+    diagonal: Tensor,
+    k: Any = 0,
+    align: Literal["RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"] = "RIGHT_LEFT",
+) -> Tensor:
     """The matrices ``x`` with other diagonals: number ``k``, above the main one where positive, or from ``k[0]`` to ``k[1]``.
 
     ``diagonal`` has the last dimension of the longest; of several, a dimension before that for each, from ``k[1]`` down.
@@ -146,8 +149,6 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT
     >>> ops.matrix_set_diag(te.placeholder((3, 4), name="x"), te.placeholder((3,), name="d")).shape
     (3, 4)
     """
-    require_same_dtype(x, diagonal, "the diagonal")
-    chosen(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), "the alignment")
     numbers = [integer(n, "a diagonal") for n in listed(k)]
     low, high = (numbers[0], numbers[-1]) if numbers else (1, 0)
     if x.ndim < 2 or len(numbers) > 2 or low > high:
@@ -183,6 +184,7 @@ def _numpy_sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis
 
 
 @operator(
+    shapes="(…x), (_) integer -> (…x)",
     section="transform",
     reference=_numpy_sequence_mask,
     cases=[
@@ -201,8 +203,6 @@ def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: Any = 0, axis:
     time = axis_of(axis, data.ndim)
     if time > 1 or data.ndim < 2:
         raise error(f"time is axis {time} of shape {data.shape}", "axis 0 or 1 of two or more")
-    require_integers(valid_length, "the tensor of lengths")
-    require_rank(valid_length, 1, "the tensor of lengths")
     if not equate(valid_length.shape[0], data.shape[1 - time]):
         raise error(f"there are {valid_length.shape[0]} lengths for a batch of {data.shape[1 - time]}")
     masked = constant_of(mask_value, data.dtype)

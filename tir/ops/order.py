@@ -18,8 +18,6 @@ from .places import (
     gathered,
     listed,
     replaced,
-    require_integers,
-    require_rank,
 )
 from .registry import arg, case, operator
 from .shapes import axes_of, axis_of
@@ -180,6 +178,7 @@ def _numpy_reverse_sequence(x: Any, seq_lengths: Any, seq_axis: int = 1, batch_a
 
 
 @operator(
+    shapes="(…x), (_) integer -> (…x)",
     section="transform",
     reference=_numpy_reverse_sequence,
     cases=[
@@ -197,8 +196,6 @@ def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_ax
     (2, 5)
     """
     sequence, batch = (axis_of(a, x.ndim) for a in (seq_axis, batch_axis))
-    require_integers(seq_lengths, "the tensor of lengths")
-    require_rank(seq_lengths, 1, "the tensor of lengths")
     if not equate(seq_lengths.shape[0], x.shape[batch]):
         raise error(f"there are {seq_lengths.shape[0]} lengths for a batch of {x.shape[batch]}")
     if sequence == batch:

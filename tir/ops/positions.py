@@ -16,7 +16,6 @@ from ..te import Tensor
 from ..te.places import error
 from ..te.reduction import Reducer
 from .cases import Case, arg, case
-from .operands import require_kind
 from .places import positions_type
 from .reduction import SECTION, Reduction
 from .registry import operator
@@ -53,7 +52,7 @@ _CASES: list[Case] = [
 ]
 
 
-@operator(section=SECTION, reference=_reference(np.argmax), cases=_CASES)
+@operator(shapes="(…) integer|float -> (…r)", section=SECTION, reference=_reference(np.argmax), cases=_CASES)
 def argmax(
     x: te.Tensor, axis: int | None = None, keepdims: bool = False, select_last_index: bool = False, dtype: Any = "int64"
 ) -> te.Tensor:
@@ -68,7 +67,7 @@ def argmax(
     return _position("argmax", MAXIMUM, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
 
 
-@operator(section=SECTION, reference=_reference(np.argmin), cases=_CASES)
+@operator(shapes="(…) integer|float -> (…r)", section=SECTION, reference=_reference(np.argmin), cases=_CASES)
 def argmin(
     x: te.Tensor, axis: int | None = None, keepdims: bool = False, select_last_index: bool = False, dtype: Any = "int64"
 ) -> te.Tensor:
@@ -91,7 +90,6 @@ def _position(
     last: Any,
     dtype: Any,
 ) -> Tensor:
-    require_kind(x.dtype, ("integer", "float"))
     over = Reduction(x, tuple(range(x.ndim)) if axis is None else (axis_of(axis, x.ndim),), bool(keepdims))
     kind = positions_type(dtype, over.count)
     if not kind.is_int:

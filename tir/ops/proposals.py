@@ -15,9 +15,9 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp, floor, if_then_else
 from ..te import any as any_
 from ..te.places import error
-from ..te.sizes import equate_shapes
+from ..te.sizes import equate
 from .boxes import Suppression, numpy_iou, overlap
-from .places import integer, one_of, require_rank, require_same_dtype
+from .places import integer, one_of
 from .registry import arg, case, complete, operator
 from .sorting import order_of
 from .statements import statements
@@ -83,7 +83,7 @@ def _numpy_proposal(
 _INFO = np.array([[32, 40, 1], [24, 33, 1.5]])
 
 
-@operator(
+@operator(shapes="(b, 2a, h, w) T, (b, 4a, h, w) T, (b, 3) T -> (_, 5)",
     section="vision",
     namespace="vision",
     reference=_numpy_proposal,
@@ -121,7 +121,7 @@ def proposal(
     >>> ops.vision.proposal(*parts, rpn_post_nms_top_n=50).shape
     (50, 5)
     """
-    batch, _, height, width = _require_shapes(cls_prob, bbox_pred, im_info, len(scales) * len(ratios))
+    batch, _, height, width = _shape_of(cls_prob, len(scales) * len(ratios))
     anchors, kind = _anchors(scales, ratios, integer(feature_stride, "the stride")), cls_prob.dtype
     count, first, total = len(anchors), integer(rpn_pre_nms_top_n, "a number"), integer(rpn_post_nms_top_n, "a number")
     half, one = const(0.5, kind), const(1, kind)
@@ -167,17 +167,10 @@ def proposal(
     return _kept(boxes, order_of(scores, 1, False), const(threshold, kind), first, total)
 
 
-def _require_shapes(cls_prob: Tensor, bbox_pred: Tensor, im_info: Tensor, anchors: int) -> tuple[Expr, ...]:
-    for t, ndim, what in ((cls_prob, 4, "probabilities"), (bbox_pred, 4, "moves"), (im_info, 2, "image sizes")):
-        require_rank(t, ndim, f"the tensor of {what}")
-        require_same_dtype(cls_prob, t, f"the tensor of {what}")
-    batch, _, height, width = cls_prob.shape
-    expected = (batch, 2 * anchors, height, width, batch, 4 * anchors, height, width, batch, 3)
-    if not equate_shapes((*cls_prob.shape, *bbox_pred.shape, *im_info.shape), expected):
+def _shape_of(cls_prob: Tensor, anchors: int) -> tuple[Expr, ...]:
+    if not equate(cls_prob.shape[1], 2 * anchors):
         raise error(
-            f"probabilities {cls_prob.shape}, moves {bbox_pred.shape} and image sizes {im_info.shape} do not go together for "
-            f"{anchors} anchors",
-            f"(batch, {2 * anchors}, height, width), (batch, {4 * anchors}, height, width), (batch, 3)",
+            f"cls_prob {cls_prob.shape} is not of {anchors} anchors, 2 channels each", f"{2 * anchors} channels"
         )
     return cls_prob.shape
 

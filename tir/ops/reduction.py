@@ -23,7 +23,6 @@ from ..te.reduction import Reducer
 from ..te.sizes import equate
 from ..te.tensor import data_type
 from .cases import Case, arg, case
-from .operands import require_kind
 from .places import sized
 from .registry import operator
 from .shapes import Shape, axes_of
@@ -191,6 +190,7 @@ _TYPED = [
 
 
 @operator(
+    shapes="(…) -> (…r)",
     section=SECTION,
     reference=_wide(np.sum),
     cases=[*reduction_cases(("bool", "integer", "float")), *_TYPED],
@@ -250,7 +250,9 @@ def collapse_sum(data: te.Tensor, target_shape: Any) -> te.Tensor:
     return te.compute(shape, lambda *i: total(*(i[n] for n in kept)), name="collapse_sum")
 
 
-@operator(section=SECTION, reference=_wide(np.prod), cases=[*reduction_cases(), *_TYPED], tolerance=32)
+@operator(
+    shapes="(…) -> (…r)", section=SECTION, reference=_wide(np.prod), cases=[*reduction_cases(), *_TYPED], tolerance=32
+)
 def prod(
     x: te.Tensor, axis: Axes = None, keepdims: bool = False, dtype: Any = None, acc_dtype: Any = None
 ) -> te.Tensor:
@@ -278,7 +280,12 @@ def _selected(name: str, reducer: Reducer, x: Tensor, axis: Any, keepdims: Any) 
     return te.compute(over.shape, lambda *i: over.of(reducer, lambda at: x[at], i, const(0, x.dtype)), name=name)
 
 
-@operator(section=SECTION, reference=plain_reference(np.max), cases=reduction_cases(empty=False))
+@operator(
+    shapes="(…) integer|float -> (…r)",
+    section=SECTION,
+    reference=plain_reference(np.max),
+    cases=reduction_cases(empty=False),
+)
 def max(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """The largest element over ``axis`` (one, several, all for None); nan if one is nan. Of no elements an error.
 
@@ -286,11 +293,15 @@ def max(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     >>> ops.max(te.placeholder((4, 3), "int8"))
     Tensor(max, (), int8)
     """
-    require_kind(x.dtype, _NUMBERS)
     return _selected("max", maximum_reducer, x, axis, keepdims)
 
 
-@operator(section=SECTION, reference=plain_reference(np.min), cases=reduction_cases(empty=False))
+@operator(
+    shapes="(…) integer|float -> (…r)",
+    section=SECTION,
+    reference=plain_reference(np.min),
+    cases=reduction_cases(empty=False),
+)
 def min(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """The least element over ``axis`` (one, several, all for None); nan if one is nan. Of no elements an error.
 
@@ -298,7 +309,6 @@ def min(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     >>> ops.min(te.placeholder((4, 3), "int8"), axis=1)
     Tensor(min, (4,), int8)
     """
-    require_kind(x.dtype, _NUMBERS)
     return _selected("min", minimum_reducer, x, axis, keepdims)
 
 

@@ -14,8 +14,7 @@ from ..te import Tensor, compute, if_then_else, reduce_axis
 from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
-from ..te.sizes import equate
-from .places import chosen, clamped, gathered, integer, listed, require_rank, sized
+from .places import chosen, clamped, gathered, integer, listed, sized
 from .reduction import maximum_reducer
 from .registry import arg, case, operator
 from .resizing import at_number, interpolated, taps_of
@@ -56,6 +55,7 @@ _ROIS = np.array([[1, 0.3, 0.2, 4.1, 3.3], [0, -2.1, 1.3, 2.2, 7.9], [0, 1.1, 1.
 
 
 @operator(
+    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)",
     section="vision",
     namespace="vision",
     reference=_numpy_roi_align,
@@ -89,7 +89,7 @@ def roi_align_nchw(
     >>> ops.vision.roi_align_nchw(image, rois, (2, 2), 1.0, "avg").shape
     (4, 3, 2, 2)
     """
-    rows, columns = _pooled(data, rois, pooled_size)
+    rows, columns = _pooled(pooled_size)
     word = chosen({0: "avg", 1: "max"}.get(mode, mode), ("avg", "max"), "the mode")
     kind, ratio = DType("float64" if data.dtype == "float64" else "float32"), integer(sample_ratio, "the sample ratio")
     half, one = const(0.5, kind), const(1, kind)
@@ -155,13 +155,11 @@ def roi_align_nchw(
     )
 
 
-def _pooled(data: Tensor, rois: Tensor, pooled_size: Any) -> tuple[Expr, Expr]:
+def _pooled(pooled_size: Any) -> tuple[Expr, Expr]:
     """How many rows and columns of bins there are."""
-    require_rank(data, 4, "an image of layout 'NCHW'")
-    require_rank(rois, 2, "the tensor of regions")
     size = sized(pooled_size if len(listed(pooled_size)) > 1 else listed(pooled_size) * 2, "the number of bins")
-    if not equate(rois.shape[1], 5) or len(size) != 2:
-        raise error(f"regions of shape {rois.shape} in {size} bins", "(number, 5): image, x, y, x, y; (rows, columns)")
+    if len(size) != 2:
+        raise error(f"regions in {size} bins", "(rows, columns)")
     return size[0], size[1]
 
 
@@ -182,6 +180,7 @@ def _numpy_roi_pool(data: Any, rois: Any, pooled_size: Any, spatial_scale: float
 
 
 @operator(
+    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)",
     section="vision",
     namespace="vision",
     reference=_numpy_roi_pool,
@@ -197,7 +196,7 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
     >>> ops.vision.roi_pool_nchw(image, rois, (2, 2), 1.0).shape
     (4, 3, 2, 2)
     """
-    rows, columns = _pooled(data, rois, pooled_size)
+    rows, columns = _pooled(pooled_size)
     kind = rois.dtype
 
     def bounds(roi: Any, n: int, cell: Any, cells: Expr) -> tuple[Expr, Expr]:

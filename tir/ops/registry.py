@@ -27,6 +27,7 @@ from ..te import Tensor
 from ..te.places import error, users_errors
 from ..te.sizes import requirements
 from .cases import Argument, Case, arg, case
+from .contract import Contract
 from .places import chosen
 from .spelling import respelled
 
@@ -43,7 +44,7 @@ class Operator:
     """An operator: ``function`` from tensors to a tensor, or to a tuple of them.
 
     ``name`` is dotted for one of a namespace (``nn.conv2d``); ``aliases`` are other names of it, as complete.
-    ``reference`` takes NumPy arrays, those of floats as float64, and the attributes of the call; ``tolerance`` is how far
+    ``contract`` says the shapes of its tensors, where a text can. ``reference`` takes NumPy arrays, those of floats as float64, and the attributes of the call; ``tolerance`` is how far
     a result may be off, in units of the last place of the coarsest float type in the call, at 1 or at the value if that
     is larger.
     """
@@ -55,6 +56,12 @@ class Operator:
     aliases: tuple[str, ...]
     cases: tuple[Case, ...]
     tolerance: float
+    contract: Contract | None = None
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The parameters that are tensors."""
+        return tensors_of(self.signature)
 
     @property
     def signature(self) -> inspect.Signature:
@@ -98,6 +105,7 @@ def operator(
     section: str,
     reference: Callable[..., Any] | complete,
     cases: Iterable[Case],
+    shapes: str | None = None,
     aliases: Sequence[str] = (),
     tolerance: float | None = None,
     namespace: str = "",
@@ -106,7 +114,7 @@ def operator(
     """Add a function to the table, under its own name or ``name``, in ``namespace`` (``"nn"``) or at the top.
 
     The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str``, ``Sequence[float]`` or ``Literal["a", "b"]`` (or
-    one of these or None) are checked to be that; errors that the function raises show the
+    one of these or None) are checked to be that, and tensors to have the ``shapes`` of a contract (:mod:`tir.ops.contract`); errors that the function raises show the
     call and the user's line. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
@@ -128,14 +136,18 @@ def operator(
             return f"{namespace}.{short}" if namespace else short
 
         full = qualified(name or function.__name__)
+        contract = None if shapes is None else Contract(shapes)
+        if contract is not None and len(contract.arguments) != len(tensors_of(inspect.signature(function))):
+            raise ValueError(f"the contract of operator {full} is not of its tensors: {shapes}")
         made = Operator(
             full,
-            _checked(full, function),
+            _checked(full, function, contract),
             section,
             reference.of(inspect.signature(function)) if isinstance(reference, complete) else reference,
             tuple(map(qualified, aliases)),
             tuple(cases),
             _TOLERANCE if tolerance is None else float(tolerance),
+            contract,
         )
         _add(made)
         return made.function
@@ -265,9 +277,17 @@ def _namespaces() -> set[str]:
 # ---------------------------------------------------------------- calls
 
 
-def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
+def tensors_of(signature: inspect.Signature) -> tuple[str, ...]:
+    """The parameters that are annotated as tensors, or as one or None."""
+    kinds = ("Tensor", "te.Tensor", "Tensor | None", "te.Tensor | None")
+    return tuple(p.name for p in signature.parameters.values() if p.annotation in kinds)
+
+
+def _checked(name: str, function: Callable[P, R], contract: Contract | None = None) -> Callable[P, R]:
     """``function``, whose errors show the call."""
     signature = inspect.signature(function)
+    tensors = tensors_of(signature)
+    usual = {p.name: p.default for p in signature.parameters.values()}
     required = [
         (p.name, p.kind is p.VAR_POSITIONAL, require)
         for p in signature.parameters.values()
@@ -287,6 +307,8 @@ def _checked(name: str, function: Callable[P, R]) -> Callable[P, R]:
                 for value in values:
                     require(parameter, value)
             with users_errors("in its formula"), requirements():
+                if contract is not None:
+                    contract.check(tensors, {**usual, **given})
                 return function(*args, **named)  # type: ignore[arg-type]
 
     return call

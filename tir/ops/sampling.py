@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from .places import (
     gathered,
     integer,
     listed,
-    require_integers,
     require_rank,
-    require_same_dtype,
     sized,
 )
 from .reduction import maximum_reducer
@@ -80,7 +78,7 @@ def numpy_sample(image: Any, y: float, x: float, method: str = "bilinear") -> An
 _BOXES = np.array([[0.1, 0.2, 0.9, 0.7], [-0.2, 0.0, 1.3, 1.0], [0.8, 0.9, 0.3, 0.1]])
 
 
-@operator(
+@operator(shapes="(_, _, _, _), (n, 4), (n) integer -> (n, _, _, _)",
     section="image",
     namespace="image",
     reference=_numpy_crop_and_resize,
@@ -93,7 +91,8 @@ _BOXES = np.array([[0.1, 0.2, 0.9, 0.7], [-0.2, 0.0, 1.3, 1.0], [0.8, 0.9, 0.3, 
     ],
 )  # fmt: skip
 def crop_and_resize(
-    data: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, layout: str = "NCHW", method: str = "bilinear",
+    data: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, layout: str = "NCHW",
+    method: Literal["bilinear", "nearest_neighbor"] = "bilinear",
     extrapolation_value: Any = None, out_dtype: Any = None,
 ) -> Tensor:  # fmt: skip
     """Parts of images in ``crop_size`` (height, width): ``boxes`` (number, 4) of corners y, x, y, x as parts of the image
@@ -106,14 +105,10 @@ def crop_and_resize(
     >>> ops.image.crop_and_resize(image, boxes, te.placeholder((5,), "int32", name="at"), (2, 2)).shape
     (5, 3, 2, 2)
     """
-    axes, how = spatial_axes(layout, "HW"), METHODS[chosen(method, ("bilinear", "nearest_neighbor"), "the method")]
-    require_rank(data, 4, f"an image of layout {layout!r}")
-    require_rank(boxes, 2, "the tensor of boxes")
-    require_rank(box_indices, 1, "the tensor of images")
-    require_integers(box_indices, "the tensor of images")
+    axes, how = spatial_axes(layout, "HW"), METHODS[method]
     kind, result, new = boxes.dtype, data_type(out_dtype or data.dtype), sized(crop_size, "the size of the parts")
-    if len(new) != 2 or not equate(boxes.shape[1], 4) or not equate(boxes.shape[0], box_indices.shape[0]):
-        raise error(f"boxes {boxes.shape} of images {box_indices.shape} in size {new}", "(n, 4), (n,), (height, width)")
+    if len(new) != 2:
+        raise error(f"parts of size {new}", "(height, width)")
     outside = constant_of(0.0 if extrapolation_value is None else extrapolation_value, result)
 
     def place(box: Any, n: int, k: Any) -> Expr:
@@ -161,6 +156,7 @@ def _numpy_affine_grid(data: Any, target_shape: Any, align_corners: bool = True)
 
 
 @operator(
+    shapes="(b, _, _) -> (b, _, …)",
     section="image",
     namespace="image",
     reference=_numpy_affine_grid,
@@ -181,7 +177,6 @@ def affine_grid(data: Tensor, target_shape: Any, align_corners: bool = True) -> 
     (1, 2, 4, 5)
     """
     size, kind = sized(target_shape, "the target shape"), data.dtype
-    require_rank(data, 3, "the tensor of matrices")
     count = len(size)
     if count not in (2, 3) or not equate(data.shape[1], count) or not equate(data.shape[2], count + 1):
         raise error(
@@ -388,15 +383,10 @@ def _dilation2d(
     input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None, *, layout: str
 ) -> Tensor:
     image, kernel, order = input, filter, layout.replace("N", "")
-    require_rank(image, 4, f"an image of layout {layout!r}")
-    require_rank(kernel, 3, f"a filter of layout {order!r}")
-    require_same_dtype(image, kernel, "the filter")
     result = data_type(out_dtype or image.dtype)
     steps, apart = (_both(v, what) for v, what in ((stride, "a stride"), (dilations, "a dilation")))
     old = {name: image.shape[n] for n, name in enumerate(layout)}
     sizes = [integer(kernel.shape[order.index(n)], "the extent of a filter") for n in "HW"]
-    if not equate(kernel.shape[order.index("C")], old["C"]):
-        raise error(f"a filter of shape {kernel.shape} has not the channels of {image.shape}")
     wide = [dilated(s, d) for s, d in zip(sizes, apart)]
     pads = pads_of(padding, wide, steps, [old[n] for n in "HW"])
     counts = [window_count(old[n], w, s, p, "a filter") for n, w, s, p in zip("HW", wide, steps, pads)]
@@ -423,13 +413,14 @@ def _both(value: Any, what: str) -> Sequence[int]:
     return made * 2 if len(made) == 1 else made
 
 
-def _dilation(doc: str, layout: str, gives: tuple[int, ...], *cases: Case) -> Any:
+def _dilation(doc: str, layout: str, shapes: str, gives: tuple[int, ...], *cases: Case) -> Any:
     return Definition(_dilation2d, _numpy_dilation2d, "image", "image").variant(
         f"dilation2d_{layout.lower()}",
         "input filter stride padding dilations out_dtype",
         doc,
         cases,
         gives,
+        shapes=shapes,
         layout=layout,
     )
 
@@ -441,6 +432,7 @@ _DILATIONS = [
         filter's. Elements beyond the border take no part.
         """,
         "NCHW",
+        "(n, c, h, w) T, (c, _, _) T -> (n, c, _, _)",
         (1, 2, 6, 4),
         case(arg((1, 2, 5, 6)), arg((2, 2, 3)), 1, (1, 0), (1, 1)),
         case(arg((1, 1, 6, 7)), arg((1, 2, 2)), 2, 0, (2, 1)),
@@ -448,6 +440,7 @@ _DILATIONS = [
     _dilation(
         ":func:`dilation2d_nchw` of an image (NHWC) and a filter (height, width, channels).",
         "NHWC",
+        "(n, h, w, c) T, (_, _, c) T -> (n, _, _, c)",
         (1, 6, 6, 2),
         case(arg((1, 5, 6, 2)), arg((2, 3, 2)), 1, 1, (1, 1)),
     ),

@@ -14,7 +14,7 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import equate
-from .places import product, require_rank, sized
+from .places import product, sized
 from .registry import arg, case, operator
 from .sorting import is_less, order_of
 from .statements import loops, statements
@@ -127,6 +127,7 @@ def _numpy_unique(data: Any, is_sorted: bool = True, return_counts: bool = False
 
 
 @operator(
+    shapes="(n) -> (n), (n), (n), (1), (n)",
     section="sort",
     reference=_numpy_unique,
     cases=[
@@ -148,7 +149,6 @@ def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) ->
     >>> values.shape, number.shape
     ((9,), (1,))
     """
-    require_rank(data, 1, "a tensor of which the different elements are asked")
     made = _grouped(data)
     found = made if is_sorted else _as_they_come(*made)
     return found if return_counts else found[:4]

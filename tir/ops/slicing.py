@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,16 +17,12 @@ from .places import (
     MOVED_DTYPES,
     as_index,
     axes_in_order,
-    chosen,
     clamped,
     constant,
     gathered,
     integer,
     listed,
     replaced,
-    require_integers,
-    require_rank,
-    require_same_dtype,
     sized,
 )
 from .registry import arg, case, operator
@@ -122,7 +118,7 @@ def strided_slice(
     end: Sequence[Any],
     strides: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
-    slice_mode: str = "end",
+    slice_mode: Literal["end", "size"] = "end",
 ) -> Tensor:
     """``x[begin[0]:end[0]:strides[0], …]`` with the meaning of Python's slices: negative places count from the end, places
     beyond an end are left out, and None is the end itself.
@@ -142,9 +138,10 @@ def strided_slice(
     )
 
 
-def _steps(x: Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: str = "end") -> dict[int, Steps]:
+def _steps(
+    x: Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: Literal["end", "size"] = "end"
+) -> dict[int, Steps]:
     """The steps along each axis that is cut."""
-    chosen(slice_mode, ("end", "size"), "the mode of a slice")
     places = axes_in_order(range(len(begin)) if axes is None else axes, x.ndim) if len(begin) <= x.ndim else ()
     if slice_mode == "size":
         strides = None
@@ -211,6 +208,7 @@ def _numpy_dynamic_strided_slice(x: Any, begin: Any, end: Any, strides: Any, out
 
 
 @operator(
+    shapes="(…x), (k) integer, (k) integer, (k) integer -> (…r)",
     section="transform",
     reference=_numpy_dynamic_strided_slice,
     cases=[
@@ -240,16 +238,8 @@ def dynamic_strided_slice(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor
     >>> ops.dynamic_strided_slice(te.placeholder((5, 6), name="x"), begin, end, strides, (3, 6)).shape
     (3, 6)
     """
-    for given, what in ((begin, "begin"), (end, "end"), (strides, "strides")):
-        require_rank(given, 1, what)
-        require_integers(given, what)
     shape = sized(output_shape, "the shape of the result")
     count = integer(begin.shape[0], "the number of slices")
-    for given in (end, strides):
-        if not equate_shapes(given.shape, begin.shape):
-            raise error(
-                f"there are {begin.shape[0]} slices, but `{given.name}` is of {given.shape[0]}", "one number each"
-            )
     if count > x.ndim or len(shape) != x.ndim:
         raise error(f"{count} slices of shape {x.shape} do not give the shape {shape}", f"{x.ndim} dimensions")
 
@@ -277,6 +267,7 @@ def _numpy_strided_set(x: Any, v: Any, begin: Any, end: Any, strides: Any = None
 
 
 @operator(
+    shapes="(…x) T, (…v) T -> (…x)",
     section="transform",
     reference=_numpy_strided_set,
     cases=[
@@ -297,7 +288,6 @@ def strided_set(
     >>> ops.strided_set(te.placeholder((5,), name="x"), te.placeholder((2,), name="v"), (1,), (3,)).shape
     (5,)
     """
-    require_same_dtype(x, v, "what is stored")
     found = _steps(x, begin, end, strides, None)
     expected = [found[n].count if n in found else s for n, s in enumerate(x.shape)]
     if not equate_shapes(v.shape, expected):
@@ -318,6 +308,7 @@ def _numpy_slice_scatter(input_tensor: Any, src: Any, start: Any, end: Any, step
 
 
 @operator(
+    shapes="(…x) T, (…v) T -> (…x)",
     section="transform",
     reference=_numpy_slice_scatter,
     cases=[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,12 +23,9 @@ from ..te.tensor import size
 from .keys import UnsignedKey, with_one_zero
 from .places import (
     as_index,
-    chosen,
     constant,
     positions_type,
     replaced,
-    require_integers,
-    require_same_dtype,
 )
 from .radix import RadixSort, finds_few, least_positions, row_memory
 from .registry import arg, case, operator
@@ -131,7 +128,7 @@ def _numpy_sort(
     return made if is_ascend and not descending else np.flip(made, axis)
 
 
-@operator(section="sort", reference=_numpy_sort, cases=_SORTED)
+@operator(shapes="(…) -> (…)", section="sort", reference=_numpy_sort, cases=_SORTED)
 def sort(x: Tensor, axis: int = -1, is_ascend: bool = True, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of ``x`` in ascending order along ``axis``, in descending order with ``descending`` or ``is_ascend=False``.
 
@@ -167,6 +164,7 @@ def _numpy_argsort(
 
 
 @operator(
+    shapes="(…), (…c) integer -> (…)",
     section="sort",
     reference=_numpy_argsort,
     cases=[
@@ -198,7 +196,6 @@ def argsort(
     at = axis_of(axis, x.ndim)
     kind = positions_type(dtype, x.shape[at])
     if valid_count is not None:
-        require_integers(valid_count, "the tensor of counts")
         expected = replaced(x.shape, at)
         if not equate_shapes(valid_count.shape, expected):
             raise error(f"counts of shape {valid_count.shape} are not one for each row of {x.shape} along axis {at}")
@@ -229,7 +226,12 @@ def _numpy_topk(
     ],
 )
 def topk(
-    x: Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: Any = "int64"
+    x: Tensor,
+    k: Any = 1,
+    axis: int = -1,
+    ret_type: Literal["both", "values", "indices"] = "both",
+    is_ascend: bool = False,
+    dtype: Any = "int64",
 ) -> Any:
     """The ``k`` largest elements along ``axis`` in descending order, and their indices; all, where ``k`` is below 1.
 
@@ -241,7 +243,6 @@ def topk(
     >>> values, indices.dtype
     (Tensor(topk_values, (3, 2), float32), 'int64')
     """
-    chosen(ret_type, ("both", "values", "indices"), "what is returned")
     at, count = axis_of(axis, x.ndim), size(k, "how many there are")
     kind = positions_type(dtype, x.shape[at])
     known, extent = constant(count), constant(x.shape[at])
@@ -263,7 +264,12 @@ def topk(
 
 
 def _numpy_searchsorted(
-    sorted_sequence: Any, values: Any, right: bool = False, out_dtype: Any = "int64", *, side: str | None = None
+    sorted_sequence: Any,
+    values: Any,
+    right: bool = False,
+    out_dtype: Any = "int64",
+    *,
+    side: str | None = None,
 ) -> Any:
     word: Any = side or ("right" if right else "left")
     if sorted_sequence.ndim == 1:
@@ -275,6 +281,7 @@ def _numpy_searchsorted(
 
 
 @operator(
+    shapes="(…s, _) T, (…v) T -> (…v)",
     section="sort",
     reference=_numpy_searchsorted,
     cases=[
@@ -287,7 +294,12 @@ def _numpy_searchsorted(
     ],
 )
 def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: Any = "int64", *, side: str | None = None
+    sorted_sequence: Tensor,
+    values: Tensor,
+    right: bool = False,
+    out_dtype: Any = "int64",
+    *,
+    side: Literal["left", "right"] | None = None,
 ) -> Tensor:
     """For each value the index in ``sorted_sequence`` before which it stands in order: before equal ones, or, with ``right``
     or ``side="right"``, after them.
@@ -298,10 +310,9 @@ def searchsorted(
     >>> ops.searchsorted(te.placeholder((7,), name="x"), te.placeholder((2, 8), name="values")).shape
     (2, 8)
     """
-    require_same_dtype(sorted_sequence, values, "what is searched for")
-    goes_after = chosen(side, ("left", "right"), "the side") == "right" if side is not None else right
+    goes_after = right if side is None else side == "right"
     outer, own = sorted_sequence.shape[:-1], values.shape[:-1]
-    if not sorted_sequence.ndim or (outer and not equate_shapes(outer, own)):
+    if outer and not equate_shapes(outer, own):
         raise error(f"{sorted_sequence.shape} has no row for each one of {values.shape}", "a sequence of one dimension")
     extent = sorted_sequence.shape[-1]
     known = constant(extent)

@@ -22,7 +22,7 @@ from ..te import any as any_
 from ..te import sum as sum_
 from ..te.places import error
 from ..te.sizes import at_most, equate, equate_shapes
-from .places import constant, integer, require_rank, require_same_dtype
+from .places import constant, integer
 from .registry import arg, case, operator
 
 STAGE = 16  # steps of a product that cost as much as another pass over the elements
@@ -232,6 +232,7 @@ def _numpy_dft(re_data: Any, im_data: Any, inverse: bool = False) -> Any:
 
 
 @operator(
+    shapes="(…) T, (…) T -> (…), (…)",
     section="signal",
     reference=_numpy_dft,
     cases=[
@@ -256,7 +257,6 @@ def dft(re_data: Tensor, im_data: Tensor, inverse: bool = False) -> list[Tensor]
     >>> real.shape
     (2, 6)
     """
-    require_same_dtype(re_data, im_data, "the imaginary part")
     _require_floats(re_data)
     if not re_data.ndim or not equate_shapes(re_data.shape, im_data.shape):
         raise error(
@@ -308,6 +308,7 @@ def _numpy_stft(
 
 
 @operator(
+    shapes="(b, _) T, (_) T -> (b, _, _, 2)",
     section="signal",
     reference=_numpy_stft,
     cases=[
@@ -337,9 +338,6 @@ def stft(
     (2, 3, 4, 2)
     """
     _require_floats(data)
-    require_rank(data, 2, "what is transformed")
-    require_rank(window, 1, "the window")
-    require_same_dtype(data, window, "the window")
     length, hop, wide = (integer(v, "a length") for v in (n_fft, hop_length, win_length))
     if not 0 < wide <= length or hop < 1 or not equate(window.shape[0], wide):
         raise error(f"a window of {window.shape[0]} elements of {wide} in parts of {length}, {hop} apart")

@@ -14,7 +14,6 @@ from ..te import Tensor
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import arg, case
-from .operands import require_kind
 from .reduction import SECTION, Axes, Reduction, accumulator, max, reduction, reduction_cases
 from .registry import operator
 from .variants import Definition
@@ -143,7 +142,7 @@ def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return total if keepdims else np.squeeze(total, axis=None if axis is None else axis)
 
 
-@operator(section=SECTION, reference=_logsumexp, cases=reduction_cases(_FLOAT, empty=False))
+@operator(shapes="(…) float -> (…r)", section=SECTION, reference=_logsumexp, cases=reduction_cases(_FLOAT, empty=False))
 def logsumexp(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """The logarithm of the sum of exponentials over ``axis``, without overflow.
 
@@ -151,7 +150,6 @@ def logsumexp(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Ten
     >>> ops.logsumexp(te.placeholder((4, 3)), axis=-1)
     Tensor(logsumexp, (4,), float32)
     """
-    require_kind(x.dtype, _FLOAT)
     over, kind = reduction(x, axis, keepdims), accumulator(x.dtype, None)
     largest = max(x, axis, True)
 

@@ -368,6 +368,7 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 @operator(
+    shapes="(…i) integer -> (_, …i)",
     section="transform",
     reference=lambda indices, shape: np.stack(np.unravel_index(indices, tuple(shape))),
     cases=[
@@ -386,7 +387,6 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
     >>> ops.unravel_index(te.placeholder((5,), "int32", name="at"), (2, 3)).shape
     (2, 5)
     """
-    require_integers(indices, "a tensor of indices")
     if isinstance(shape, Tensor):
         require_integers(shape, "a shape")
         require_rank(shape, 1, "a shape")

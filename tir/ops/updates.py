@@ -6,7 +6,7 @@ Indices count from the end where they are negative; an update whose index is out
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from .creation import ones
 from .indexing import counted, index_tensors, require_within
 from .places import (
     MOVED_DTYPES,
-    chosen,
     constant_of,
     integer,
     replaced,
-    require_integers,
-    require_same_dtype,
     sized,
 )
 from .registry import arg, case, operator
@@ -78,6 +75,7 @@ def _numpy_scatter_elements(x: Any, indices: Any, updates: Any, axis: int = 0, r
 
 
 @operator(
+    shapes="(…x) T, (…i) integer, (…i) T -> (…x)",
     section="indexing",
     reference=_numpy_scatter_elements,
     aliases=["scatter"],
@@ -94,7 +92,13 @@ def _numpy_scatter_elements(x: Any, indices: Any, updates: Any, axis: int = 0, r
         *(case(arg((4,), d), arg((3,), "uint8", "indices below 4"), arg((3,), d)) for d in MOVED_DTYPES),
     ],
 )
-def scatter_elements(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update") -> Tensor:
+def scatter_elements(
+    x: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    axis: int = 0,
+    reduction: Literal["update", "add", "mul", "max", "min", "mean"] = "update",
+) -> Tensor:
     """``x`` with ``updates[…]`` at the index ``indices[…]`` along ``axis`` and that of the update along the others.
 
     ``reduction`` combines with what was there: ``"update"`` replaces it, in the order of ``updates``; ``"add"``, ``"mul"``,
@@ -107,12 +111,8 @@ def scatter_elements(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0,
     >>> ops.scatter_elements(x, te.placeholder((5, 2), "int64", name="at"), updates, 0, "add").shape
     (3, 4)
     """
-    chosen(reduction, (*_REDUCTIONS, "mean"), "the reduction")
-    require_integers(indices, "the tensor of indices")
-    require_same_dtype(x, updates, "what is stored")
     at = axis_of(axis, x.ndim)
     require_within(x, at, indices)
-    _require_shape(updates, indices.shape)
     if reduction == "mean":
         return _mean(x, indices, updates, at)
 
@@ -155,6 +155,7 @@ def _numpy_scatter_nd(x: Any, indices: Any, updates: Any, mode: str = "add") -> 
 
 
 @operator(
+    shapes="(…x) T, (_, …i) integer, (…u) T -> (…x)",
     section="indexing",
     reference=_numpy_scatter_nd,
     cases=[
@@ -165,7 +166,9 @@ def _numpy_scatter_nd(x: Any, indices: Any, updates: Any, mode: str = "add") -> 
         case(arg((3,), "bfloat16"), arg((1, 0), "int32"), arg((0,), "bfloat16"), "update"),
     ],
 )
-def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, mode: str = "add") -> Tensor:
+def scatter_nd(
+    x: Tensor, indices: Tensor, updates: Tensor, mode: Literal["update", "add", "mul", "max", "min"] = "add"
+) -> Tensor:
     """``x`` with ``updates[…]`` combined with the part at ``indices[0, …], indices[1, …] …``, in order.
 
     ``mode`` is ``"add"``, ``"update"``, ``"mul"``, ``"max"`` or ``"min"``. Raises ``TensorExpressionError`` where the shapes or the data
@@ -176,9 +179,6 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, mode: str = "add") -
     >>> ops.scatter_nd(x, te.placeholder((1, 5), "int64", name="at"), updates, "update").shape
     (3, 4)
     """
-    chosen(mode, _REDUCTIONS, "the mode")
-    require_integers(indices, "the tensor of indices")
-    require_same_dtype(x, updates, "what is stored")
     count = integer(indices.shape[0], "the number of axes with indices") if indices.ndim else 0
     if not 0 < count <= x.ndim:
         raise error(f"indices of shape {indices.shape} give {count} indices for shape {x.shape}", f"1 to {x.ndim}")
@@ -205,6 +205,7 @@ def _numpy_index_put(x: Any, indices: Any, values: Any, accumulate: bool = False
 
 
 @operator(
+    shapes="(…x) T, (…v) T -> (…x)",
     section="indexing",
     reference=_numpy_index_put,
     cases=[
@@ -226,7 +227,6 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
     (3, 4)
     """
     tensors = index_tensors(x, indices)
-    require_same_dtype(x, values, "what is stored")
     common = broadcast(*(t.shape for t in tensors))
     whole = (*common, *x.shape[len(tensors) :])
     if not equate_shapes(broadcast(values.shape, whole), whole):
@@ -254,6 +254,7 @@ def _numpy_sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values
 
 
 @operator(
+    shapes="(…i) integer, (…v) -> (…r)",
     section="indexing",
     reference=_numpy_sparse_to_dense,
     cases=[
@@ -273,7 +274,6 @@ def sparse_to_dense(sparse_indices: Tensor, output_shape: Any, sparse_values: Te
     >>> ops.sparse_to_dense(at, (4, 5), values).shape
     (4, 5)
     """
-    require_integers(sparse_indices, "the tensor of indices")
     shape, default = sized(output_shape, "the shape"), constant_of(default_value, sparse_values.dtype)
     ndim = integer(sparse_indices.shape[1], "the number of dimensions") if sparse_indices.ndim == 2 else 1
     if sparse_indices.ndim > 2 or ndim != len(shape):

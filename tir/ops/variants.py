@@ -32,6 +32,7 @@ class Definition:
         cases: Sequence[Case],
         gives: tuple[int, ...],
         *,
+        shapes: str | None = None,
         aliases: Sequence[str] = (),
         tolerance: float | None = None,
         **values: Any,
@@ -61,6 +62,7 @@ class Definition:
             namespace=self.namespace,
             reference=with_all(self._complete_reference()),
             cases=cases,
+            shapes=shapes,
             aliases=aliases,
             tolerance=tolerance,
         )

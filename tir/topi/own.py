@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .. import ops
 from ..ops.registry import reshown
@@ -35,7 +35,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") 
 
 
 @_own
-def meshgrid(a_tuple: Sequence[Tensor], indexing: str) -> list[Tensor]:
+def meshgrid(a_tuple: Sequence[Tensor], indexing: Literal["xy", "ij"]) -> list[Tensor]:
     """``ops.meshgrid`` of a list of tensors, whose indexing is named.
 
     >>> from tir import te, topi

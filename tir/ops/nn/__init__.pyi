@@ -3,7 +3,7 @@
 # ruff: noqa
 # fmt: off
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tir import te
 from tir.ops.operands import Operand
@@ -11,7 +11,7 @@ from tir.ops.reduction import Axes
 from tir.te import Tensor
 
 
-def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = ...) -> Tensor:
+def adaptive_pool(data: Tensor, output_size: Any, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
     """The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image.
 
     ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has
@@ -22,13 +22,13 @@ def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = 
     >>> ops.nn.adaptive_pool(te.placeholder((1, 2, 7, 5)), (3, 2), 'avg').shape
     (1, 2, 3, 2)"""
 adaptive_pool2d = adaptive_pool
-def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: str, layout: str = ...) -> Tensor:
+def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
     """As :func:`adaptive_pool`, of one dimension.
 
     >>> from tir import ops, te
     >>> ops.nn.adaptive_pool1d(te.placeholder((2, 3, 7)), 3, 'avg').shape
     (2, 3, 3)"""
-def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: str, layout: str = ...) -> Tensor:
+def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
     """As :func:`adaptive_pool`, of three dimensions.
 
     >>> from tir import ops, te
@@ -197,7 +197,7 @@ def correlation_nchw(data1: Tensor, data2: Tensor, kernel_size: int, max_displac
     >>> a, b = (te.placeholder((1, 3, 8, 9), name=n) for n in "ab")
     >>> ops.nn.correlation_nchw(a, b, 1, 2, 1, 1, 2, True).shape
     (1, 25, 8, 9)"""
-def cross_entropy(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction: str = ..., ignore_index: int = ...) -> Tensor:
+def cross_entropy(predictions: Tensor, targets: Tensor, weights: Tensor | None = ..., reduction: Literal['none', 'sum', 'mean'] = ..., ignore_index: int = ...) -> Tensor:
     """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet.
 
     >>> from tir import te, topi
@@ -297,7 +297,7 @@ def flatten(data: Tensor) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.flatten(te.placeholder((2, 3, 4), name="x"))
     Tensor(reshape, (2, 12), float32)"""
-def gelu(x: Tensor, approximate: str = ...) -> Tensor:
+def gelu(x: Tensor, approximate: Literal['none', 'tanh'] = ...) -> Tensor:
     """``x * Phi(x)``, with the distribution function ``Phi`` of the standard normal distribution.
 
     ``approximate="tanh"`` takes the approximation of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
@@ -312,7 +312,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
     >>> from tir import te, topi
     >>> topi.nn.gelu_tanh(te.placeholder((3, 1, 5)))
     Tensor(gelu, (3, 1, 5), float32)"""
-def global_pool(data: Tensor, pool_type: str, layout: str = ...) -> Tensor:
+def global_pool(data: Tensor, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
     """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
 
     >>> from tir import te, topi
@@ -352,7 +352,7 @@ def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, chann
     >>> x, g, b = te.placeholder((2, 8, 4, 4), name="x"), te.placeholder((8,), name="g"), te.placeholder((8,), name="b")
     >>> topi.nn.group_norm(x, g, b, num_groups=2)
     Tensor(group_norm, (2, 8, 4, 4), float32)"""
-def gru(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., f_act: Any = ..., g_act: Any = ..., reverse: bool = ..., linear_before_reset: bool = ..., weight_layout: str = ...) -> Tensor:
+def gru(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Tensor | None = ..., Bh: Tensor | None = ..., h_init: Tensor | None = ..., f_act: Any = ..., g_act: Any = ..., reverse: bool = ..., linear_before_reset: bool = ..., weight_layout: str = ...) -> Tensor:
     """The gated recurrent unit (Cho et al., 2014): the states ``(T, B, H)``.
 
     ``z, r = f_act(Wi @ x + Bi + Wh @ h + Bh)`` for two gates, ``n = g_act(Wi @ x + Bi + Wh @ (r * h) + Bh)`` for the third,
@@ -458,7 +458,7 @@ def lrn(data: Tensor, size: int, axis: int = ..., alpha: float = ..., beta: floa
     >>> from tir import te, topi
     >>> topi.nn.lrn(te.placeholder((1, 8, 4, 4), name="x"), 5)
     Tensor(lrn, (1, 8, 4, 4), float32)"""
-def lstm(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., c_init: Any = ..., proj: Any = ..., p_i: Any = ..., p_f: Any = ..., p_o: Any = ..., f_act: Any = ..., g_act: Any = ..., h_act: Any = ..., reverse: bool = ..., weight_layout: str = ...) -> tuple[Tensor, Tensor]:
+def lstm(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Tensor | None = ..., Bh: Tensor | None = ..., h_init: Tensor | None = ..., c_init: Tensor | None = ..., proj: Tensor | None = ..., p_i: Tensor | None = ..., p_f: Tensor | None = ..., p_o: Tensor | None = ..., f_act: Any = ..., g_act: Any = ..., h_act: Any = ..., reverse: bool = ..., weight_layout: str = ...) -> tuple[Tensor, Tensor]:
     """Long short-term memory (Hochreiter and Schmidhuber, 1997): hidden states ``(T, B, P)`` and cells ``(T, B, H)``.
 
     With ``i, f, g, o = Wi @ x + Bi + Wh @ h + Bh``: ``c = f_act(f + p_f * c) * c + f_act(i + p_i * c) * g_act(g)`` and
@@ -499,7 +499,7 @@ def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, w_q: Tensor,
     >>> x, w = te.placeholder((1, 5, 16), name="x"), te.placeholder((16, 16), name="w")
     >>> topi.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=4)
     Tensor(dense, (1, 5, 16), float32)"""
-def nll_loss(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction: str = ..., ignore_index: int = ...) -> Tensor:
+def nll_loss(predictions: Tensor, targets: Tensor, weights: Tensor | None = ..., reduction: Literal['none', 'sum', 'mean'] = ..., ignore_index: int = ...) -> Tensor:
     """``-weights[t] * predictions[n, t, …]`` for each target ``t`` at ``[n, …]``: the negative log-likelihood.
 
     ``predictions`` is ``(N, C, …)``, logarithms of probabilities; ``targets`` ``(N, …)``, integers from 0 to C - 1;
@@ -511,13 +511,13 @@ def nll_loss(predictions: Tensor, targets: Tensor, weights: Any = ..., reduction
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)"""
 from tir.ops.padding import pad as pad
-def pool1d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
+def pool1d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of one dimension.
 
     >>> from tir import ops, te
     >>> ops.nn.pool1d(te.placeholder((1, 2, 7)), 3, 2, 1, 1, 'max').shape
     (1, 2, 4)"""
-def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
+def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
 
     ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one
@@ -530,13 +530,13 @@ def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
     >>> from tir import ops, te
     >>> ops.nn.pool2d(te.placeholder((1, 2, 7, 6)), 3, 2, 1, 1, 'max').shape
     (1, 2, 4, 3)"""
-def pool3d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
+def pool3d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of three dimensions.
 
     >>> from tir import ops, te
     >>> ops.nn.pool3d(te.placeholder((1, 2, 7, 6, 5)), 2, 2, 1, 0, 'avg').shape
     (1, 2, 3, 3, 2)"""
-def pool_grad(grads: Tensor, data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = ..., count_include_pad: bool = ..., layout: str = ...) -> Tensor:
+def pool_grad(grads: Tensor, data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., count_include_pad: bool = ..., layout: str = ...) -> Tensor:
     """The gradient of a function by the image ``data``, given ``grads``, that by what :func:`pool2d` makes of it.
 
     That of a maximum goes to the first greatest element of its window, that of a mean to all, in equal parts.
@@ -591,7 +591,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any = ..., epsilon: float = ...
     >>> from tir import te, topi
     >>> topi.nn.rms_norm(te.placeholder((2, 8), name="x"), te.placeholder((8,), name="w"))
     Tensor(rms_norm, (2, 8), float32)"""
-def rnn(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Any = ..., Bh: Any = ..., h_init: Any = ..., act: Any = ..., reverse: bool = ...) -> Tensor:
+def rnn(Xs: Tensor, Wi: Tensor, Wh: Tensor, Bi: Tensor | None = ..., Bh: Tensor | None = ..., h_init: Tensor | None = ..., act: Any = ..., reverse: bool = ...) -> Tensor:
     """``h[t] = act(Wi @ Xs[t] + Bi + Wh @ h[t - 1] + Bh)``: the states ``(T, B, H)``.
 
     ``Xs`` is ``(T, B, D)``, ``Wi`` ``(H, D)``, ``Wh`` ``(H, H)``, the biases ``(H,)``, ``h_init`` ``(B, H)``, 0 by default.
@@ -704,7 +704,7 @@ def thresholded_relu(x: Tensor, threshold: float = ..., value: float = ...) -> T
     >>> from tir import te, topi
     >>> topi.nn.thresholded_relu(te.placeholder((3, 1, 5)))
     Tensor(thresholded_relu, (3, 1, 5), float32)"""
-def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., align_corners: bool = ..., output_shape: Any = ...) -> Tensor:
+def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., method: Literal['nearest_neighbor', 'bilinear', 'bicubic'] = ..., align_corners: bool = ..., output_shape: Any = ...) -> Tensor:
     """Images ``scale_h`` times as high and ``scale_w`` times as wide: :func:`image.resize2d` to these sizes, rounded.
 
     ``method`` is ``"nearest_neighbor"``, ``"bilinear"`` or ``"bicubic"`` (``bicubic_alpha`` is -0.75). The first elements stand on the first, or, with
@@ -713,7 +713,7 @@ def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = ..., 
     >>> from tir import ops, te
     >>> ops.nn.upsampling(te.placeholder((1, 2, 3, 4), name="x"), 2, 2, method="bilinear").shape
     (1, 2, 6, 8)"""
-def upsampling3d(data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = ..., method: str = ..., coordinate_transformation_mode: str = ..., output_shape: Any = ...) -> Tensor:
+def upsampling3d(data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = ..., method: Literal['nearest_neighbor', 'trilinear'] = ..., coordinate_transformation_mode: str = ..., output_shape: Any = ...) -> Tensor:
     """Volumes larger by a factor along each axis: :func:`image.resize3d` to these sizes, rounded.
 
     ``method`` is ``"nearest_neighbor"`` or ``"trilinear"``; for ``coordinate_transformation_mode`` see

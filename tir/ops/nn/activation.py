@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ... import te
 from ...expr import Expr, Select, const
+from ...te.places import error
+from ...te.sizes import equate
 from ...te.tensor import Tensor
-from ..places import chosen, constant
+from ..places import constant
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import require_extent, require_float, require_tensor, wide
+from .checks import wide
 
 _SPECIAL = arg((9,), "float32", values=[0.0, -0.0, 1.0, -1.0, 3.5, -30.0, math.inf, -math.inf, math.nan])
 _CASES = (case(arg((3, 1, 5), "float32")), case(_SPECIAL), case(arg((2, 0), "float64")), case(arg((7,), "float16")))
 
 
-def _pointwise(x: Any, name: str, formula: Callable[[Any], Expr]) -> Tensor:
-    """``formula`` of each element of ``x``, a tensor of a floating type."""
-    data = require_float(x, f"the input of {name}")
+def _pointwise(data: Tensor, name: str, formula: Callable[[Any], Expr]) -> Tensor:
+    """``formula`` of each element of a tensor of a floating type."""
     inner = wide(data.dtype)
 
     def element(*i: Any) -> Expr:
@@ -34,9 +35,8 @@ def _pointwise(x: Any, name: str, formula: Callable[[Any], Expr]) -> Tensor:
     return te.compute(data.shape, element, name=name)
 
 
-def _limits(x: Any, name: str, low: Any, high: Any) -> Tensor:
-    """``x`` of any number type, between ``low`` and ``high`` (None: no limit)."""
-    data = require_tensor(x, f"the input of {name}")
+def _limits(data: Tensor, name: str, low: Any, high: Any) -> Tensor:
+    """``data`` of any number type, between ``low`` and ``high`` (None: no limit)."""
 
     def element(*i: Any) -> Expr:
         value = data(*i)
@@ -55,6 +55,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=lambda x: np.where(np.isnan(x), x, np.where(x > 0, x, 0)),
     cases=(*_CASES, case(arg((4, 3), "int8")), case(arg((3,), "uint8"))),
 )
@@ -69,6 +70,7 @@ def relu(x: Tensor) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=lambda x: np.where(np.isnan(x), x, np.where(x > 6, 6, np.where(x > 0, x, 0))),
     cases=(*_CASES, case(arg((9,), "int32"))),
 )
@@ -83,6 +85,7 @@ def relu6(x: Tensor) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, low=-1.0, high=1.0: np.where(x < low, low, np.where(x > high, high, x)),
     aliases=("hardtanh",),
     cases=(*_CASES, case(arg((6,), "float32"), low=-0.5, high=0.25)),
@@ -94,11 +97,11 @@ def hard_tanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
     >>> topi.nn.hard_tanh(te.placeholder((3, 1, 5)))
     Tensor(hard_tanh, (3, 1, 5), float32)
     """
-    require_float(x, "the input of hard_tanh")
     return _limits(x, "hard_tanh", low, high)
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, alpha=0.01: np.where(x > 0, x, alpha * x),
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
@@ -118,6 +121,7 @@ def _prelu_reference(x: np.ndarray, slope: np.ndarray, axis: int = 1) -> np.ndar
 
 
 @nn_operator(
+    shapes="(…) float, (_) -> (…)",
     reference=_prelu_reference,
     cases=(
         case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
@@ -134,23 +138,21 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     >>> topi.nn.prelu(te.placeholder((2, 3, 4)), te.placeholder((3,)))
     Tensor(prelu, (2, 3, 4), float32)
     """
-    data = require_tensor(x, "the input of prelu")
-    channel = axis_of(axis, data.ndim)
-    slopes = require_tensor(slope, "the slope of prelu", 1)
-    is_shared = constant(slopes.shape[0]) == 1
-    if not is_shared:
-        require_extent(slopes.shape[0], data.shape[channel], "the slope of prelu")
-    inner = wide(require_float(data, "the input of prelu").dtype)
+    channel, inner = axis_of(axis, x.ndim), wide(x.dtype)
+    is_shared = constant(slope.shape[0]) == 1
+    if not is_shared and not equate(slope.shape[0], x.shape[channel]):
+        raise error(f"there are {slope.shape[0]} slopes for {x.shape[channel]} channels", "one, or one for each")
 
     def element(*i: Any) -> Expr:
-        value = data(*i).astype(inner)
-        factor = slopes[0 if is_shared else i[channel]].astype(inner)
-        return te.if_then_else(value > 0.0, value, value * factor).astype(data.dtype)
+        value = x(*i).astype(inner)
+        factor = slope[0 if is_shared else i[channel]].astype(inner)
+        return te.if_then_else(value > 0.0, value, value * factor).astype(x.dtype)
 
-    return te.compute(data.shape, element, name="prelu")
+    return te.compute(x.shape, element, name="prelu")
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
@@ -168,6 +170,7 @@ _SELU_ALPHA, _SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, alpha=_SELU_ALPHA, gamma=_SELU_GAMMA: (
         gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
     ),
@@ -184,6 +187,7 @@ def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> T
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, alpha=1.0: np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0),
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
@@ -204,10 +208,11 @@ def _gelu_reference(x: np.ndarray, approximate: str = "none") -> np.ndarray:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=_gelu_reference,
     cases=(*_CASES, case(arg((3, 5), "float32"), approximate="tanh")),
 )
-def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+def gelu(x: Tensor, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """``x * Phi(x)``, with the distribution function ``Phi`` of the standard normal distribution.
 
     ``approximate="tanh"`` takes the approximation of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
@@ -217,7 +222,6 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     >>> topi.nn.gelu(te.placeholder((3, 1, 5)))
     Tensor(gelu, (3, 1, 5), float32)
     """
-    chosen(approximate, ("none", "tanh"), "approximate of gelu")
 
     def exact(v: Any) -> Expr:
         return v * (te.erf(v * math.sqrt(0.5)) + 1.0) * 0.5
@@ -228,7 +232,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return _pointwise(x, "gelu", exact if approximate == "none" else by_tanh)
 
 
-@nn_operator(reference=lambda x: _gelu_reference(x, "tanh"), cases=_CASES)
+@nn_operator(shapes="(…) float -> (…)", reference=lambda x: _gelu_reference(x, "tanh"), cases=_CASES)
 def gelu_tanh(x: Tensor) -> Tensor:
     """``gelu(x, approximate="tanh")``.
 
@@ -239,7 +243,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return gelu(x, "tanh")
 
 
-@nn_operator(reference=lambda x: x * _sigmoid(x), aliases=("swish",), cases=_CASES)
+@nn_operator(shapes="(…) float -> (…)", reference=lambda x: x * _sigmoid(x), aliases=("swish",), cases=_CASES)
 def silu(x: Tensor) -> Tensor:
     """``x * sigmoid(x)``, also known as swish.
 
@@ -250,7 +254,7 @@ def silu(x: Tensor) -> Tensor:
     return _pointwise(x, "silu", lambda v: v * te.sigmoid(v))
 
 
-@nn_operator(reference=lambda x: x * np.tanh(_softplus(x)), cases=_CASES)
+@nn_operator(shapes="(…) float -> (…)", reference=lambda x: x * np.tanh(_softplus(x)), cases=_CASES)
 def mish(x: Tensor) -> Tensor:
     """``x * tanh(softplus(x))``.
 
@@ -267,6 +271,7 @@ def _stable_softplus(v: Any) -> Expr:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, beta=1.0, threshold=np.inf: np.where(beta * x > threshold, x, _softplus(beta * x) / beta),
     cases=(*_CASES, case(arg((5,), "float32"), beta=2.5), case(arg((7,), "float32"), beta=2.0, threshold=0.5)),
 )
@@ -285,7 +290,9 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float | None = None) -> Te
     return _pointwise(x, "softplus", value)
 
 
-@nn_operator(reference=lambda x: -np.logaddexp(0.0, -x), aliases=("logsigmoid",), cases=_CASES)
+@nn_operator(
+    shapes="(…) float -> (…)", reference=lambda x: -np.logaddexp(0.0, -x), aliases=("logsigmoid",), cases=_CASES
+)
 def log_sigmoid(x: Tensor) -> Tensor:
     """``log(sigmoid(x))``, computed without overflow.
 
@@ -296,7 +303,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
     return _pointwise(x, "log_sigmoid", lambda v: -_stable_softplus(-v))
 
 
-@nn_operator(reference=lambda x: x / (1 + np.abs(x)), cases=_CASES)
+@nn_operator(shapes="(…) float -> (…)", reference=lambda x: x / (1 + np.abs(x)), cases=_CASES)
 def softsign(x: Tensor) -> Tensor:
     """``x / (1 + |x|)``.
 
@@ -308,6 +315,7 @@ def softsign(x: Tensor) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, alpha=0.2, beta=0.5: np.clip(alpha * x + beta, 0, 1),
     cases=(*_CASES, case(arg((5,), "float32"), alpha=1 / 6)),
 )
@@ -322,6 +330,7 @@ def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     aliases=("hardswish",),
     cases=_CASES,
@@ -337,6 +346,7 @@ def hard_swish(x: Tensor) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, threshold=1.0, value=0.0: np.where(x <= threshold, value, x),
     cases=(*_CASES, case(arg((5,), "float32"), threshold=0.1, value=-2.0)),
 )
@@ -351,6 +361,7 @@ def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0) -> T
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, lambd=0.5, bias=0.0: np.select([x < -lambd, x > lambd], [x + bias, x - bias], 0.0),
     cases=(*_CASES, case(arg((8,), "float32"), lambd=0.2, bias=0.2)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import chosen, constant, integer
+from ..places import constant, integer
 from ..reduction import maximum_reducer
 from ..variants import Definition
 from . import _references as references
@@ -40,9 +40,10 @@ class _Parts:
         return simplify(end - self.first(at))
 
 
-def _adaptive(data: Tensor, output_size: Any, pool_type: str, layout: str = "", *, spatial: str) -> Tensor:
+def _adaptive(
+    data: Tensor, output_size: Any, pool_type: Literal["max", "avg"], layout: str = "", *, spatial: str
+) -> Tensor:
     counts = _counts(output_size, len(spatial))
-    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = arranged(data, layout, f"NC{spatial}", "the data")
     parts = [
         _Parts(a, image.extent(a), integer(image.extent(a) if n is None else n, "the number of windows"))
@@ -161,7 +162,7 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
         case(arg(("n", 3, "h", "w")), "max"),
     ),
 )
-def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+def global_pool(data: Tensor, pool_type: Literal["max", "avg"], layout: str = "NCHW") -> Tensor:
     """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
 
     >>> from tir import te, topi

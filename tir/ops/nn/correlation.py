@@ -14,7 +14,6 @@ from ...te.tensor import Tensor
 from ..padding import nn_pad
 from ..places import integer
 from ._operator import arg, case, nn_operator, of_products
-from .checks import require_float, require_shape, require_tensor
 from .windows import pads_of
 
 
@@ -42,6 +41,7 @@ def _numpy_pads(padding: Any) -> tuple[int, int, int, int]:
 
 
 @nn_operator(
+    shapes="(n, c, h, w) float, (n, c, h, w) -> (n, _, _, _)",
     reference=_reference,
     cases=(
         case(arg((2, 3, 7, 8)), arg((2, 3, 7, 8)), 1, 2, 1, 1, 2, True),
@@ -74,8 +74,6 @@ def correlation_nchw(
     >>> ops.nn.correlation_nchw(a, b, 1, 2, 1, 1, 2, True).shape
     (1, 25, 8, 9)
     """
-    require_tensor(require_float(data1, "an image"), "an image", 4)
-    require_shape(data2, data1.shape, "the other image")
     size, far = integer(kernel_size, "the size of a window"), integer(max_displacement, "the greatest displacement")
     step, apart = integer(stride1, "the stride of windows"), integer(stride2, "the stride of displacements")
     if size < 1 or size % 2 == 0 or min(step, apart) < 1 or far < 0:

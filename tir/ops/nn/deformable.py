@@ -169,13 +169,14 @@ def _interpolated(image: np.ndarray, row: float, column: float, borders: str) ->
     return float(np.array([a + 1 - row, row - a]) @ corners @ np.array([b + 1 - column, column - b]))
 
 
-def _operator(layout: str, doc: str, gives: tuple[int, ...], *cases: Case) -> Any:
+def _operator(layout: str, shapes: str, doc: str, gives: tuple[int, ...], *cases: Case) -> Any:
     return Definition(_deformable, _reference, "nn", "nn").variant(
         f"deformable_conv2d_{layout.lower()}",
         "data offset kernel strides padding dilation deformable_groups groups out_dtype mask borders",
         doc,
         cases,
         gives,
+        shapes=shapes,
         tolerance=of_products(24),
         layout=layout,
     )
@@ -184,6 +185,7 @@ def _operator(layout: str, doc: str, gives: tuple[int, ...], *cases: Case) -> An
 _OPERATORS = [
     _operator(
         "NCHW",
+        "(n, c, h, w), (n, _, y, x), (o, _, _, _), (n, _, y, x) -> (n, o, y, x)",
         """
         :func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
 
@@ -201,6 +203,7 @@ _OPERATORS = [
     ),
     _operator(
         "NHWC",
+        "(n, h, w, c), (n, y, x, _), (_, _, _, o), (n, y, x, _) -> (n, y, x, o)",
         """
         :func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too.
         """,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...expr import Expr, cast, const
 from ...op import call
 from ...te.tensor import Tensor
-from ..places import chosen, constant, require_rank
+from ..places import constant, require_rank
 from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
 from ._operator import arg, case, nn_operator
 
@@ -62,7 +62,7 @@ def upsampling(
     scale_h: float,
     scale_w: float,
     layout: str = "NCHW",
-    method: str = "nearest_neighbor",
+    method: Literal["nearest_neighbor", "bilinear", "bicubic"] = "nearest_neighbor",
     align_corners: bool = False,
     output_shape: Any = None,
 ) -> Tensor:
@@ -75,7 +75,6 @@ def upsampling(
     >>> ops.nn.upsampling(te.placeholder((1, 2, 3, 4), name="x"), 2, 2, method="bilinear").shape
     (1, 2, 6, 8)
     """
-    chosen(method, ("nearest_neighbor", "bilinear", "bicubic"), "the method")
     size = _size(data, (scale_h, scale_w), layout, "HW")
     mode = "align_corners" if align_corners else "asymmetric"
     return resized(data, None, size, layout, _METHODS[method], mode, letters="HW")
@@ -103,7 +102,7 @@ def upsampling3d(
     scale_h: float,
     scale_w: float,
     layout: str = "NCDHW",
-    method: str = "nearest_neighbor",
+    method: Literal["nearest_neighbor", "trilinear"] = "nearest_neighbor",
     coordinate_transformation_mode: str = "half_pixel",
     output_shape: Any = None,
 ) -> Tensor:
@@ -116,6 +115,5 @@ def upsampling3d(
     >>> ops.nn.upsampling3d(te.placeholder((1, 2, 2, 3, 4), name="x"), 2, 2, 2).shape
     (1, 2, 4, 6, 8)
     """
-    chosen(method, ("nearest_neighbor", "trilinear"), "the method")
     size = _size(data, (scale_d, scale_h, scale_w), layout, "DHW")
     return resized(data, None, size, layout, _METHODS[method], coordinate_transformation_mode, letters="DHW")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ... import te
 from ...expr import Expr
-from ...te.places import error
 from ...te.tensor import Tensor
-from ..places import as_index, chosen, clamped
+from ..places import as_index, clamped
 from ._operator import arg, case, nn_operator
-from .checks import require_extent, require_float, require_tensor, require_vector, wide
+from .checks import wide
 from .softmaxes import log_softmax
-
-_REDUCTIONS = ("mean", "sum", "none")
 
 
 def _nll_reference(
-    predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
+    predictions: Any,
+    targets: Any,
+    weights: Any = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
 ) -> np.ndarray:
     rows = np.moveaxis(predictions, 1, -1)
     losses, factors = np.zeros(targets.shape), np.zeros(targets.shape)
@@ -44,9 +45,15 @@ def _cases(values: str = "any") -> Any:
     )
 
 
-@nn_operator(reference=_nll_reference, cases=_cases(), tolerance=64)
+@nn_operator(
+    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)", reference=_nll_reference, cases=_cases(), tolerance=64
+)
 def nll_loss(
-    predictions: Tensor, targets: Tensor, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
+    predictions: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    reduction: Literal["none", "sum", "mean"] = "mean",
+    ignore_index: int = -100,
 ) -> Tensor:
     """``-weights[t] * predictions[n, t, …]`` for each target ``t`` at ``[n, …]``: the negative log-likelihood.
 
@@ -59,16 +66,7 @@ def nll_loss(
     >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
     Tensor(nll_loss, (), float32)
     """
-    x = require_float(predictions, "the predictions")
-    if x.ndim < 2:
-        raise error(f"the predictions `{x.name}` have shape {x.shape}", "(N, C, …): of each of N, those of C classes")
-    t = require_tensor(targets, "the targets", x.ndim - 1)
-    chosen(reduction, _REDUCTIONS, "the reduction")
-    if not t.dtype.is_int:
-        raise error(f"targets are integers, but `{t.name}` is {t.dtype}")
-    for n, (extent, expected) in enumerate(zip(t.shape, (x.shape[0], *x.shape[2:]))):
-        require_extent(extent, expected, f"axis {n} of the targets `{t.name}` of shape {t.shape}")
-    factors = None if weights is None else require_vector(weights, x.shape[1], "the weights")
+    x, t, factors = predictions, targets, weights
     inner = wide(x.dtype)
 
     def counted(indices: Any, value: Expr) -> Expr:
@@ -103,9 +101,19 @@ def _cross_entropy_reference(x: Any, targets: Any, *others: Any, **attributes: A
     return _nll_reference(logarithms, targets, *others, **attributes)
 
 
-@nn_operator(reference=_cross_entropy_reference, cases=_cases(), tolerance=64, aliases=("softmax_cross_entropy_loss",))
+@nn_operator(
+    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)",
+    reference=_cross_entropy_reference,
+    cases=_cases(),
+    tolerance=64,
+    aliases=("softmax_cross_entropy_loss",),
+)
 def cross_entropy(
-    predictions: Tensor, targets: Tensor, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
+    predictions: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    reduction: Literal["none", "sum", "mean"] = "mean",
+    ignore_index: int = -100,
 ) -> Tensor:
     """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet.
 

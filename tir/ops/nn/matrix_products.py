@@ -9,12 +9,11 @@ import numpy as np
 
 from ... import te
 from ...expr import Expr
-from ...te.places import error
 from ...te.tensor import Tensor
 from ..products import matmul_reference, matrix_product, product_of_matrices
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import out_type, require_extent, require_shape, require_tensor, require_vector
+from .checks import out_type, require_shape, require_vector
 
 
 def _with_bias(x: Tensor, bias: Any, name: str) -> Tensor:
@@ -31,6 +30,7 @@ def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) ->
 
 
 @nn_operator(
+    shapes="(…, k), (n, k), (n) -> (…, n)",
     reference=_dense_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((4, 5), "float32")),
@@ -54,12 +54,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
     >>> topi.nn.dense(x, w, out_dtype="int32")
     Tensor(dense, (8, 4), int32)
     """
-    x = require_tensor(data, "the data of dense")
-    w = require_tensor(weight, "the weight of dense", 2)
-    if not x.ndim:
-        raise error(f"the data of dense has a dimension at least, but `{x.name}` is a scalar")
-    require_extent(w.shape[1], x.shape[-1], f"a row of the weight `{w.name}` of shape {w.shape}")
-    out = out_type(out_dtype, x, w)
+    x, w, out = data, weight, out_type(out_dtype, data, weight)
     k = te.reduce_axis((0, x.shape[-1]), "k")
 
     def element(*i: Any) -> Expr:
@@ -106,6 +101,7 @@ def matmul(
 
 
 @nn_operator(
+    shapes="(_, _, _), (_, _, _) -> (_, _, _)",
     reference=lambda a, b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True: matmul_reference(
         a, b, None, out_dtype, transpose_a, transpose_b
     ),
@@ -135,8 +131,6 @@ def batch_matmul(
     >>> topi.nn.batch_matmul(x, y)
     Tensor(matmul, (2, 3, 4), float32)
     """
-    for operand, what in ((tensor_a, "first"), (tensor_b, "second")):
-        require_tensor(operand, f"the {what} operand of batch_matmul", 3)
     made = matmul(tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b)
     return made if oshape is None else require_shape(made, oshape, "the result of batch_matmul")
 
@@ -146,6 +140,7 @@ def _bias_add_reference(x: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.nd
 
 
 @nn_operator(
+    shapes="(…, c@axis, …), (c) -> (…, c@axis, …)",
     reference=_bias_add_reference,
     cases=(
         case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
@@ -162,8 +157,5 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     >>> topi.nn.bias_add(te.placeholder((2, 3, 4), name="x"), te.placeholder((3,), name="b"))
     Tensor(bias_add, (2, 3, 4), float32)
     """
-    x = require_tensor(data, "the data of bias_add")
-    channel = axis_of(axis, x.ndim)
-    added = require_vector(bias, x.shape[channel], "the bias of bias_add")
-    out = out_type(None, x, added)
-    return te.compute(x.shape, lambda *i: (x(*i) + added(i[channel])).astype(out), name="bias_add")
+    channel, out = axis_of(axis, data.ndim), out_type(None, data, bias)
+    return te.compute(data.shape, lambda *i: (data(*i) + bias(i[channel])).astype(out), name="bias_add")

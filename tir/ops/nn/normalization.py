@@ -19,7 +19,7 @@ from ...te.tensor import Tensor
 from ..registry import complete
 from ..shapes import axes_of, axis_of
 from ._operator import arg, case, nn_operator
-from .checks import require_float, require_shape, require_tensor, require_vector, wide
+from .checks import require_shape, wide
 
 
 class Groups:
@@ -28,8 +28,8 @@ class Groups:
     ``count`` is the number of elements of a group, in the type that is computed in.
     """
 
-    def __init__(self, x: Any, axes: Sequence[int], name: str):
-        self.data = require_float(x, f"the input of {name}")
+    def __init__(self, x: Tensor, axes: Sequence[int], name: str):
+        self.data = x
         self.name = name
         self.axes = tuple(axes)
         self.inner = wide(self.data.dtype)
@@ -134,6 +134,7 @@ def _batch_norm_case(shape: Any, channels: int, dtype: str = "float32", **attrib
 
 
 @nn_operator(
+    shapes="(…, c@axis, …) float, (c), (c), (c), (c) -> (…, c@axis, …), (c), (c)",
     reference=_batch_norm_reference,
     tolerance=128,
     cases=(
@@ -170,11 +171,8 @@ def batch_norm(
     >>> topi.nn.batch_norm(x, *p)[0]
     Tensor(batch_norm, (1, 8, 4, 4), float32)
     """
-    channel = axis_of(axis, require_tensor(data, "the data of batch_norm").ndim)
+    channel = axis_of(axis, data.ndim)
     groups = Groups(data, [a for a in range(data.ndim) if a != channel], "batch_norm")
-    parameters = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
-    for name, value in parameters.items():
-        require_vector(value, data.shape[channel], f"the {name} of batch_norm")
     read = [_along(p, groups, [channel], "parameter") for p in (gamma if scale else None, beta if center else None)]
     if not training:
         copies = [_as_it_is(p) for p in (moving_mean, moving_var)]
@@ -206,6 +204,7 @@ def _layer_norm_reference(x: Any, gamma: Any, beta: Any, axis: Any, epsilon: flo
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=_layer_norm_reference,
     tolerance=64,
     cases=(
@@ -241,6 +240,7 @@ def _rms_norm_reference(x: Any, weight: Any, axis: Any = -1, epsilon: float = 1e
 
 
 @nn_operator(
+    shapes="(…) float, (…w) -> (…)",
     reference=_rms_norm_reference,
     tolerance=64,
     cases=(
@@ -273,6 +273,7 @@ def _instance_norm_reference(
 
 
 @nn_operator(
+    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)",
     reference=_instance_norm_reference,
     tolerance=64,
     cases=(
@@ -315,6 +316,7 @@ def _group_norm_reference(
 
 
 @nn_operator(
+    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)",
     reference=_group_norm_reference,
     tolerance=64,
     cases=(
@@ -368,13 +370,12 @@ def group_norm(
     reduced = sorted([channel + 1, *(a + (a > channel) for a in others)])
     groups = Groups(parts, reduced, "group_norm")
     mean, variance = groups.moments()
-    both = [require_vector(p, channels, f"the {what} of group_norm") for p, what in ((gamma, "gamma"), (beta, "beta"))]
 
     def element(*i: Any) -> Expr:
         at = (*i[:channel], i[channel] // size, i[channel] % size, *i[channel + 1 :])
         value = data(*i).astype(groups.inner) - groups.of_group(mean, at)
         value = value * groups.scale(variance, epsilon, at)
-        scale, shift = (p(i[channel]).astype(groups.inner) for p in both)
+        scale, shift = (p(i[channel]).astype(groups.inner) for p in (gamma, beta))
         return (value * scale + shift).astype(data.dtype)
 
     return te.compute(data.shape, element, name="group_norm")
@@ -395,6 +396,7 @@ def _lrn_reference(
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=_lrn_reference,
     tolerance=64,
     cases=(
@@ -414,7 +416,7 @@ def lrn(data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: flo
     >>> topi.nn.lrn(te.placeholder((1, 8, 4, 4), name="x"), 5)
     Tensor(lrn, (1, 8, 4, 4), float32)
     """
-    x = require_float(data, "the data of lrn")
+    x = data
     channel = axis_of(axis, x.ndim)
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise error(f"the size of lrn is {size!r}", "an integer, at least 1")
@@ -442,6 +444,7 @@ def _l2_reference(x: Any, eps: float, axis: Any = None) -> np.ndarray:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=_l2_reference,
     tolerance=64,
     cases=(
@@ -470,12 +473,11 @@ def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
 
 
 def _scale_shift(data: Tensor, scale: Tensor, shift: Tensor, channel: int, name: str) -> Tensor:
-    x = require_tensor(data, f"the data of {name}", 4)
-    factors, terms = (require_vector(p, x.shape[channel], f"a parameter of {name}") for p in (scale, shift))
-    return te.compute(x.shape, lambda *i: x(*i) * factors(i[channel]) + terms(i[channel]), name=name)
+    return te.compute(data.shape, lambda *i: data(*i) * scale(i[channel]) + shift(i[channel]), name=name)
 
 
 @nn_operator(
+    shapes="(n, c, h, w), (c), (c) -> (n, c, h, w)",
     reference=lambda x, scale, shift: x * _shaped(scale, x, [1]) + _shaped(shift, x, [1]),
     cases=(case(arg((2, 3, 4, 5)), arg((3,)), arg((3,))),),
 )
@@ -490,7 +492,9 @@ def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 @nn_operator(
-    reference=lambda x, scale, shift: x * scale + shift, cases=(case(arg((2, 4, 5, 3)), arg((3,)), arg((3,))),)
+    shapes="(n, h, w, c), (c), (c) -> (n, h, w, c)",
+    reference=lambda x, scale, shift: x * scale + shift,
+    cases=(case(arg((2, 4, 5, 3)), arg((3,)), arg((3,))),),
 )
 def scale_shift_nhwc(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """``data * scale + shift`` of each channel of ``(N, H, W, C)``; the parameters are ``(C,)``.

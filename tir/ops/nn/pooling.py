@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..cases import Case
-from ..places import chosen, constant, integer
+from ..places import constant, integer
 from ..reduction import maximum_reducer
 from ..variants import Definition
 from . import _references as references
@@ -153,14 +153,13 @@ def _windowed(
     stride: Any,
     dilation: Any,
     padding: Any,
-    pool_type: str,
+    pool_type: Literal["max", "avg"],
     ceil_mode: bool = False,
     layout: str = "",
     count_include_pad: bool = True,
     *,
     spatial: str,
 ) -> Tensor:
-    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     image = pooled_image(data, layout, spatial)
     axes = window_axes(spatial, image, kernel, stride, dilation, padding, ceil_mode)
     return _pool(image, axes, pool_type, count_include_pad, f"{pool_type}_pool")

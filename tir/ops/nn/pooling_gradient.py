@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ... import te
 from ...expr import Expr, all_of, cast, const
 from ...te.tensor import Tensor
-from ..places import chosen, require_same_dtype
+from ..places import require_same_dtype
 from ..positions import position_of_greatest
 from . import _references as references
 from ._operator import arg, case, nn_operator
@@ -59,7 +59,7 @@ def pool_grad(
     kernel: Any,
     stride: Any,
     padding: Any,
-    pool_type: str,
+    pool_type: Literal["max", "avg"],
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     layout: str = "NCHW",
@@ -73,7 +73,6 @@ def pool_grad(
     >>> ops.nn.pool_grad(grads, data, (2, 2), (2, 2), (0, 0, 0, 0), "max").shape
     (1, 2, 6, 8)
     """
-    chosen(pool_type, ("max", "avg"), "the kind of pooling")
     require_float(data, "an image")
     require_same_dtype(data, grads, "the gradient")
     image = pooled_image(data, layout, "HW")

@@ -15,11 +15,11 @@ from ... import te
 from ...dtype import DType
 from ...expr import Expr
 from ...te.places import error
-from ...te.sizes import is_multiple
+from ...te.sizes import equate
 from ...te.tensor import Tensor
 from ..registry import complete
 from ._operator import arg, case, nn_operator
-from .checks import require_float, require_shape, require_tensor, wide
+from .checks import wide
 
 _ACTIVATIONS: dict[str, Callable[[Any], Expr]] = {
     "sigmoid": lambda x: te.sigmoid(x),
@@ -46,16 +46,14 @@ class _Layer:
 
     def __init__(self, name: str, data: Any, w_i: Any, w_h: Any, b_i: Any, b_h: Any, gates: int, reverse: bool):
         self.name = name
-        self.data = require_tensor(require_float(data, f"the data of {name}"), f"the data of {name}", 3)
+        self.data: Tensor = data
         self.inner: DType = wide(self.data.dtype)
         self.steps, self.batch, self.features = self.data.shape
         self.gates, self.reverse = gates, reverse
-        rows = require_tensor(w_i, f"the input weights of {name}", 2).shape[0]
-        self.hidden = _divided(rows, gates, w_i, name)
-        require_shape(w_i, (rows, self.features), f"the input weights of {name}")
-        self.recurrent = require_tensor(w_h, f"the recurrent weights of {name}", 2)
-        self.input_biases = [] if b_i is None else [require_shape(b_i, (rows,), f"the input biases of {name}")]
-        self.biases = [] if b_h is None else [require_shape(b_h, (rows,), f"the recurrent biases of {name}")]
+        self.hidden = w_i.shape[0] // gates
+        self.recurrent: Tensor = w_h
+        self.input_biases = [] if b_i is None else [b_i]
+        self.biases = [] if b_h is None else [b_h]
         self.inputs = self._inputs(w_i)
 
     def _inputs(self, w_i: Tensor) -> Tensor:
@@ -81,8 +79,6 @@ class _Layer:
 
     def state(self, initial: Any, width: Any, name: str) -> tuple[Tensor, Tensor]:
         """A state ``(steps + 1, batch, width)``, and its first row."""
-        if initial is not None:
-            require_shape(initial, (self.batch, width), f"the initial {name} of {self.name}")
 
         def first(t: Any, b: Any, j: Any) -> Expr:
             return te.const(0, self.inner) if initial is None else self.wide(initial(b, j))
@@ -106,9 +102,6 @@ class _Layer:
         """``value`` plus the recurrent bias of a gate."""
         return value + self.wide(self.biases[0](gate * self.hidden + j)) if self.biases else value
 
-    def require_recurrent(self, width: Any) -> None:
-        require_shape(self.recurrent, (self.hidden * self.gates, width), f"the recurrent weights of {self.name}")
-
     def outputs(self, made: Any) -> list[Tensor]:
         """The states after each input, in the order in which they are computed."""
         states = made if isinstance(made, list) else [made]
@@ -119,14 +112,6 @@ class _Layer:
             return state(t + 1, b, j).astype(self.data.dtype)
 
         return te.compute((self.steps, self.batch, state.shape[2]), element, name=f"{self.name}_{name}")
-
-
-def _divided(rows: Any, gates: int, weight: Tensor, name: str) -> Any:
-    if not is_multiple(rows, gates):
-        raise error(
-            f"the input weights `{weight.name}` of {name} have {rows} rows for {gates} gates", "as many for each gate"
-        )
-    return rows // gates
 
 
 def _places(layout: Any, letters: str, name: str) -> list[int]:
@@ -228,6 +213,7 @@ def _arguments(gates: int, batch: int = 2, features: int = 3, hidden: int = 4, d
 
 
 @nn_operator(
+    shapes="(t, b, i) float, (h, i), (h, h), (h), (h), (b, h) -> (t, b, h)",
     reference=_rnn_reference,
     tolerance=256,
     cases=(
@@ -239,9 +225,9 @@ def rnn(
     Xs: Tensor,
     Wi: Tensor,
     Wh: Tensor,
-    Bi: Any = None,
-    Bh: Any = None,
-    h_init: Any = None,
+    Bi: Tensor | None = None,
+    Bh: Tensor | None = None,
+    h_init: Tensor | None = None,
     act: Any = "tanh",
     reverse: bool = False,
 ) -> Tensor:
@@ -257,7 +243,6 @@ def rnn(
     Tensor(rnn_hidden, (5, 2, 4), float32)
     """
     layer, function = _Layer("rnn", Xs, Wi, Wh, Bi, Bh, 1, reverse), _activation(act, "act of rnn")
-    layer.require_recurrent(layer.hidden)
     state, first = layer.state(h_init, layer.hidden, "hidden")
     recurrent = layer.products(state, [0])
     new = te.compute(
@@ -267,6 +252,7 @@ def rnn(
 
 
 @nn_operator(
+    shapes="(t, b, i) float, (3h, i), (3h, h), (3h), (3h), (b, h) -> (t, b, h)",
     reference=_gru_reference,
     tolerance=256,
     cases=(
@@ -279,9 +265,9 @@ def gru(
     Xs: Tensor,
     Wi: Tensor,
     Wh: Tensor,
-    Bi: Any = None,
-    Bh: Any = None,
-    h_init: Any = None,
+    Bi: Tensor | None = None,
+    Bh: Tensor | None = None,
+    h_init: Tensor | None = None,
     f_act: Any = "sigmoid",
     g_act: Any = "tanh",
     reverse: bool = False,
@@ -301,7 +287,6 @@ def gru(
     Tensor(gru_hidden, (5, 2, 4), float32)
     """
     layer = _Layer("gru", Xs, Wi, Wh, Bi, Bh, 3, reverse)
-    layer.require_recurrent(layer.hidden)
     f, g = _activation(f_act, "f_act of gru"), _activation(g_act, "g_act of gru")
     z, r, n = _places(weight_layout, "ZRH", "gru")
     state, first = layer.state(h_init, layer.hidden, "hidden")
@@ -337,6 +322,7 @@ def _after_reset(layer: _Layer, state: Tensor, reset: Callable[..., Expr], gate:
 
 
 @nn_operator(
+    shapes="(t, b, i) float, (4h, i), (4h, r), (4h), (4h), (b, r), (b, h), (r, h), (h), (h), (h) -> (t, b, r), (t, b, h)",
     reference=_lstm_reference,
     tolerance=256,
     cases=(
@@ -352,14 +338,14 @@ def lstm(
     Xs: Tensor,
     Wi: Tensor,
     Wh: Tensor,
-    Bi: Any = None,
-    Bh: Any = None,
-    h_init: Any = None,
-    c_init: Any = None,
-    proj: Any = None,
-    p_i: Any = None,
-    p_f: Any = None,
-    p_o: Any = None,
+    Bi: Tensor | None = None,
+    Bh: Tensor | None = None,
+    h_init: Tensor | None = None,
+    c_init: Tensor | None = None,
+    proj: Tensor | None = None,
+    p_i: Tensor | None = None,
+    p_f: Tensor | None = None,
+    p_o: Tensor | None = None,
     f_act: Any = "sigmoid",
     g_act: Any = "tanh",
     h_act: Any = "tanh",
@@ -379,14 +365,15 @@ def lstm(
     (Tensor(lstm_hidden, (5, 2, 4), float32), Tensor(lstm_cell, (5, 2, 4), float32))
     """
     layer = _Layer("lstm", Xs, Wi, Wh, Bi, Bh, 4, reverse)
-    width = layer.hidden if proj is None else require_tensor(proj, "the projection of lstm", 2).shape[0]
-    layer.require_recurrent(width)
+    width = Wh.shape[1]
+    if proj is None and not equate(width, layer.hidden):
+        raise error(f"Wh {Wh.shape} is of {width} states, and there are {layer.hidden} without proj", "Wh (4h, h)")
     f, g, h = (_activation(a, f"{n} of lstm") for a, n in ((f_act, "f_act"), (g_act, "g_act"), (h_act, "h_act")))
     i_at, f_at, g_at, o_at = _places(weight_layout, "IFGO", "lstm")
     hidden, first_hidden = layer.state(h_init, width, "hidden")
     cell, first_cell = layer.state(c_init, layer.hidden, "cell")
     recurrent = layer.products(hidden, [0, 1, 2, 3])
-    peepholes = [p if p is None else require_shape(p, (layer.hidden,), "a peephole of lstm") for p in (p_i, p_f, p_o)]
+    peepholes = (p_i, p_f, p_o)
 
     def gate(t: Any, b: Any, which: int, j: Any, peephole: Any = None, of: Any = None) -> Expr:
         total = layer.input(t, b, which, j) + recurrent(t, b, which, j)
@@ -405,7 +392,7 @@ def lstm(
 
     new_hidden = te.compute(cell.shape, next_hidden, name="lstm_hidden_step")
     if proj is not None:
-        new_hidden = _projected(layer, new_hidden, require_shape(proj, (width, layer.hidden), "the projection of lstm"))
+        new_hidden = _projected(layer, new_hidden, proj)
     states = te.scan([first_hidden, first_cell], [new_hidden, new_cell], [hidden, cell], name="lstm_states")
     return tuple(layer.outputs(states))  # type: ignore[return-value]
 

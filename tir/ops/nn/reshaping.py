@@ -11,7 +11,7 @@ from ... import te
 from ...expr import Expr, all_of, const, is_const
 from ...te.places import error
 from ...te.tensor import Tensor
-from ..places import product, require_same_dtype
+from ..places import product
 from ..shapes import axis_of
 from ..transform import reshape
 from ._operator import arg, case, nn_operator
@@ -86,6 +86,7 @@ def _fifo_reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarr
 
 
 @nn_operator(
+    shapes="(…d) T, (…b) T -> (…b)",
     reference=_fifo_reference,
     cases=(
         case(arg((2, 2)), arg((2, 5)), 1),
@@ -104,7 +105,6 @@ def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
     (2, 5)
     """
     at = axis_of(axis, buffer.ndim)
-    require_same_dtype(buffer, data, "what enters the buffer")
     shape = [d if n == at else b for n, (d, b) in enumerate(zip(data.shape, buffer.shape))]
     require_shape(data, shape if data.ndim == buffer.ndim else buffer.shape, "what enters the buffer")
     more, size = data.shape[at], buffer.shape[at]

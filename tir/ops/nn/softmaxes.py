@@ -16,7 +16,7 @@ from ...te.tensor import Tensor
 from ..reduction import maximum_reducer
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import require_float, wide
+from .checks import wide
 
 _ROWS = [[0.0, 1.0, -2.0], [1e4, 1e4, -1e4], [-math.inf, 0.0, 1.0], [math.nan, 0.0, 1.0], [math.inf, 0.0, 1.0]]
 _CASES = (
@@ -34,8 +34,8 @@ _CASES = (
 class _Rows:
     """The elements of ``x`` along ``axis``, less the largest of them, in the type that is computed in."""
 
-    def __init__(self, x: Any, axis: int, name: str):
-        self.data = require_float(x, f"the input of {name}")
+    def __init__(self, x: Tensor, axis: int, name: str):
+        self.data = x
         self.axis = axis_of(axis, self.data.ndim)
         self.name = name
         self.inner = wide(self.data.dtype)
@@ -75,7 +75,7 @@ def _softmax_reference(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return e / e.sum(axis=axis, keepdims=True)
 
 
-@nn_operator(reference=_softmax_reference, aliases=("fast_softmax",), cases=_CASES)
+@nn_operator(shapes="(…) float -> (…)", reference=_softmax_reference, aliases=("fast_softmax",), cases=_CASES)
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``axis``, computed without overflow.
 
@@ -93,6 +93,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
 
 @nn_operator(
+    shapes="(…) float -> (…)",
     reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)),
     cases=(*(c for c in _CASES if c is not _CASES[6]), case(arg((4, 3), "float32", values=_ROWS[:1] + _ROWS[2:]))),
 )
