@@ -51,16 +51,17 @@ def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
     chosen = Target.of(target)
     if chosen.kind not in _TARGETS:
         raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
-    final = _with_own_results(optimized(graph))
+    final = optimized(graph)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
-    model = _compiled(final, target)
+    model = compile_optimized(final, target)
     del final
     give_back()
     return model
 
 
-def _compiled(final: Graph, target: Any) -> CompiledModel:
-    """The model of a graph after the passes."""
+def compile_optimized(graph: Graph, target: Any = "llvm") -> CompiledModel:
+    """The model of a graph as it is, after whatever passes."""
+    final = _with_own_results(graph)
     order = groups(final)
     made = plan(order, final.outputs.values())
     check_plan(made, order)
