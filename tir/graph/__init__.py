@@ -18,6 +18,7 @@ from .graph import Builder, Graph, Node, Value
 from .memory import Plan, check_plan, plan
 from .model import CompiledModel, compile_graph
 from .passes import PASSES, optimized
+from .quantize import quantize
 
 __all__ = [
     "PASSES",
@@ -35,6 +36,7 @@ __all__ = [
     "groups",
     "optimized",
     "plan",
+    "quantize",
     "view_of",
     "why_not_fused",
 ]

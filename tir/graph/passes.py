@@ -12,7 +12,7 @@ from ..analysis.pattern import Pattern
 from ..errors import ModelError, TirError
 from ..interp.numbers import array_dtype
 from ..ops import registry
-from .fusion import pattern_of, view_of
+from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .layout import channels_last
 
@@ -51,6 +51,9 @@ def evaluate(node: Node, constants: Mapping[Value, np.ndarray]) -> list[np.ndarr
 def fold_constants(graph: Graph) -> Graph:
     """Nodes whose inputs are constants become constants: weights that are transposed, reshaped or converted, and small ones.
 
+    What takes more than twice the bytes of its inputs stays, if no node reads each element of it more than a few times:
+    integers are read faster than the floats that they stand for.
+
     >>> import numpy as np
     >>> from tir.graph import Builder
     >>> b = Builder()
@@ -62,9 +65,11 @@ def fold_constants(graph: Graph) -> Graph:
       return y=%matmul
     """
 
+    growing = _growing(graph)
+
     def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
         inputs = tuple(values_in(arguments.values()))
-        if not all(v in made.constants for v in inputs):
+        if not all(v in made.constants for v in inputs) or node in growing:
             return None
         is_small = sum(v.elements for v in node.outputs) <= LARGEST_FOLDED
         if not is_small and (not inputs or pattern_of(node) > Pattern.INJECTIVE):
@@ -75,6 +80,26 @@ def fold_constants(graph: Graph) -> Graph:
         ]
 
     return graph.rewritten(visit)
+
+
+def _growing(graph: Graph) -> set[Node]:
+    """Nodes of constants alone that lead to a large tensor of more than twice their bytes, whose readers read each element a few
+    times and are of no constants alone."""
+    made_of = {v: v.nbytes for v in graph.constants}  # the bytes of constants that a value is made of
+    for node in graph.nodes:
+        if node.inputs and all(v in made_of for v in node.inputs):
+            made_of.update(dict.fromkeys(node.outputs, sum(made_of[v] for v in set(node.inputs))))
+    readers = graph.readers()
+    found: set[Node] = set()
+    for node in reversed(graph.nodes):
+        (value, *others) = node.outputs
+        if others or value not in made_of or value not in readers or pattern_of(node) > Pattern.INJECTIVE:
+            continue
+        grows = value.nbytes > 2 * made_of[value] and value.elements > LARGEST_FOLDED
+        last = [n for n in readers[value] if n.outputs[0] not in made_of]
+        if all(n in found or (grows and n in last and reads(n, value) <= READS) for n in readers[value]):
+            found.add(node)
+    return found
 
 
 def _with(node: Node, arguments: Mapping[str, Any]) -> Node:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
+from ..graph.quantize import dequantized
 from .making import Unsupported, axis_of
 from .onnx_table import Call, row
 
@@ -15,6 +16,34 @@ from .onnx_table import Call, row
 @row("MatMul")
 def _matmul(c: Call) -> Any:
     return c.op("matmul", c[0], c[1])
+
+
+@row("MatMulNBits", domain="com.microsoft")
+def _matmul_of_bits(c: Call) -> Any:
+    rows, columns, bits, group = (c.attribute(n, d) for n, d in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 32)))
+    if bits not in (4, 8) or group < 2 or rows % group:
+        raise Unsupported(f"weights of {bits} bits in blocks of {group} for {rows} rows")
+    if c.get(4) is not None:
+        raise Unsupported("its rows are in another order (g_idx)")
+
+    def of_groups(array: np.ndarray) -> np.ndarray:
+        return array.reshape(columns, -1)[:, : rows // group].T[:, None].astype("float32")
+
+    stored, scales, zeros = (c.constant(n, what) for n, what in ((1, "weights"), (2, "scales"), (3, "zero points")))
+    if stored is None or scales is None:
+        raise Unsupported("its weights or scales are left out")
+    integers = np.ascontiguousarray(_integers(stored, bits).reshape(columns, rows).T)
+    if zeros is None:
+        zero: Any = float(1 << (bits - 1))
+    else:
+        zero = of_groups(_integers(zeros, bits) if zeros.dtype == "uint8" else zeros)
+    made = c.op("matmul", c[0], dequantized(c.builder, integers, of_groups(scales), zero, bits, c.label))
+    return made if c.get(5) is None else c.op("add", made, c[5])
+
+
+def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
+    """Integers of bytes, two in each if they have 4 bits, the first in the low half."""
+    return stored.reshape(-1) if bits == 8 else np.stack([stored & 15, stored >> 4], -1).reshape(-1)
 
 
 @row("Gemm", 7)

@@ -1,0 +1,112 @@
+"""Weights as small integers: what they take, how near results are, and models that come with them."""
+
+import numpy as np
+import pytest
+
+from tir.graph import Builder, ModelError, compile_graph, optimized, quantize
+from tir.graph.passes import evaluate
+
+RNG = np.random.default_rng(0)
+
+
+def layers(rows: int):
+    b = Builder()
+    y = b.input("x", (rows, 128))
+    for name in "uv":
+        drawn = np.random.default_rng(ord(name)).standard_normal((128, 1024 if name == "u" else 128)) / 16
+        w = b.constant(drawn.astype("float32"), name)
+        y = b.call("tanh", b.call("matmul", b.call("strided_slice", y, (0,), (128,), axes=(1,)), w))
+    return b.graph({"y": y})
+
+
+def by_references(graph, *given):
+    values = {**dict(zip(graph.inputs, given)), **graph.constants}
+    for node in graph.nodes:
+        values.update(zip(node.outputs, evaluate(node, values)))
+    return [values[v] for v in graph.outputs.values()]
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("int8", 0.01), ("int4", 0.2)])
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_products_of_a_row_read_integers(dtype, error, target):
+    graph = layers(1)
+    small = quantize(graph, dtype)
+    x = RNG.standard_normal((1, 128)).astype("float32")
+    want, near = by_references(graph, x)[0], by_references(small, x)[0]
+    assert 0 < np.abs(want - near).max() < error
+    model = compile_graph(small, target)
+    np.testing.assert_allclose(model(x), near, rtol=1e-4, atol=1e-5)
+    floats, scales, of_both = 4 * 128 * 1152, 4 * 4 * 1152, 128 * 1152 // (2 if dtype == "int4" else 1)
+    assert target != "llvm" or model.weights_bytes < of_both + scales + (floats - 4 * 128 * 1024) + 128, (
+        "the larger weight is in integers"
+    )
+    assert len(model.kernels) == len(compile_graph(graph, "interpreter").kernels)
+
+
+def test_products_of_many_rows_have_floats_that_are_made_once():
+    made = optimized(quantize(layers(16), "int8"))
+    assert sorted({n.operator for n in made.nodes}) == ["matmul", "strided_slice", "tanh"]
+    assert all(str(v.dtype) == "float32" for v in made.constants)
+
+
+def test_rows_that_are_no_whole_groups_and_other_operands_stay():
+    b = Builder()
+    x, w = b.input("x", (1, 40)), b.input("w", (64, 8))
+    y = b.call("matmul", x, b.constant(np.ones((40, 64), "float32"), "u"))
+    z = b.call("matmul", y, b.constant(np.ones((8, 64), "float32"), "v"), transp_b=True)
+    graph = b.graph({"y": b.call("matmul", y, w), "z": z})
+    assert str(quantize(graph, "int8")) == str(graph)
+
+
+def test_a_weight_of_several_products_is_quantized_once_and_zeros_stay_zeros():
+    b = Builder()
+    x, w = b.input("x", (1, 64)), b.constant(np.zeros((64, 2048), "float32"), "w")
+    graph = quantize(b.graph({"a": b.call("matmul", x, w), "b": b.call("matmul", b.call("exp", x), w)}), "int4")
+    assert sum(str(v.dtype) == "uint8" and v.elements > 2 for v in graph.constants) == 1
+    assert all((a == 0).all() for a in compile_graph(graph)(np.ones((1, 64), "float32")))
+
+
+def test_what_is_no_way_to_quantize_is_refused():
+    graph = layers(1)
+    with pytest.raises(ModelError, match="to int8 or int4, not to 'int44'; did you mean int4"):
+        quantize(graph, "int44")
+    for group in (0, 3, 2.0, "32"):
+        with pytest.raises(ModelError, match="an even number of rows"):
+            quantize(graph, "int8", group)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zeros", ["none", "integers", "floats"])
+def test_products_of_integer_weights_are_imported(bits, zeros):
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    from onnx import TensorProto, helper, numpy_helper
+
+    from tir.importers.onnx import from_onnx
+
+    k, n, group = 96, 5, 32
+    rng = np.random.default_rng(bits)
+    integers = rng.integers(0, 1 << bits, (n, k)).astype("uint8")
+    scales = rng.uniform(0.5, 1, (n, k // group)).astype("float32")
+    zero = rng.integers(0, 1 << bits, (n, k // group)).astype("uint8")
+    packed, packed_zero = integers, zero
+    if bits == 4:
+        packed = integers[:, ::2] | (integers[:, 1::2] << 4)
+        wide = np.pad(zero, ((0, 0), (0, 1)))
+        packed_zero = wide[:, ::2] | (wide[:, 1::2] << 4)
+    tensors = {"w": packed.reshape(n, k // group, -1), "s": scales.reshape(-1)}
+    if zeros != "none":
+        tensors["z"] = packed_zero.reshape(-1) if zeros == "integers" else zero.astype("float32").reshape(-1)
+    node = helper.make_node(
+        "MatMulNBits", ["x", *tensors], ["y"], domain="com.microsoft", K=k, N=n, bits=bits, block_size=group
+    )
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [2, k]), ("y", [2, n]))
+    )
+    held = [numpy_helper.from_array(a, name) for name, a in tensors.items()]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    graph = from_onnx(helper.make_model(helper.make_graph([node], "g", [x], [y], held), opset_imports=opsets))
+    given = rng.standard_normal((2, k)).astype("float32")
+    less = zero.astype("float64") if zeros != "none" else np.full(zero.shape, float(1 << (bits - 1)))
+    floats = (integers - np.repeat(less, group, 1)) * np.repeat(scales, group, 1)
+    for target in ("llvm", "interpreter"):
+        np.testing.assert_allclose(compile_graph(graph, target)(given), given @ floats.T, rtol=1e-4, atol=1e-3)

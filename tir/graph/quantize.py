@@ -1,0 +1,100 @@
+"""Weights as small integers: a pass that users apply before a graph is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..names import did_you_mean
+from .graph import Builder, Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class _Integers:
+    """How many ``bits`` a weight has, and the largest integer that is one."""
+
+    bits: int
+    largest: int
+
+
+_TYPES = {"int8": _Integers(8, 127), "int4": _Integers(4, 7)}
+
+
+def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
+    """The graph with integers of 8 or 4 bits (``"int8"``, ``"int4"``) for the constant matrices of its products, and a scale
+    for each ``group`` of rows of a column; sums are of floats, as before.
+
+    The second operand of ``matmul`` is taken if it is a constant float32 matrix whose rows are whole groups. Kernels that read each
+    weight a few times (products of one to four rows) make floats of integers themselves; for products of more rows that is
+    done once, when the graph is compiled. Raises ``ModelError`` for another type, and for a group that is no even number.
+
+    >>> import numpy as np
+    >>> from tir.graph import Builder, compile_graph, quantize
+    >>> b = Builder()
+    >>> w = np.random.default_rng(0).standard_normal((64, 2048)).astype("float32")
+    >>> graph = b.graph(b.call("matmul", b.input("x", (1, 64)), b.constant(w, "w")))
+    >>> made = [compile_graph(g) for g in (graph, quantize(graph, "int8"), quantize(graph, "int4"))]
+    >>> [m.weights_bytes for m in made], [len(m.kernels) for m in made]
+    ([524288, 147456, 81922], [1, 1, 1])
+    >>> x = np.ones((1, 64), "float32")
+    >>> [f"{abs(m(x) - made[0](x)).max():.1f}" for m in made[1:]]
+    ['0.1', '2.7']
+    """
+    if dtype not in _TYPES:
+        raise ModelError(
+            f"weights are quantized to {' or '.join(_TYPES)}, not to {dtype!r}{did_you_mean(str(dtype), _TYPES)}"
+        )
+    if not isinstance(group, int) or group < 2 or group % 2:
+        raise ModelError(f"a group is an even number of rows, not {group!r}")
+    held: dict[Value, Value] = {}  # the floats of each weight, made once
+
+    def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
+        weights = arguments.get("b")
+        if node.operator != "matmul" or arguments.get("transp_b") or not isinstance(weights, Value):
+            return None
+        if (
+            weights not in made.constants
+            or weights.dtype != "float32"
+            or len(weights.shape) != 2
+            or weights.shape[0] % group
+        ):
+            return None
+        if weights not in held:
+            held[weights] = _floats(made, weights, _TYPES[dtype], group)
+        return made.add(node.operator, {**arguments, "b": held[weights]}, [v.name for v in node.outputs], node.name)
+
+    return graph.rewritten(visit)
+
+
+def _floats(made: Builder, weights: Value, kind: _Integers, group: int) -> Value:
+    """Nodes that compute a matrix of integers and scales, which are constants."""
+    grouped = made.constants[weights].reshape(-1, group, weights.shape[1])
+    scales = np.abs(grouped).max(1, keepdims=True) / kind.largest
+    integers = np.rint(grouped / np.where(scales == 0, 1, scales)).astype("int8").reshape(weights.shape)
+    if kind.bits == 4:
+        return dequantized(made, (integers + 8).astype("uint8"), scales, 8.0, 4, weights.name)
+    return dequantized(made, integers, scales, None, 8, weights.name)
+
+
+def dequantized(made: Builder, integers: np.ndarray, scales: np.ndarray, zeros: Any, bits: int, name: str) -> Value:
+    """Nodes that compute ``(integers - zeros) * scales``, float32 ``(K, N)``: of ``scales`` ``(K / group, 1, N)`` there is one for a group of rows
+    of a column, as of ``zeros`` if these are no number or None. Integers of 4 ``bits``, of 0 to 15, are kept two in a byte."""
+    rows, columns = integers.shape
+    if bits == 8:
+        floats = made.call("astype", made.constant(integers, f"{name}_int8"), "float32")
+    else:
+        pairs = integers.reshape(rows // 2, 2, columns)
+        packed = made.constant(pairs[:, :1] | (pairs[:, 1:] << 4), f"{name}_int4")
+        shifts = made.constant(np.array([0, 4], "uint8").reshape(1, 2, 1), f"{name}_shifts")
+        halves = made.call("bitwise_and", made.call("right_shift", packed, shifts), 15)
+        floats = made.call("astype", made.call("reshape", halves, (rows, columns)), "float32")
+    floats = made.call("reshape", floats, (len(scales), rows // len(scales), columns))
+    if zeros is not None:
+        zero = made.constant(zeros.astype("float32"), f"{name}_zero") if isinstance(zeros, np.ndarray) else zeros
+        floats = made.call("subtract", floats, zero)
+    scaled = made.call("multiply", floats, made.constant(scales.astype("float32"), f"{name}_scale"))
+    return made.call("reshape", scaled, (rows, columns))
