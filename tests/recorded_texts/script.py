@@ -15,7 +15,31 @@ from tir.script import parse
 from .stages import Texts
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-DAMAGED = 4  # texts made of each program
+DAMAGED, RESHAPED = 4, 3  # texts made of each program
+OPERATORS = (
+    " + ",
+    " - ",
+    " * ",
+    " // ",
+    " % ",
+    " / ",
+    " ** ",
+    " @ ",
+    " << ",
+    " >> ",
+    " & ",
+    " | ",
+    " ^ ",
+    " < ",
+    " <= ",
+    " == ",
+    " != ",
+    " is ",
+    " in ",
+    " and ",
+    " or ",
+)
+OPERATOR = re.compile(r" (?:[-+*/%<>&|^=!@]=?|//|<<|>>|\*\*|and|or|in) ")
 WORD = re.compile(r"\b[A-Za-z_]\w*\b|\b\d+\b")
 KEYWORDS = {
     "for",
@@ -62,6 +86,26 @@ def damaged(text: str, rng: random.Random) -> str:
             return made
 
 
+def reshaped(text: str, rng: random.Random) -> str:
+    """A text without one of its lines, with one twice, or with another operator; still Python, and itself if none is found."""
+    for _ in range(30):
+        lines = text.splitlines(keepends=True)
+        at, kind = rng.randrange(2, max(3, len(lines))), rng.randrange(4)
+        operators = [*OPERATOR.finditer(text)]
+        if kind >= 2 and operators:
+            one = rng.choice(operators)
+            made = text[: one.start()] + rng.choice(OPERATORS) + text[one.end() :]
+        else:
+            made = "".join(lines[:at] + lines[at + 1 :] if kind else lines[: at + 1] + lines[at:])
+        try:
+            ast.parse(made)
+        except SyntaxError:
+            continue
+        if made != text:
+            return made
+    return text
+
+
 def parsed(name: str) -> Texts:
     text = PROGRAMS[name]
     program = parse(text)
@@ -72,6 +116,8 @@ def parsed(name: str) -> Texts:
         warnings.simplefilter("ignore")  # of Python, about escapes in strings
         for number in range(DAMAGED):
             yield f"damaged{number}", answer(damaged(text, rng))
+        for number in range(RESHAPED):
+            yield f"reshaped{number}", answer(reshaped(text, rng))
 
 
 def answer(text: str) -> str:
