@@ -5,6 +5,7 @@ The navigation has the groups of docs/README.md, a tab each.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -16,12 +17,16 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "course"))
 
 from drawings import drawing
 from figures import with_figures
-from reference import REFERENCE, reference_page, slug
+from make import SOURCES as SOURCES_OF_COURSE
+from make import notebook
+from reference import REFERENCE, SOURCES, reference_page, slug
 
 ROOT = Path(__file__).parents[2]
+COURSE = ROOT / "docs/course"
 # how much more a page counts in a search than others: what people ask for first, and what only says that it was made
 BOOST = {
     "tune.md": 3,
@@ -32,6 +37,8 @@ BOOST = {
     "changelog.md": 0.2,
     "contributing.md": 0.5,
 }
+FOLD = Path(__file__).with_name("fold.js")
+STYLE = Path(__file__).with_name("site.css")
 WORKER = Path(__file__).with_name("frame_worker.js")
 # pages from elsewhere, by their names on the site
 ABOVE = {
@@ -47,23 +54,54 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     intro, *groups = re.split(r"^## (.+)\n", index, flags=re.M)
     tabs = dict(zip(groups[::2], map(_pages, groups[1::2])))
     tabs["Learn"] = [{"Five minutes": "start.md"}, *_pages(intro), *tabs["Learn"]]
-    tabs["Reference"] += [{title: slug(title)} for title in REFERENCE]
+    tabs["Reference"] += _reference()
     tabs["Background"] += [
         {"All pages": "guide.md"},
         {"Contributing": "contributing.md"},
         {"Changelog": "changelog.md"},
     ]
+    config.extra_css = [f"assets/{STYLE.name}"]
     config.nav = [{"Home": "index.md"}, *({title: pages} for title, pages in tabs.items())]
     return config
 
 
 def _pages(text: str) -> list[Any]:
-    """The pages that a part of the index links to, with their titles there."""
+    """The pages that a part of the index links to, with their titles there; the course is a section of its own."""
     found = re.findall(r"\[([^\]]+)\]\(([\w/.]+\.(?:md|ipynb))\)", text)
-    return [{title[:1].upper() + title[1:]: target} for title, target in found if not target.startswith("..")]
+    made: list[Any] = []
+    for title, target in found:
+        page = {title[:1].upper() + title[1:]: target}
+        if target.startswith(".."):
+            continue
+        if not target.startswith("course/"):
+            made.append(page)
+        elif made and "The course" in made[-1]:
+            made[-1]["The course"].append(page)
+        else:
+            made.append({"The course": [page]})
+    return made
+
+
+def _reference() -> list[Any]:
+    """The pages of the reference, a section for each place that has several."""
+    sections: dict[str, list[Any]] = {}
+    for source in SOURCES:
+        path = source.where.replace(":", ".")
+        name = path.rpartition(".")[0] if path.startswith("tir.library") else path
+        sections.setdefault(name, []).extend({title: slug(title)} for title in source.pages if title)
+    return [part for name, pages in sections.items() for part in (pages if len(pages) == 1 else [{name: pages}])]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The notebooks of the course have their solutions, run; the rest are pages from elsewhere, and the reference."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(COURSE), os.environ.get("PYTHONPATH", "")])  # for `checks`
+    made = ROOT / "build/course"
+    made.mkdir(parents=True, exist_ok=True)
+    for text in SOURCES_OF_COURSE:
+        file = made / f"{text.stem}.ipynb"
+        file.write_text(notebook(text.read_text(encoding="utf-8"), solved=True), encoding="utf-8")
+        files.remove(files.get_file_from_path(f"course/{file.name}"))  # type: ignore[arg-type]
+        files.append(File.generated(config, f"course/{file.name}", abs_src_path=str(file)))
     for name, source in ABOVE.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
     for title in REFERENCE:
@@ -105,8 +143,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """The theme would load what lets a page from the disk be searched from elsewhere: the site has its own."""
     depth = page.file.dest_uri.count("/")
+    if page.file.src_uri.startswith("course/"):
+        output = output.replace("</body>", f"<script>{FOLD.read_text(encoding='utf-8')}</script></body>")
     return output.replace("https://unpkg.com/iframe-worker/shim", f"{'../' * depth}assets/{WORKER.name}")
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    shutil.copy(WORKER, Path(config.site_dir) / "assets")
+    for asset in (WORKER, STYLE):
+        shutil.copy(asset, Path(config.site_dir) / "assets")

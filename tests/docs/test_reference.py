@@ -38,6 +38,16 @@ def _stands_in_a_file(value: Any) -> bool:
 
 
 def test_names_of_one_object_are_explained_once():
-    page = reference.reference_page("T, the dialect")
-    assert "## `T.sblock`\n\nAnother name of `T.block`." in page
-    assert "## `T.exp`\n\n```python\nexp(x, /)\n```" in page and page.count("\nAnother name of ") < 30
+    page = reference.reference_page("T: loops and blocks")
+    assert "## `T.sblock`\n\nAnother name of `T.block`." in page and page.count("\nAnother name of ") < 30
+    assert "## `T.exp`\n\n```python\nexp(x, /)\n```" in reference.reference_page("T: math")
+
+
+def test_pages_are_by_theme_and_have_every_name_once():
+    for source in reference.SOURCES:
+        found = reference.public(source.where)
+        shown = [name for title in source.pages if title for name in reference.members(title)]
+        elsewhere = [n for n, v in found.items() if "" in source.pages and source.pages[""](n, v)]
+        assert sorted(shown + elsewhere) == sorted(found)
+    sizes = {title: len(reference.members(title)) for title in reference.REFERENCE}
+    assert max(sizes.values()) <= 200 and all(sizes.values()), sizes

@@ -95,6 +95,8 @@ Tensor(multiply, (1000, 64), float32)
 
 """
 
+NEXT = "\nNext: [tensor expressions](te.md), of which operators are made, or [whole models](graph.md).\n"
+
 
 def text() -> str:
     """The page as text."""
@@ -127,7 +129,7 @@ def speed(measured: dict[str, Any]) -> str:
         f"## Speed\n\nMilliseconds of one thread on about a million elements, by default schedule, beside NumPy {measured['numpy']} "
         f"and torch {measured['torch']}, on a {measured['machine']} (load {measured['load']}): the least of many calls, which allocate their results and "
         "take turns. `python -m benchmarks.operators` measures here.\n\n"
-        "| operator | tir | NumPy | torch | tir / fastest |\n|---|---|---|---|---|\n" + "".join(rows)
+        "| operator | tir | NumPy | torch | tir / fastest |\n|---|---|---|---|---|\n" + "".join(rows) + NEXT
     )
 
 

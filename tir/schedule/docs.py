@@ -51,6 +51,8 @@ reproduced by its trace.
 
 """
 
+NEXT = "\nNext: [whole schedules](gallery.md), or [have one found](tune.md).\n"
+
 
 def text() -> str:
     """The page as text."""
@@ -60,7 +62,7 @@ def text() -> str:
     for title, group in groupby(families, key=lambda pair: pair[0]):
         parts.append(f"\n## {title}\n\n" + "".join(_entry(p) for _, p in group))
     index = ", ".join(f"[`{name}`](#{name})" for name in sorted(p.name for _, p in families))
-    return "".join([parts[0], "\n", index, "\n", *parts[1:], "\n", table()])
+    return "".join([parts[0], "\n", index, "\n", *parts[1:], "\n", table(), NEXT])
 
 
 def ours() -> list[str]:
