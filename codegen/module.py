@@ -119,6 +119,10 @@ class Module:
         self.functions = dict(functions)
 
     def __getitem__(self, name: str) -> Function:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"a module is called with its arrays, mod(a, b), not with a grid {name!r}: that is in the program"
+            )
         found = self.functions.get(name)
         if found is None:
             raise KeyError(

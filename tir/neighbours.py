@@ -1,7 +1,7 @@
 """What is written here for a name of another library: Python, NumPy, numba, Triton, Halide, TVM's other modules.
 
 One table serves each message about a name that is nearly right, whether it is unknown, of the wrong module, or a function
-of Python that is given a value of the program.
+of Python that is given a value of the program; rows with ``()`` are for calls with arguments that do not fit.
 """
 
 from __future__ import annotations
@@ -90,6 +90,26 @@ tvm: `import tir as tvm`; docs/from_tvm.md has the table
 Func: `te.compute(shape, lambda i, j: …)`
 RDom: `te.reduce_axis((0, n))`
 ImageParam: `te.placeholder(shape, dtype)`
+cuda: the dialect's own names, `T.launch_thread("threadIdx.x", n)` …; docs/gpu.md has them
+select: `T.Select(condition, a, b)`, or Python's `a if condition else b`
+clamp: `T.min(T.max(x, low), high)`
+store_at: sch.compute_at; memory is allocated where it is computed
+store_root: sch.compute_root; memory is allocated where it is computed
+gpu_tile: sch.tile, and sch.bind for its loops
+gpu_blocks: `sch.bind(loop, "blockIdx.x")`
+gpu_threads: `sch.bind(loop, "threadIdx.x")`
+realize: `tir.build(t)`, and a call with arrays
+compile_jit: `tir.build(sch, target)`
+compile_to_file: `tir.build(sch, target).save(path)`
+in_: sch.cache_read, or sch.cache_write
+update: sch.decompose_reduction gives the initial values a block of their own
+auto_schedule: `tir.tune(sch.mod, target)`
+gpu: `target="cuda"`
+cpu: `target="llvm"`
+vectorize(): `outer, inner = sch.split(loop, [None, 8])`, then `sch.vectorize(inner)`
+unroll(): `outer, inner = sch.split(loop, [None, 4])`, then `sch.unroll(inner)`
+parallel(): `outer, inner = sch.split(loop, [None, 8])`, then `sch.parallel(outer)`
+tile(): `sch.tile("C", [8, 8])`, with the block and a factor for each of its loops
 tune_tir: `tir.tune(mod, target, …)`
 tune_tasks: `tir.tune(mod, target, …)`
 tune_relax: `tir.tune(mod, target, …)`
@@ -123,6 +143,16 @@ def written_here(name: str) -> str | None:
     last = name.rpartition(".")[2]
     advice = _advice().get(last)
     return advice if advice is not None or last not in OPS else f"`T.{last}(…)`"
+
+
+def call_here(name: str) -> str | None:
+    """What to write in place of a call of ``name`` that is nearly right: a row ``name()`` of the table, or ``name``.
+
+    >>> call_here("sch.vectorize"), call_here("T.where")[:16], call_here("exp")
+    ('`outer, inner = sch.split(loop, [None, 8])`, then `sch.vectorize(inner)`', '`T.if_then_else(', None)
+    """
+    last = name.rpartition(".")[2]
+    return _advice().get(f"{last}()") or _advice().get(last)
 
 
 def library_of(function: object) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 from . import extension
 from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm.target.register_intrin_rule
 from .names import did_you_mean
+from .neighbours import written_here
 
 __all__ = ["KINDS", "Target", "TargetKind", "forget_target", "register_intrin_rule", "register_target"]
 
@@ -200,7 +201,9 @@ class Target:
     def __init__(self, spec: Any = "llvm", **attrs: Any):
         kind, parsed = _parse(spec)
         if not _is_known(kind):
-            hint = did_you_mean(kind, (*KINDS, *_ADDED)) + extension.missing(extension.TARGETS)
+            here = written_here(kind)
+            hint = did_you_mean(kind, (*KINDS, *_ADDED)) if here is None else f"; write {here}"
+            hint += extension.missing(extension.TARGETS)
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}{hint}")
         self._set(kind, {**parsed, **attrs})
 

@@ -1,6 +1,7 @@
 """Names of other libraries: every message about one says what is written here."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +44,36 @@ def test_a_name_of_tvm_in_another_place_is_found(name, here):
     with pytest.raises(AttributeError, match=f"no attribute {name!r}; write") as caught:
         getattr(tir, name)
     assert here in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "here"),
+    [
+        (lambda sch, x: sch.vectorize("j", 8), r"sch.split\(loop, \[None, 8\]\)`, then `sch.vectorize\(inner\)"),
+        (lambda sch, x: sch.tile("i", "j", 8, 8), r"write `sch.tile\(\"C\", \[8, 8\]\)"),
+        (lambda sch, x: sch.vectorize(lop="j"), "`lop` is no parameter; did you mean loop"),
+        (lambda sch, x: sch.gpu_tile("i", "j", 8, 8), "no 'gpu_tile'; write sch.tile"),
+        (lambda sch, x: sch.vectorise("j"), "no 'vectorise'; did you mean vectorize"),
+        (lambda sch, x: tir.build(sch, "gpu"), 'unknown target kind .*; write `target="cuda"`'),
+        (lambda sch, x: tir.build(sch)[(8, 8)], r"called with its arrays, mod\(a, b\), not with a grid \(8, 8\)"),
+        (lambda sch, x: x.mean(), "a tensor has no attribute `mean`; write .* `tir.ops.mean`"),
+        (lambda sch, x: x.frobnicate, "a tensor has no attribute `frobnicate`$"),
+    ],
+)
+def test_a_call_that_is_nearly_right_names_what_to_write(call, here):
+    sch, x = tir.Schedule(tir.library.rows.softmax(8, 16)), te.placeholder((4,), name="x")
+    with pytest.raises((tir.TirError, AttributeError, TypeError, ValueError), match=here):
+        call(sch, x)
+
+
+@pytest.mark.parametrize("origin", ["TVM", "Triton", "Halide", "numba", "NumPy"])
+def test_six_typical_mistakes_from_each_origin_are_told_what_to_write(origin):
+    page = (Path(__file__).parents[2] / "docs" / "typical_errors.md").read_text(encoding="utf-8")
+    _, found, rest = page.partition(f"### Six from {origin}\n")
+    shown = rest.partition("```text\n")[2].partition("```")[0]
+    messages = [line for line in shown.splitlines() if line.startswith("    ")]
+    assert found and len(messages) == 6
+    assert all(any(word in m for word in ("; write ", "legal: ", "(…)", "mod(a, b)")) for m in messages), messages
 
 
 def test_the_table_names_only_what_there_is():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import tir
@@ -190,6 +192,57 @@ def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
     assert isinstance(case.error, tir.RunError) and len(case.trace.insts) == 1
     check(case.program, tir.Schedule(case.program))
     with pytest.raises(AssertionError, match=r"step 1 of 1, `backwards\("):
+        testing.check_schedule(case.program, case.trace.apply_to_schedule)
+
+
+def _mirrored(loop, var):
+    return loop.extent - 1 - var, loop.extent
+
+
+def _one_further(loop, var):
+    return tir.expr.min_(var + 1, loop.extent - 1), loop.extent
+
+
+def _one_less(loop, var):
+    return var, loop.extent - 1
+
+
+@pytest.fixture(params=[_mirrored, _one_further, _one_less])
+def planted(request):
+    """A primitive that changes what a loop runs, and says nothing of it: backwards, one further on, one iteration less."""
+
+    def check(state: State, loop: LoopRef):
+        """Change a loop."""
+        old, var = loop.node, loop.node.loop_var.replace()
+        index, extent = request.param(old, var)
+        return old, old.replace(loop_var=var, extent=extent, body=substitute(old.body, {old.loop_var: index}))
+
+    @primitive(check=check, name="planted")
+    def apply(state, plan):
+        old, new = plan
+        return state.replace(old, new, moved={old.loop_var: [new.loop_var]})
+
+    yield
+    del PRIMITIVES["planted"]
+
+
+@pytest.mark.parametrize("seed", [5, 12, 19])
+def test_a_wrong_primitive_is_in_the_case_that_is_reduced(planted, seed):
+    """Shrinking makes programs that read what nothing wrote, whatever a step does: these are no cases of it."""
+
+    def check(program, sch):
+        testing.assert_same_result(program, sch.mod, engines=["interpreter"])
+
+    program = testing.random_program(seed)
+    sch = tir.Schedule(program)
+    for block in sch.get_child_blocks(sch.get_block("root")):
+        for loop in sch.get_loops(block):
+            with contextlib.suppress(tir.ScheduleError):
+                sch.planted(loop)
+    case = testing.reduce_case(program, check, sch.trace)
+    assert [step.name for step in case.trace.insts] == ["planted"]
+    check(case.program, tir.Schedule(case.program))
+    with pytest.raises(AssertionError, match=r"step 1 of 1, `planted\("):
         testing.check_schedule(case.program, case.trace.apply_to_schedule)
 
 

@@ -38,6 +38,7 @@ from .. import extension
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
+from ..neighbours import call_here
 from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
@@ -108,7 +109,8 @@ class Primitive:
             unknown = [
                 f"; `{n}` is no parameter{did_you_mean(n, self.parameters)}" for n in kwargs if n not in self.parameters
             ]
-            hint = "".join(unknown[:1])
+            here = None if unknown else call_here(self.name)
+            hint = "".join(unknown[:1]) if here is None else f"; write {here}"
             raise BadArgument(f"{self.name}{_plain(self.signature)}: {error}{hint}") from None
 
     def require_parameters(self, given: Mapping[str, Any]) -> None:

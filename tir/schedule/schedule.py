@@ -21,6 +21,7 @@ from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
 from ..names import did_you_mean
+from ..neighbours import written_here
 from ..poly import Together
 from ..stmt import Block, For
 from ..target import Target
@@ -259,7 +260,9 @@ class Schedule(Snapshots):
         if step is None:
             known = {*PRIMITIVES, *QUERIES, *dir(type(self))}
             fails = "" if name.startswith("_") else extension.missing(extension.PRIMITIVES)
-            raise AttributeError(f"Schedule has no {name!r}{did_you_mean(name, sorted(known))}{fails}")
+            here = written_here(name)
+            hint = did_you_mean(name, sorted(known)) if here is None else f"; write {here}"
+            raise AttributeError(f"Schedule has no {name!r}{hint}{fails}")
         return _method(step).__get__(self)
 
     def __dir__(self) -> list[str]:

@@ -12,6 +12,7 @@ from .. import expr as _e
 from .. import op as _op
 from ..buffer import Buffer, BufferRegion
 from ..expr import Expr, IntImm, Var
+from ..neighbours import call_here
 from ..node import Node
 from .diagnostics import type_name
 from .values import to_expr
@@ -65,7 +66,7 @@ def apply(op: ast.operator, a: Any, b: Any) -> Any:
         return _op.math_call("pow", a, b)
     fn = _BINARY.get(type(op))
     if fn is None:
-        raise TypeError("matrix multiplication `@` is not an operator of the dialect")
+        raise TypeError(f"matrix multiplication `@` is not an operator of the dialect; write {call_here('matmul')}")
     for side in (a, b):
         if isinstance(side, Node) and not isinstance(side, Expr):
             raise TypeError(f"{type_name(side)} is not a value; index it")

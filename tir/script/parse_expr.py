@@ -10,7 +10,7 @@ from .. import expr as _e
 from ..buffer import Buffer, BufferRegion, decl_buffer
 from ..errors import TirError
 from ..expr import Expr, Var
-from ..neighbours import library_of, written_here
+from ..neighbours import call_here, library_of, written_here
 from ..node import Node, Span
 from .diagnostics import Abort, Diagnostic, Source, did_you_mean, type_name
 from .environment import Environment
@@ -114,7 +114,8 @@ class ExprParser:
         if not isinstance(exc, (TypeError, ValueError, ArithmeticError, AttributeError, TirError)):
             text = f"{type(exc).__name__}: {text}"
         head, *notes = str(text).split("; did you mean ")
-        self.fail(node, head, *(f"did you mean {n}" for n in notes))
+        here = call_here(ast.unparse(node.func)) if isinstance(node, ast.Call) and "; write " not in head else None
+        self.fail(node, head, *(f"did you mean {n}" for n in notes), *([f"write {here}"] if here else []))
 
     def value(self, node: ast.expr) -> Expr:
         """The value as an IR expression."""

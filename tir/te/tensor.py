@@ -12,12 +12,13 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..buffer import IterVar, Range, index_expr
 from ..dtype import DType
 from ..expr import Expr, IntImm, Var, as_expr, const
 from ..function import IRModule
+from ..neighbours import call_here
 from ..node import EMPTY, Span, node
 from ..visit import rewrite, walk
 from .places import error, user_place
@@ -197,6 +198,12 @@ class Tensor(_NoScalar):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("tensors are immutable")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            here = None if name.startswith("_") else call_here(name)
+            raise AttributeError(f"a tensor has no attribute `{name}`" + (f"; write {here}" if here else ""))
 
     @property
     def shape(self) -> tuple[Expr, ...]:
