@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import tir
-from tir import ops, te
+from tir import ops, te, topi
 from tir.script import ir as I
 from tir.script import tir as T
 
@@ -150,7 +150,7 @@ def expressions() -> tir.PrimFunc:
     A = te.placeholder((16, 8), name="A")
     k = te.reduce_axis((0, 8), "k")
     total = te.compute((16,), lambda i: te.sum(A[i, k], axis=k), name="total")
-    result = ops.add(total, ops.exp(total))
+    result = ops.add(total, topi.nn.relu(topi.flip(topi.exp(total), axis=0)))
     s = te.create_schedule(result.op)
     outer, inner = s[total].split(total.op.axis[0], factor=4)
     s[total].reorder(outer, k, inner)

@@ -748,6 +748,4 @@ from tir.ops.conversion import where as where
 from tir.ops.creation import zeros as zeros
 from tir.ops.conversion import zeros_like as zeros_like
 
-__all__: list[str]
-
 def __getattr__(name: str) -> Any: ...  # operators of other packages

@@ -36,7 +36,7 @@ def text(namespace: str) -> str:
         if made.name.rpartition(".")[0] == namespace and made.function.__module__.startswith(f"{__package__}.")
         for line in _lines(made)
     ]
-    rest = ["__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
+    rest = ["def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
     return "\n".join([HEADER, *_imported(STUBS[namespace].with_suffix(".py")), "", *found, "", *rest])
 
 

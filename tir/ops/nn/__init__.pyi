@@ -723,6 +723,4 @@ def upsampling3d(data: Tensor, scale_d: float, scale_h: float, scale_w: float, l
     >>> ops.nn.upsampling3d(te.placeholder((1, 2, 2, 3, 4), name="x"), 2, 2, 2).shape
     (1, 2, 4, 6, 8)"""
 
-__all__: list[str]
-
 def __getattr__(name: str) -> Any: ...  # operators of other packages
