@@ -292,6 +292,20 @@ def test_a_loop_that_is_gone_does_not_take_the_lines_of_another():
     assert places_in(Code(text, "llvm"), loops) == {"x": [(0, 1)], "y": [(2, 5)], "C.c": [(3, 4)]}
 
 
+def test_loops_of_one_name_are_told_apart_by_the_loops_inside():
+    """A parallel loop becomes a function of its own, which LLVM may write before the others."""
+    sch = tir.Schedule(chain)
+    sch.split("j", [None, 8])
+    sch.parallel("D.i")
+    explorer = Explorer(sch)
+    explorer.handle({"do": "open", "pane": "llvm"})
+    pane = view(explorer)["pane"]
+    lines, ((first, last),) = [plain(line) for line in pane["lines"]], pane["places"]["D.i"]
+    assert any("for.k." in line for line in lines[first:last]) and not any(
+        "for.j_0" in line for line in lines[first:last]
+    )
+
+
 def test_ptx_beside_the_program():
     sch = tir.Schedule(chain, target="cuda -arch=sm_80")
     for loop in ("B.i", "D.i"):

@@ -349,7 +349,7 @@ function listing(name, lines, places, { light, send, selected }) {
         if (place && place !== selected() && getSelection().isCollapsed) send({ do: "select", place });
       },
     },
-    ...rows,
+    element("div", { class: "tir-lines" }, ...rows),
   );
 }
 
@@ -374,7 +374,7 @@ function change(lines) {
       ...line.words.map(([kind, text]) => (kind === "same" ? text : element(kind === "added" ? "ins" : "del", {}, text))),
     ),
   );
-  return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff", tabindex: "0", "aria-label": "what the step changed" }, ...rows);
+  return element("pre", { class: "tir-code tir-scroll tir-diff", "data-scroll": "diff", tabindex: "0", "aria-label": "what the step changed" }, element("div", { class: "tir-lines" }, ...rows));
 }
 
 class Program extends Part {

@@ -125,19 +125,49 @@ class Loop(NamedTuple):
 
 def places_in(code: Code, loops: list[Loop]) -> dict[str, list[tuple[int, int]]]:
     """The lines of ``loops``, which are those of the program in its order, in generated code, by label. Of loops with one
-    name each has its own lines where the text has as many as the program, otherwise all that are in the loops around it."""
+    name each has the lines with the loops that it has inside, if the text has as many as the program, otherwise all that are
+    in the loops around it."""
     if code.origin:
         return _by_debug_lines(code.text, places_in(Code(code.origin, "c"), loops))
     found = loop_lines(code.text)
+    inside: dict[str, set[str]] = {loop.label: set() for loop in loops}  # the names of loops in a loop of the program
+    for loop in reversed(loops):
+        if loop.parent:
+            inside[loop.parent] |= {loop.name, *inside[loop.label]}
     made: dict[str, list[tuple[int, int]]] = {}
     within: dict[str, list[tuple[int, int]]] = {"": [(0, len(code.text))]}
-    for label, name, parent in loops:
-        lines, same = found.get(name, []), [loop.label for loop in loops if loop.name == name]
-        own = [lines[same.index(label)]] if len(same) == len(lines) else lines
-        own = [(a, b) for a, b in own if any(first <= a and b <= last for first, last in within[parent])]
+    for name in dict.fromkeys(loop.name for loop in loops):
+        same, lines = [loop.label for loop in loops if loop.name == name], found.get(name, [])
+        if len(same) == len(lines):
+            made.update(_paired(same, lines, inside, found))
+        else:
+            made.update((label, lines) for label in same)
+    for label, _, parent in loops:
+        own = [(a, b) for a, b in made.pop(label) if any(first <= a and b <= last for first, last in within[parent])]
         if own:
             made[label] = own
         within[label] = own or within[parent]
+    return made
+
+
+def _paired(
+    labels: list[str],
+    lines: list[tuple[int, int]],
+    inside: dict[str, set[str]],
+    found: dict[str, list[tuple[int, int]]],
+) -> dict[str, list[tuple[int, int]]]:
+    """Each label with the lines whose loops inside are the most like its own; in order where they are alike."""
+
+    def names(first: int, last: int) -> set[str]:
+        return {name for name, places in found.items() if any(first < a and b <= last for a, b in places)}
+
+    have = [names(*place) for place in lines]
+    made: dict[str, list[tuple[int, int]]] = {}
+    left = list(range(len(lines)))
+    for label in labels:
+        best = min(left, key=lambda n: len(have[n] ^ inside[label]))
+        left.remove(best)
+        made[label] = [lines[best]]
     return made
 
 
