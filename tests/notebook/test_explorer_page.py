@@ -76,7 +76,7 @@ def test_keys_go_through_the_tree(browser):
 def test_lines_light_up_both_ways(browser, pane):
     with explored(browser) as page:
         page.get_by_label("code beside the program").select_option(pane)
-        page.locator("tir-pane:not(.tir-later)").wait_for()
+        page.locator(f"tir-pane[data-shown={pane}]").wait_for()
         page.locator(".tir-row[data-place=j]").hover()
         assert lit(page, "tir-program")[0].lstrip().startswith("for i, j, k") and lit(page, "tir-pane")
         assert any("j" in line for line in lit(page, "tir-pane"))

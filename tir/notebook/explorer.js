@@ -252,8 +252,9 @@ class OfferRow extends Part {
     return element("div", { class: "tir-choices", role: "group", "aria-label": `${about.free} of ${about.name}` }, `${about.free}: `, ...shown);
   }
 
+  // Made once, so that what was typed stays while estimates come.
   form(about, take) {
-    if (!about.fields.length && !about.reason) return null;
+    if (this.made || (!about.fields.length && !about.reason)) return this.made;
     const form = element(
       "form",
       {
@@ -266,7 +267,8 @@ class OfferRow extends Part {
       ...about.fields.map(field),
       element("button", { type: "submit", "data-try": about.name }, about.reason ? "Try" : "Apply"),
     );
-    return element("details", {}, element("summary", { "data-key": `more ${about.name}` }, about.reason ? "other arguments" : "arguments"), form);
+    this.made = element("details", {}, element("summary", { "data-key": `more ${about.name}` }, about.reason ? "other arguments" : "arguments"), form);
+    return this.made;
   }
 }
 
@@ -410,6 +412,7 @@ class Pane extends Part {
   draw({ panes, pane }, context) {
     this.classList.toggle("tir-failed", pane.failed);
     this.classList.toggle("tir-later", !pane.lines); // the code of before stands until it is made
+    this.dataset.shown = pane.lines ? pane.name : "";
     this.places = pane.lines ? pane.places : {};
     this.lines = pane.lines ?? this.lines ?? [];
     const choose = element(
@@ -552,7 +555,7 @@ function splitter(axis, property, start, label) {
 
 function render({ model, el }) {
   define();
-  const local = { left: "program", group: "all", subject: "", failure: "", waiting: 0, asked: -1 };
+  const local = { left: "program", group: "all", subject: "", lit: "", failure: "", waiting: 0, asked: -1 };
   const parts = ["tir-history", "tir-tree", "tir-offers", "tir-program", "tir-pane", "tir-replay", "tir-failure"];
   const made = Object.fromEntries(parts.map((name) => [name, document.createElement(name)]));
   made["tir-tree"].className = "tir-tree tir-scroll";
@@ -577,7 +580,10 @@ function render({ model, el }) {
     root.setAttribute("aria-busy", "true");
     model.send(message);
   };
-  const light = (label) => mark(root, label, model.get("view").tree, "tir-lit");
+  const light = (label) => {
+    local.lit = label;
+    mark(root, label, model.get("view").tree, "tir-lit");
+  };
   const context = { send, light, local, redraw: () => draw(), selected: () => model.get("view").selected };
 
   function draw() {
@@ -588,6 +594,7 @@ function render({ model, el }) {
       for (const part of Object.values(made)) part.update(view, context);
       const subject = `${view.selected} of ${view.at} in ${view.pane.name} and ${local.left}`;
       mark(root, view.selected, view.tree, "tir-marked", subject !== local.subject);
+      light(local.lit);
       local.subject = subject;
     } catch (error) {
       el.replaceChildren(element("pre", { class: "tir-explorer tir-error" }, `The explorer could not be drawn: ${error}`));
