@@ -1,12 +1,14 @@
 """Graphs: what is one, what passes and fusion make of it, and that the compiled module computes the same."""
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tir
+from tests.random_graphs import expected, random_graph
 from tir.graph import (
     PASSES,
     Builder,
@@ -18,6 +20,7 @@ from tir.graph import (
     compile_graph,
     groups,
     optimized,
+    parse,
     plan,
     view_of,
 )
@@ -339,6 +342,64 @@ def test_the_builder_refuses_two_inputs_of_a_name_and_sizes_that_are_none():
         b.call("matmull", b.input("z", (2,)))
 
 
+# ---------------------------------------------------------------- text
+
+
+def odd_names():
+    b = Builder()
+    x = b.input('input "x" = %1:0, (a)', (2, 3))
+    y = b.call("clip", b.call("strided_slice", x, (1, 0), (2, 3)), -float("inf"), 1.5)
+    return b.graph({"a result, =%b": b.call("multiply", y, np.float32(-2)), "z": b.call("squeeze", y, 0)})
+
+
+@pytest.mark.parametrize(
+    "make", [network, odd_names, lambda: products()[0], lambda: chain(3), *(partial(random_graph, n) for n in range(6))]
+)
+def test_a_graph_parses_from_what_it_prints(make):
+    graph = make()
+    made = parse(str(graph), {v.name: a for v, a in graph.constants.items()})
+    assert str(made) == str(graph)
+    assert [n.arguments.keys() for n in made.nodes] == [n.arguments.keys() for n in graph.nodes]
+    given = [np.random.default_rng(0).standard_normal(v.shape).astype("float32") for v in graph.inputs]
+    for one, other in zip(expected(graph, given).values(), expected(made, given).values()):
+        np.testing.assert_array_equal(one, other)
+
+
+TEXT = """graph(%x: float32[2])
+  %w: float32[2] = constant
+  %y: float32[2] = add(x=%x, y=%w)
+  return y=%y"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (TEXT, "", "a line `graph"),
+        ("graph(", "grap(", r"line 1 of the graph: expected `graph\(…\)`"),
+        ("float32[2])", "float33[2])", "line 1.*'float33' is no type"),
+        ("float32[2])", "float32[-2])", "line 1.*expected values"),
+        (" = constant", " constant", "line 2.*expected `%y"),
+        ("%w: float32", "%x: float32", "line 2.*%x has two definitions"),
+        ("%w: float32[2]", "%w: float32[3]", r"constant %w: float32\[3\] is an array"),
+        ("%w: float32", "%v: float32", "line 2.*no array for the constant %v"),
+        ("x=%x", "x=%z", "line 3.*%z is not defined"),
+        ("x=%x", "x=%y", "line 3.*%y is not defined"),
+        ("add(", "addd(", "is no call of its operator"),
+        ("x=%x", "z=%x", "is no call of its operator"),
+        ("x=%x", "%x", "line 3.*are no `name=value"),
+        ("x=%x", "x=open('a')", r"line 3.*`open\('a'\)` is no value"),
+        ("x=%x", "x=-'a'", "line 3.*is no value"),
+        ("x=%x", "x=", "line 3.*are no `name=value"),
+        ("y=%y", "y=%q", "line 4.*%q is not defined"),
+        ("return y", "returned y", "line 4.*expected `return"),
+    ],
+)
+def test_a_text_that_is_no_graph_is_refused_with_its_line(old, new, message):
+    assert old in TEXT
+    with pytest.raises(ModelError, match=message):
+        parse(TEXT.replace(old, new, 1), {"w": np.ones(2, "float32")})
+
+
 # ---------------------------------------------------------------- calls
 
 
@@ -393,9 +454,9 @@ def test_inputs_are_set_one_after_another_then_it_runs(model):
     model.set_input(0, x)
     model.set_input(**{model.inputs[1].name: y})
     model.run()
-    for n, expected in enumerate(model(x, y)):
-        np.testing.assert_array_equal(model.get_output(n), expected)
-        np.testing.assert_array_equal(model.get_output(model.outputs[n].name), expected)
+    for n, wanted in enumerate(model(x, y)):
+        np.testing.assert_array_equal(model.get_output(n), wanted)
+        np.testing.assert_array_equal(model.get_output(model.outputs[n].name), wanted)
     for which in (3, "no"):
         with pytest.raises(tir.RunError, match="has no result"):
             model.get_output(which)

@@ -17,6 +17,7 @@ from .fusion import Group, groups, view_of, why_not_fused
 from .graph import Builder, Graph, Node, Value
 from .memory import Plan, check_plan, plan
 from .model import CompiledModel, compile_graph
+from .parse import parse
 from .passes import PASSES, optimized
 from .quantize import quantize
 
@@ -35,6 +36,7 @@ __all__ = [
     "compile_graph",
     "groups",
     "optimized",
+    "parse",
     "plan",
     "quantize",
     "view_of",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -37,8 +39,17 @@ class Value:
         """The bytes of its elements, one after another."""
         return self.elements * array_dtype(self.dtype).itemsize
 
+    @property
+    def shown(self) -> str:
+        """The name as it is in the text of a graph: quoted, unless it is one of letters, digits and underscores."""
+        return f"%{_quoted(self.name)}"
+
     def __str__(self) -> str:
-        return f"%{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{self.shown}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name) else json.dumps(name)
 
 
 def mapped(argument: Any, replace: Callable[[Value], Any]) -> Any:
@@ -85,10 +96,10 @@ class Node:
 
 def _shown(argument: Any) -> str:
     if isinstance(argument, Value):
-        return f"%{argument.name}"
+        return argument.shown
     if isinstance(argument, (list, tuple)):
         return f"[{', '.join(map(_shown, argument))}]"
-    return repr(argument)
+    return repr(argument.item() if isinstance(argument, np.generic) else argument)
 
 
 def applied(operator: str, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:
@@ -173,7 +184,7 @@ class Graph:
         lines = [f"graph({', '.join(map(str, self.inputs))})"]
         lines += [f"  {value} = constant" for value in self.constants]
         lines += [f"  {node}" for node in self.nodes]
-        return "\n".join([*lines, f"  return {', '.join(f'{n}=%{v.name}' for n, v in self.outputs.items())}"])
+        return "\n".join([*lines, f"  return {', '.join(f'{_quoted(n)}={v.shown}' for n, v in self.outputs.items())}"])
 
     def __repr__(self) -> str:
         return f"Graph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
@@ -240,7 +251,7 @@ def _require_defined(value: Value, defined: Mapping[str, Value], where: str) -> 
 def _check_results(node: Node) -> None:
     try:
         made = results(node.operator, node.arguments)
-    except TirError as error:
+    except (TirError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"node `{node}` is no call of its operator: {error}") from error
     said = tuple((v.shape, v.dtype) for v in node.outputs)
     if said != made:
