@@ -122,7 +122,7 @@ def test_dot_products_of_vectors(lanes, group, kind, types):
     assert f"{instruction}.{lanes * 32}" in str(call) and call.dtype == DType(f"{types[2]}x{lanes}")
 
 
-@pytest.mark.parametrize(("group", "dtype"), [(4, "int8"), (4, "uint8"), (2, "bfloat16")])
+@pytest.mark.parametrize(("group", "dtype"), [(4, "int8"), (4, "uint8"), (2, "int16"), (2, "bfloat16")])
 def test_rows_are_interleaved(group, dtype):
     name = f"interleave_16x{group}_{'bf16' if dtype == 'bfloat16' else dtype}"
     made = TensorIntrin.get(name)
@@ -158,9 +158,24 @@ def test_the_table_of_dot_products():
         assert (found.left, found.right, found.sums, found.group, found.tiles) == (left, right, sums, group, kind)
         assert found.tile_feature == ("amx-bf16" if kind == "bf16" else "amx-int8")
         assert found.vector_feature == ("avx512bf16" if kind == "bf16" else "avx512vnni")
-        assert found.vector == {"bf16": "dot_16x2_bf16", "us": "dot_16x4_vnni"}.get(kind, "")
+        others = f"dot_16x4_vnni_{left}_{right}"
+        assert found.vector == {"bf16": "dot_16x2_bf16", "us": "dot_16x4_vnni"}.get(kind, others)
         assert found.interleave == f"interleave_16x{group}_{'bf16' if kind == 'bf16' else right}"
     assert DotProduct.of(DType("uint8"), DType("int8"), DType("int64")) is None
+    words = DotProduct.of(DType("int16"), DType("int16"), DType("int32"))
+    assert words is not None and (words.group, words.vector, words.tile_feature) == (2, "dot_16x2_vnni_int16", "")
+
+
+@pytest.mark.parametrize(
+    "types", [("int8", "int8"), ("int8", "uint8"), ("uint8", "uint8"), ("int16", "int16")], ids="-".join
+)
+def test_dot_products_of_other_signs(types):
+    name = x86.VNNI_INT16 if "16" in types[0] else x86.VNNI[types]
+    a, b, c = random_inputs(TensorIntrin.get(name).desc, 0)
+    assert (a.dtype, b.dtype) == types
+    want = c + b.astype("int64") @ a.astype("int64")
+    tir.interp.run(TensorIntrin.get(name).desc, a, b, c)
+    np.testing.assert_array_equal(c, want)
 
 
 # ---------------------------------------------------------------- the registry

@@ -13,6 +13,7 @@ from tir.tune.packed import Panels
 from tir.tune.space import Env, space_of
 
 INT8, BF16, SIGNED = ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32"), ("int8", "int8", "int32")
+UNSIGNED, SWAPPED, INT16 = ("uint8", "uint8", "int32"), ("int8", "uint8", "int32"), ("int16", "int16", "int32")
 TILES, VECTORS = "llvm -mcpu=sapphirerapids -num-cores={}", "llvm -mcpu=cooperlake -num-cores={}"
 USED = {TILES: "amx_tile_dot", VECTORS: "llvm.x86.avx512"}
 
@@ -63,16 +64,27 @@ def check(func: tir.PrimFunc, target: str, cores: int = 1, caches: str = "") -> 
     if native:
         assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-3)
     else:
-        tir.interp.register_extern("llvm.x86.avx512.vpdpbusd.512", four_products)
-        tir.interp.register_extern("llvm.x86.avx512bf16.dpbf16ps.512", two_products)
-        assert_same_result(func, tir.lower(sch.mod), engines=("interpreter",), rtol=1e-3)
+        check_by_meaning(func, sch)
     return sch
+
+
+def check_by_meaning(func: tir.PrimFunc, sch: tir.Schedule) -> None:
+    tir.interp.register_extern("llvm.x86.avx512.vpdpbusd.512", four_products)
+    tir.interp.register_extern("llvm.x86.avx512.vpdpwssd.512", two_short_products)
+    tir.interp.register_extern("llvm.x86.avx512bf16.dpbf16ps.512", two_products)
+    assert_same_result(func, tir.lower(sch.mod), engines=("interpreter",), rtol=1e-3)
 
 
 def four_products(sums: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """vpdpbusd: to each int32 of 16, four products of unsigned by signed bytes are added."""
     products = left.view(np.uint8).astype(np.int32) * right.view(np.int8).astype(np.int32)
     return sums + products.reshape(16, 4).sum(1, dtype=np.int32)
+
+
+def two_short_products(sums: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """vpdpwssd: to each int32 of 16, two products of int16 are added."""
+    products = left.view(np.int16).astype(np.int32) * right.view(np.int16).astype(np.int32)
+    return sums + products.reshape(16, 2).sum(1, dtype=np.int32)
 
 
 def two_products(sums: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -104,6 +116,30 @@ def test_products_by_vectors(name: str, types: Types):
     check(CASES[name](types), VECTORS)
 
 
+@pytest.mark.parametrize("types", [SIGNED, UNSIGNED, SWAPPED, INT16], ids="-".join)
+@pytest.mark.parametrize("name", ["odd", "transposed right", "batched", "convolution"])
+def test_products_of_other_signs_and_of_16_bits_by_vectors(name: str, types: Types):
+    func = CASES[name](types)
+    sch = check(func, VECTORS)
+    if name == "odd":
+        check_by_meaning(func, sch)
+
+
+@pytest.mark.parametrize("types", [SIGNED, UNSIGNED, SWAPPED, INT16], ids="-".join)
+def test_extreme_factors_are_as_in_numpy(types: Types):
+    """All combinations of the least and the greatest numbers, in sums that wrap around where the program's do."""
+    if not Env.of("llvm").has("avx512vnni"):
+        pytest.skip("needs avx512vnni")
+    m, n, k = 5, 19, 11
+    run = tir.build(tir.tune.default(product("ik,kj->ij", {"i": m, "j": n, "k": k}, types), "llvm -num-cores=1").mod)
+    rng = np.random.default_rng(0)
+    ends = [np.array([np.iinfo(t).min, 0, np.iinfo(t).max], t) for t in types[:2]]
+    a, b = (rng.choice(e, size) for e, size in zip(ends, ((m, k), (k, n))))
+    c = np.empty((m, n), "int32")
+    run(a, b, c)
+    np.testing.assert_array_equal(c, (a.astype("int64") @ b.astype("int64")).astype("int32"))
+
+
 @pytest.mark.parametrize("types", [SIGNED, BF16], ids=["int8", "bf16"])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "batched"])
 def test_products_on_tiles(name: str, types: Types, tiles_are_allowed: None):
@@ -129,7 +165,7 @@ def test_panels_or_rows_run_in_parallel(sizes: tuple[int, int, int], shared: str
 
 def test_types_without_an_instruction_are_left_alone():
     env = Env.of(VECTORS.format(1))
-    for types in (("float32",) * 3, SIGNED, ("bfloat16", "bfloat16", "bfloat16")):
+    for types in (("float32",) * 3, ("int8", "int8", "int16"), ("bfloat16", "bfloat16", "bfloat16")):
         func = product("ik,kj->ij", {"i": 32, "j": 32, "k": 32}, types)
         text = space_of(env.target).first(tir.Schedule(func)).mod.script()
         assert "avx512" not in text and "amx" not in text
@@ -150,3 +186,14 @@ def test_groups_of_panels_fit_in_half_of_the_cache():
     assert found is not None
     panels = Panels(*found, Env.of("llvm -l2_bytes=1048576 -num-cores=1"), 32, 32, 32)
     assert panels.count == 32 and panels.together() == [8, 4, 16]
+
+
+@pytest.mark.parametrize("spec, least", [("ik,kj->ij", 4), ("ik,jk->ij", 12)])
+def test_few_rows_are_multiplied_without_panels(spec: str, least: int):
+    """Packing what few rows use takes longer than it saves, unless it is done once."""
+    env = Env.of(VECTORS.format(1))
+    for rows, constant, wanted in ((least - 1, False, False), (least, False, True), (1, True, True)):
+        func = product(spec, {"i": rows, "j": 32, "k": 64}, INT8)
+        func = func.with_attr("tir.constant", ["B"]) if constant else func
+        text = space_of(env.target).first(tir.Schedule(func)).mod.script()
+        assert ("vpdpbusd" in text) == wanted, (rows, constant)

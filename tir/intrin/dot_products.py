@@ -14,9 +14,9 @@ LANES = 16  # sums in a vector, and in a row of a tile
 class DotProduct:
     """How products of ``left`` and ``right`` are summed in ``sums``: ``group`` neighbours along the reduction at a time.
 
-    ``vector`` is the tensor intrinsic that does so for 16 sums, where the CPU has ``vector_feature`` (LLVM's name); there is
-    none for some types. ``tiles`` is the kind of product of AMX tiles, where it has ``tile_feature``. ``interleave`` is the
-    intrinsic that puts 16 groups of the right operand side by side.
+    ``vector`` is the tensor intrinsic that does so for 16 sums, where the CPU has ``vector_feature`` (LLVM's name). ``tiles`` is
+    the kind of product of AMX tiles, where it has ``tile_feature``; int16 has none. ``interleave`` is the intrinsic that puts
+    16 groups of the right operand side by side.
     """
 
     left: str
@@ -43,16 +43,17 @@ class DotProduct:
         return next((d for d in _DOT_PRODUCTS if (d.left, d.right, d.sums) == wanted), None)
 
 
-def _of_bytes(left: str, right: str, tiles: str, vector: str = "") -> DotProduct:
+def _of_bytes(left: str, right: str, tiles: str) -> DotProduct:
     interleave = x86.INTERLEAVE_INT8 if right == "int8" else x86.INTERLEAVE_UINT8
-    return DotProduct(left, right, "int32", 4, vector, "avx512vnni", tiles, "amx-int8", interleave)
+    return DotProduct(left, right, "int32", 4, x86.VNNI[left, right], "avx512vnni", tiles, "amx-int8", interleave)
 
 
 _DOT_PRODUCTS = (
-    _of_bytes("uint8", "int8", "us", x86.VNNI_512),
+    _of_bytes("uint8", "int8", "us"),
     _of_bytes("int8", "int8", "ss"),
     _of_bytes("int8", "uint8", "su"),
     _of_bytes("uint8", "uint8", "uu"),
+    DotProduct("int16", "int16", "int32", 2, x86.VNNI_INT16, "avx512vnni", "", "", x86.INTERLEAVE_INT16),
     DotProduct(
         *("bfloat16", "bfloat16", "float32", 2),
         *(x86.BF16_512, "avx512bf16", "bf16", "amx-bf16", x86.INTERLEAVE_BF16),

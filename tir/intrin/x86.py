@@ -1,4 +1,4 @@
-"""x86 dot products: VNNI int8 and bf16, at 256 and 512 bits; and transposes of square tiles in registers.
+"""x86 dot products: VNNI bytes and int16, and bf16, at 256 and 512 bits; and transposes of square tiles in registers.
 
 Each instruction adds to every lane of an accumulator the dot product of two short groups: one of the left operand, the
 same for all lanes, and one of the right operand, another for each lane.
@@ -59,6 +59,118 @@ def _vnni(lanes: int, instruction: str):
     return impl
 
 
+FLIP = -0x7F7F7F80  # four bytes 0x80: x ^ 0x80 is x + 128 as uint8 of an int8, and x - 128 as int8 of a uint8
+
+
+def _vnni_swapped(lanes: int, instruction: str):
+    """vpdpbusd of int8 by uint8: the operands change places."""
+    group, width = 4, lanes * 4
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "int8", offset_factor=1),
+        B: T.Buffer((lanes, group), "uint8", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"uint8x{width}")),
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
+            )
+
+    return impl
+
+
+def _vnni_signed(lanes: int, instruction: str):
+    """vpdpbusd of int8 by int8: ``(a + 128) * b - 128 * b``. The second product is that of all rows with a column; where these are
+    straight code, it is computed once."""
+    group, width = 4, lanes * 4
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "int8", offset_factor=1),
+        B: T.Buffer((lanes, group), "int8", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]) ^ FLIP, lanes),
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
+            ) - T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                T.broadcast(0, lanes),
+                T.broadcast(FLIP, lanes),
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
+            )
+
+    return impl
+
+
+def _vnni_unsigned(lanes: int, instruction: str):
+    """vpdpbusd of uint8 by uint8: ``a * (b - 128) - a * -128``; the second product is that of a row with all columns."""
+    group, width = 4, lanes * 4
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "uint8", offset_factor=1),
+        B: T.Buffer((lanes, group), "uint8", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"uint8x{width}")) ^ T.broadcast(FLIP, lanes),
+            ) - T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                T.broadcast(0, lanes),
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
+                T.broadcast(FLIP, lanes),
+            )
+
+    return impl
+
+
+def _vnni_int16(lanes: int, instruction: str):
+    """vpdpwssd: two int16 by int16 products added to each of ``lanes`` int32."""
+    group, width = 2, lanes * 2
+
+    @T.prim_func
+    def impl(
+        A: T.Buffer((group,), "int16", offset_factor=1),
+        B: T.Buffer((lanes, group), "int16", offset_factor=1),
+        C: T.Buffer((lanes,), "int32", offset_factor=1),
+    ):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
+            T.writes(C[0:lanes])
+            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
+                f"int32x{lanes}",
+                instruction,
+                C[T.ramp(0, 1, lanes)],
+                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
+                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int16x{width}")),
+            )
+
+    return impl
+
+
 def _widened(lanes: int, group: int):
     """:func:`_dot` of bytes by widening multiplications, for every CPU; exact, since no sum saturates."""
 
@@ -90,6 +202,19 @@ def _of_bytes(lanes: int, impl: PrimFunc) -> tuple[PrimFunc, PrimFunc]:
 TensorIntrin.register_lazy(VNNI_512, lambda: _of_bytes(16, _vnni(16, "llvm.x86.avx512.vpdpbusd.512")))
 TensorIntrin.register_lazy(VNNI_256, lambda: _of_bytes(8, _vnni(8, "llvm.x86.avx512.vpdpbusd.256")))
 TensorIntrin.register_lazy(AVX512_DOT_16x4_INTRIN, lambda: _of_bytes(16, _widened(16, 4)))
+
+VNNI_INT16 = "dot_16x2_vnni_int16"
+_OF_SIGNS = {("int8", "int8"): _vnni_signed, ("int8", "uint8"): _vnni_swapped, ("uint8", "uint8"): _vnni_unsigned}
+VNNI = {("uint8", "int8"): VNNI_512}  # of two types of bytes: the intrinsic for 16 sums
+for _types, _impl in _OF_SIGNS.items():
+    VNNI[_types] = f"dot_16x4_vnni_{_types[0]}_{_types[1]}"
+    TensorIntrin.register_lazy(
+        VNNI[_types], lambda t=_types, i=_impl: (_dot(16, 4, *t, "int32"), i(16, "llvm.x86.avx512.vpdpbusd.512"))
+    )
+TensorIntrin.register_lazy(
+    VNNI_INT16,
+    lambda: (_dot(16, 2, "int16", "int16", "int32"), _vnni_int16(16, "llvm.x86.avx512.vpdpwssd.512")),
+)
 
 
 def _bf16(lanes: int, instruction: str):
@@ -178,10 +303,12 @@ def _interleave(lanes: int, group: int, dtype: str):
 INTERLEAVE_INT8 = "interleave_16x4_int8"
 INTERLEAVE_UINT8 = "interleave_16x4_uint8"
 INTERLEAVE_BF16 = "interleave_16x2_bf16"
+INTERLEAVE_INT16 = "interleave_16x2_int16"
 
 TensorIntrin.register_lazy(INTERLEAVE_INT8, lambda: _interleave(16, 4, "int8"))
 TensorIntrin.register_lazy(INTERLEAVE_UINT8, lambda: _interleave(16, 4, "uint8"))
 TensorIntrin.register_lazy(INTERLEAVE_BF16, lambda: _interleave(16, 2, "bfloat16"))
+TensorIntrin.register_lazy(INTERLEAVE_INT16, lambda: _interleave(16, 2, "int16"))
 
 
 def _transpose(lanes: int, dtype: str):

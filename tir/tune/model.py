@@ -123,7 +123,7 @@ def _times_faster(func: PrimFunc, env: Env) -> int:
     rates = [1]
     for kind in kinds:
         assert kind is not None
-        if kind.vector and env.has(kind.vector_feature):
+        if env.has(kind.vector_feature):
             rates.append(kind.group)
         if env.has(kind.tile_feature):
             rates.append(TILES_FASTER * kind.group)

@@ -1,4 +1,4 @@
-"""Products of bytes or bfloat16 by the dot-product instructions of vectors (VNNI, AVX512-BF16): a tile of sums in registers.
+"""Products of bytes, int16 or bfloat16 by the dot-product instructions of vectors (VNNI, AVX512-BF16): a tile of sums in registers.
 
 The loops are those of other contractions, with panels whose groups of terms lie side by side: the innermost loops are
 replaced by an instruction that multiplies and adds a group in each lane.
@@ -12,20 +12,31 @@ from dataclasses import dataclass
 from ...expr import Expr
 from ...intrin.dot_products import LANES, DotProduct
 from ...schedule import Schedule
-from ..nest import Nest
+from ..nest import Nest, volume
 from ..packed import Panels
 from ..space import Env, Fork, rule
 from ..staging import Copy
 from .contraction import Contraction, Tiling
+
+PACKED, TURNED = (
+    4,
+    12,
+)  # rows from which on copying columns, or what lies along the terms, takes less time than it saves
 
 
 @rule(targets=("llvm",), order=37)
 def dots(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     """Multiply matrices by dot products of vectors, where the CPU has them for these types."""
     product = Panels.kind_of(Nest.of(sch, block))
-    if product is None or not Panels.pays(*product) or not product[1].vector:
+    if product is None or not Panels.pays(*product) or not _has_rows(product[0]):
         return []
     return by_vectors(sch, *product, env) if env.has(product[1].vector_feature) else []
+
+
+def _has_rows(found: Contraction) -> bool:
+    """Whether there are rows enough for panels, unless they are packed once: turning what lies along the terms takes longer."""
+    least = TURNED if found.panel.stride(found.terms[-1].var) == 1 else PACKED
+    return found.is_constant or volume(found.rows) >= least
 
 
 def by_vectors(sch: Schedule, found: Contraction, kind: DotProduct, env: Env) -> list[Callable[[], Schedule]]:
