@@ -81,7 +81,6 @@ bench-gpu: $(VENV)/.installed
 # the documentation as a site, with notebooks run and a reference of every name, in build/site; a warning is an error
 site: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python docs/site/questions.py build/site
 	@$(BIN)/python -c "import json; found = [d['location'] for d in json.load(open('build/site/search/search_index.json'))['docs'] \
 	  if d['title'].endswith('compute_at')]; assert found; assert 'class=\"tir-figure\"' in open('build/site/primitives.html').read(), 'no drawings'; print('build/site: searching compute_at finds', *found)"
 

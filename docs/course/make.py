@@ -71,9 +71,8 @@ def cells(source: str) -> list[Text | Code | Exercise]:
     return made
 
 
-def notebook(source: str, solved: bool = False) -> str:
-    """The notebook of a text. ``solved``: after each exercise its solution is a cell with the tag ``solution``, as the site
-    shows it; otherwise it is text that unfolds."""
+def notebook(source: str) -> str:
+    """The notebook of a text; after each exercise a solution unfolds."""
     made: list[dict[str, Any]] = []
 
     def cell(kind: str, text: str, *tags: str) -> None:
@@ -89,11 +88,8 @@ def notebook(source: str, solved: bool = False) -> str:
             cell("code", part.text)
         else:
             cell("code", part.cell(part.stub), "exercise")
-            if solved:
-                cell("code", part.cell(part.solution), "solution")
-            else:
-                folded = f"<details>\n<summary>A solution</summary>\n\n```python\n{part.solution}\n```\n\n</details>"
-                cell("markdown", folded)
+            folded = f"<details>\n<summary>A solution</summary>\n\n```python\n{part.solution}\n```\n\n</details>"
+            cell("markdown", folded)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     about = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": made, "metadata": about, "nbformat": 4, "nbformat_minor": 5}

@@ -17,27 +17,26 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "course"))
 
 from drawings import drawing
 from figures import with_figures
-from make import SOURCES as SOURCES_OF_COURSE
-from make import notebook
 from reference import REFERENCE, SOURCES, reference_page, slug
 
 ROOT = Path(__file__).parents[2]
 COURSE = ROOT / "docs/course"
 # how much more a page counts in a search than others: what people ask for first, and what only says that it was made
 BOOST = {
-    "tune.md": 3,
+    "tune.md": 8,
     "measure.md": 3,
+    "footprint.md": 3,
+    "typical_errors.md": 2,
+    "operators.md": 2,
     "aot.md": 2,
     "schedule.md": 2,
     "notebook.md": 2,
     "changelog.md": 0.2,
     "contributing.md": 0.5,
 }
-FOLD = Path(__file__).with_name("fold.js")
 STYLE = Path(__file__).with_name("site.css")
 WORKER = Path(__file__).with_name("frame_worker.js")
 # pages from elsewhere, by their names on the site
@@ -93,15 +92,8 @@ def _reference() -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The notebooks of the course have their solutions, run; the rest are pages from elsewhere, and the reference."""
+    """Pages from elsewhere, and the reference; notebooks of the course find their checks."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(COURSE), os.environ.get("PYTHONPATH", "")])  # for `checks`
-    made = ROOT / "build/course"
-    made.mkdir(parents=True, exist_ok=True)
-    for text in SOURCES_OF_COURSE:
-        file = made / f"{text.stem}.ipynb"
-        file.write_text(notebook(text.read_text(encoding="utf-8"), solved=True), encoding="utf-8")
-        files.remove(files.get_file_from_path(f"course/{file.name}"))  # type: ignore[arg-type]
-        files.append(File.generated(config, f"course/{file.name}", abs_src_path=str(file)))
     for name, source in ABOVE.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
     for title in REFERENCE:
@@ -143,8 +135,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """The theme would load what lets a page from the disk be searched from elsewhere: the site has its own."""
     depth = page.file.dest_uri.count("/")
-    if page.file.src_uri.startswith("course/"):
-        output = output.replace("</body>", f"<script>{FOLD.read_text(encoding='utf-8')}</script></body>")
     return output.replace("https://unpkg.com/iframe-worker/shim", f"{'../' * depth}assets/{WORKER.name}")
 
 
