@@ -25,6 +25,7 @@ GROUPS = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not
 SHOWN = 40  # lines of a text that an error shows
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of Python's objects
+_PLACE = re.compile(re.escape(f"{GOLDEN.parents[2]}/") + r"(\S+?):\d+")  # a line of this checkout that an error names
 
 Case = Callable[[], Iterable[tuple[str, str]]]
 
@@ -41,7 +42,7 @@ def texts(group: str, name: str) -> dict[str, str]:
     made: dict[str, str] = {}
     for label, text in cases(group)[name]():
         assert label not in made, f"{group}/{name} has two texts {label}"
-        made[label] = _ADDRESS.sub("", text)
+        made[label] = _PLACE.sub(r"\1", _ADDRESS.sub("", text))
     return made
 
 
