@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import shutil
 import socket
@@ -41,7 +42,10 @@ def own_address() -> str:
 
 
 def keep_picture(page: Any, name: str, **options: Any) -> None:
-    """A picture of a page or a part of it in the folder ``TIR_SCREENSHOTS``, if that is set."""
+    """A picture of a page or a part of it, in few colours, in the folder ``TIR_SCREENSHOTS``, if that is set (needs Pillow)."""
     folder = os.environ.get("TIR_SCREENSHOTS")
     if folder:
-        page.screenshot(path=str(Path(folder) / f"{name}.png"), **options)
+        from PIL import Image
+
+        picture = Image.open(io.BytesIO(page.screenshot(**options))).convert("RGB")
+        picture.quantize(128, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)

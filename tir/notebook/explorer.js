@@ -75,14 +75,18 @@ class History extends Part {
       slider,
       element("code", { class: "tir-step" }, view.steps[view.at]),
       back ? button("return", `Return here (undo ${back})`, { do: "undo", steps: back }) : null,
-      view.expected
-        ? element("span", { class: "tir-expected", title: "what the tuner's model expects of this program" }, `expected ${duration(view.expected)}`)
-        : null,
-      button("run", "Run", { do: "run" }, { title: "time this step, and compare its results with those of the program without steps" }),
-      button("tune", "Ask the tuner", { do: "tune" }, {
-        title: "take the steps that tir.tune.default finds", disabled: view.last > 0,
-      }),
-      document.fullscreenEnabled ? element("button", { class: "tir-full", onclick: local.full }, "Full page") : null,
+      element(
+        "span",
+        { class: "tir-actions" },
+        view.expected
+          ? element("span", { class: "tir-expected", title: "what the tuner's model expects of this program" }, `expected ${duration(view.expected)}`)
+          : "",
+        button("run", "Run", { do: "run" }, { title: "time this step, and compare its results with those of the program without steps" }),
+        button("tune", "Ask the tuner", { do: "tune" }, {
+          title: "take the steps that tir.tune.default finds", disabled: view.last > 0,
+        }),
+        document.fullscreenEnabled ? element("button", { class: "tir-full", onclick: local.full }, "Full page") : "",
+      ),
       element("output", { class: "tir-ran", "aria-live": "polite" }, view.runs[view.at] ? view.runs[view.at].text : ""),
       this.timeline(view, send),
     ];
@@ -245,7 +249,7 @@ class OfferRow extends Part {
           class: "tir-chip", "data-choice": value, "data-key": `${about.name} ${value}`, onclick: () => take({ [about.free]: value }),
           title: `${about.free}=${value}${seconds ? `: ${duration(seconds)} expected` : ""}`,
         },
-        value.replace(/^[[(]|[\])]$/g, ""),
+        value.replace(/^[[(]|[\])]$|'/g, ""),
         element("small", {}, seconds && expected ? ` ${factor(expected / seconds)}` : ""),
       ),
     );
@@ -592,7 +596,7 @@ function render({ model, el }) {
     try {
       const view = model.get("view");
       for (const part of Object.values(made)) part.update(view, context);
-      const subject = `${view.selected} of ${view.at} in ${view.pane.name} and ${local.left}`;
+      const subject = `${view.selected} of ${view.at} in ${view.pane.lines ? view.pane.name : ""} and ${local.left}`;
       mark(root, view.selected, view.tree, "tir-marked", subject !== local.subject);
       light(local.lit);
       local.subject = subject;

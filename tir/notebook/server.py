@@ -138,8 +138,11 @@ class _Handler(BaseHTTPRequestHandler):
             ("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:"),
         ):
             self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except ConnectionError:  # the page is closed: there is nobody to tell
+            self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: addresses hold the token."""
