@@ -115,6 +115,7 @@ class ModelError(TirError):
     """A model that cannot be read, or a graph that is none.
 
     ``faults`` has a row for each operator of a model that cannot be imported: operator, version, count, first node, why.
+    ``needs`` are the inputs of the model whose values those operators take as attributes, and would have to be known.
 
     >>> import tir
     >>> b = tir.graph.Builder()
@@ -125,10 +126,11 @@ class ModelError(TirError):
     there are two values named 'x'
     """
 
-    def __init__(self, rule: str, faults: Sequence[tuple[str, str, int, str, str]] = ()):
+    def __init__(self, rule: str, faults: Sequence[tuple[str, str, int, str, str]] = (), needs: Sequence[str] = ()):
         super().__init__(rule)
         self.rule = rule
         self.faults = tuple(faults)
+        self.needs = tuple(needs)
 
     def __str__(self) -> str:
         if not self.faults:

@@ -24,8 +24,12 @@ def tensor(name, shape, kind=TensorProto.FLOAT):
 
 
 def model_of(nodes, inputs, outputs, constants=(), opset=21, **more):
-    """A model of nodes ``(operator, inputs, outputs, attributes)``; texts of names are split."""
-    made = [helper.make_node(op, i.split(), o.split(), **(a[0] if a else {})) for op, i, o, *a in nodes]
+    """A model of nodes ``(operator, inputs, outputs, attributes)``; texts of names are split, two spaces leave one out."""
+    made = [
+        helper.make_node(op, i.replace("  ", " . ").split(), o.split(), **(a[0] if a else {})) for op, i, o, *a in nodes
+    ]
+    for node in made:
+        node.input[:] = ["" if name == "." else name for name in node.input]
     initializers = [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(constants).items()]
     graph = helper.make_graph(made, "g", inputs, outputs, initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], **more)
@@ -180,9 +184,90 @@ def test_the_branch_of_a_known_condition_is_imported():
     for size, expected in ((2, np.exp(x)), (3, -x)):
         model = model_of(nodes, [tensor("x", [2])], [tensor("y", None)], {"two": np.array([size], "int64")})
         np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x), expected, rtol=1e-6)
-    model = model_of(nodes[2:], [tensor("x", [2]), tensor("c", [1], TensorProto.BOOL)], [tensor("y", None)])
-    with pytest.raises(ModelError, match="its condition is known only when it runs"):
-        from_onnx(model)
+
+
+def test_both_branches_are_run_where_the_condition_is_known_only_then():
+    def branch(*nodes):
+        return helper.make_graph([helper.make_node(*n) for n in nodes], "b", [], [tensor("z", None)])
+
+    def model(other):
+        nodes = [("If", "c", "y", {"then_branch": branch(("Exp", ["x"], ["z"])), "else_branch": other})]
+        inputs = [tensor("x", [2]), tensor("c", [1], TensorProto.BOOL)]
+        return model_of(nodes, inputs, [tensor("y", None)], {"a": np.array([0], "int64")})
+
+    x, made = weights(2), compile_graph(from_onnx(model(branch(("Neg", ["x"], ["z"])))), "interpreter")
+    for condition, expected in ((True, np.exp(x)), (False, -x)):
+        np.testing.assert_allclose(made(x, np.array([condition])), expected, rtol=1e-6)
+    with pytest.raises(
+        ModelError, match=r"its condition \(the branches make float32\[2\] and float32\[1\]\), `c`, is"
+    ) as caught:
+        from_onnx(model(branch(("Gather", ["x", "a"], ["z"]))))
+    assert caught.value.needs == ("c",)
+
+
+def loop(carried, *nodes, constants=()):
+    """A body that counts: ``n`` is the step, ``go`` the condition; ``carried`` what it takes, its results end in ``_``."""
+    held = [numpy_helper.from_array(np.asarray(a), name) for name, a in dict(constants).items()]
+    inputs = [
+        tensor("n", [], TensorProto.INT64),
+        tensor("go", [], TensorProto.BOOL),
+        *(tensor(c, None) for c in carried),
+    ]
+    made = [helper.make_node(*each) for each in nodes]
+    return helper.make_graph(made, "body", inputs, [tensor(f"{name}_", None) for name in ("go", *carried, "row")], held)
+
+
+def test_a_loop_whose_steps_are_known_is_written_step_by_step():
+    body = loop("s", ("Mul", ["s", "x"], ["s_"]), ("Identity", ["s_"], ["row_"]), ("Less", ["n", "two"], ["go_"]),
+                constants={"two": np.array(2, "int64")})  # fmt: skip
+    inputs = [tensor("x", [2]), tensor("m", [1], TensorProto.INT64)]
+    model = model_of(
+        [("Loop", "m  x", "last rows", {"body": body})], inputs, [tensor("last", None), tensor("rows", None)]
+    )
+    x = weights(2)
+    for most, steps in ((2, 2), (9, 3)):
+        last, rows = compile_graph(from_onnx(model, values={"m": np.array([most])}), "interpreter")(x)
+        np.testing.assert_allclose(last, x ** (steps + 1), rtol=1e-5)
+        np.testing.assert_allclose(rows, [x ** (n + 2) for n in range(steps)], rtol=1e-5)
+    for given, why in (({}, "its number of steps, `m`, is known only when it runs"),
+                       ({"m": np.array([0])}, "it takes no step, and makes a tensor of the results")):  # fmt: skip
+        with pytest.raises(ModelError, match=why):
+            from_onnx(model, values=given)
+    endless = loop("s", ("Mul", ["s", "x"], ["s_"]), ("Identity", ["s"], ["row_"]), ("Identity", ["go"], ["go_"]))
+    model = model_of(
+        [("Loop", "m t x", "last rows", {"body": endless})], inputs, [tensor("last", None)], {"t": np.array(True)}
+    )
+    with pytest.raises(ModelError, match="it takes 2000 steps; at most 1024"):
+        from_onnx(model, values={"m": np.array([2000])})
+
+
+def test_sequences_that_a_model_makes_are_followed_at_import():
+    nodes = [
+        ("SplitToSequence", "x", "parts", {"axis": 1, "keepdims": 0}),
+        ("SequenceErase", "parts first", "fewer"),
+        ("SequenceInsert", "fewer z", "more"),
+        ("SequenceAt", "more first", "one"),
+        ("ConcatFromSequence", "more", "all", {"axis": 0, "new_axis": 1}),
+        ("SequenceLength", "more", "count"),
+    ]
+    held = {"first": np.array(0, "int64"), "z": weights(2)}
+    outputs = [tensor(n, None) for n in ("one", "all", "count")]
+    judge(model_of(nodes, [tensor("x", [2, 3])], outputs, held), weights(2, 3), target="interpreter")
+    for last, why in ((("SequenceAt", "parts n", "one"), "position 7 of a sequence with 3 places"),
+                      (("Relu", "parts", "one"), "input 0 is a sequence"), (("SequenceLength", "x", "one"), "input 0 is no sequence")):  # fmt: skip
+        with pytest.raises(ModelError, match=why):
+            from_onnx(model_of([nodes[0], last], [tensor("x", [2, 3])], outputs[:1], {"n": np.array(7, "int64")}))
+    with pytest.raises(ModelError, match="output 'parts' is a sequence; results are tensors"):
+        from_onnx(model_of(nodes[:1], [tensor("x", [2, 3])], [tensor("parts", None)]))
+
+
+@pytest.mark.parametrize(("opset", "axis", "shape"), [(6, 1, (3,)), (6, None, (4,)), (6, 0, (2, 3)), (7, None, (3, 1))])
+def test_before_version_7_an_axis_says_where_the_second_tensor_is(opset, axis, shape):
+    given = {} if opset >= 7 else {"broadcast": 1, **({} if axis is None else {"axis": axis})}
+    x, y = weights(2, 3, 4), weights(*shape)
+    model = model_of([("Mul", "x y", "z", given)], [tensor("x", [2, 3, 4])], [tensor("z", None)], {"y": y}, opset)
+    placed = y if axis is None else y.reshape(*shape, *[1] * (3 - axis - y.ndim))
+    np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x), x * placed)
 
 
 def test_inputs_that_act_as_attributes_are_given_at_import():
@@ -191,8 +276,9 @@ def test_inputs_that_act_as_attributes_are_given_at_import():
         [tensor("x", [2, 3]), tensor("axes", [1], TensorProto.INT64)],
         [tensor("y", None)],
     )
-    with pytest.raises(ModelError, match="its axes, `axes`, is known only when it runs"):
+    with pytest.raises(ModelError, match="its axes, `axes`, is known only when it runs") as caught:
         from_onnx(model)
+    assert caught.value.needs == ("axes",)
     made = compile_graph(from_onnx(model, values={"axes": np.array([1])}), "interpreter")
     assert made(np.ones((2, 3), "float32")).tolist() == [3, 3]
     with pytest.raises(ModelError, match="values gives int32"):
@@ -222,11 +308,8 @@ def test_inputs_that_act_as_attributes_are_given_at_import():
 )
 def test_each_version_of_an_operator_is_read_as_it_was(opset, nodes, constants):
     held = {name: np.array(value, "int64") for name, value in constants.items()} | {"low": np.float32(0.25)}
-    fixed = [(op, i.replace("  ", " . "), o, *a) for op, i, o, *a in nodes]
-    outputs = [tensor(n, None) for n in fixed[-1][2].split()]
-    model = model_of(fixed, [tensor("x", [2, 3, 4])], outputs, held, opset)
-    for node in model.graph.node:
-        node.input[:] = ["" if name == "." else name for name in node.input]
+    outputs = [tensor(n, None) for n in nodes[-1][2].split()]
+    model = model_of(nodes, [tensor("x", [2, 3, 4])], outputs, held, opset)
     judge(model, weights(2, 3, 4), target="interpreter")
 
 
@@ -258,7 +341,7 @@ def test_everything_unsupported_is_listed_at_once():
     assert rows == [("Conv3", 3, "Conv3 of b"), ("MatMul", 1, "MatMul of f"), ("NonZero", 1, "NonZero of e")]
     text = str(caught.value)
     assert text.startswith("5 nodes of the model cannot be imported") and "did you mean Conv" in text
-    assert "the size of the result depends on it" in text and "matmul" not in text.splitlines()[0]
+    assert "the size of its result depends on the elements of `x`" in text and "matmul" not in text.splitlines()[0]
 
 
 RELU = [("Relu", "x", "y")]

@@ -1,7 +1,7 @@
-"""``python -m tests.tools.onnx_cases [NAMES_FILE]``: the node cases of the package ``onnx``, imported, compiled and compared.
+"""``python -m tests.tools.onnx_cases [NAMES_FILE]``: the cases of the package ``onnx``, imported, compiled and compared.
 
-Prints how many are right as they are, how many once the inputs that act as attributes are given at import, and why the
-others are not. A file has the names of the cases to try, one a line.
+Prints how many are right as they are, how many once the inputs that act as attributes are given at import, or those on whose
+elements the size of a result depends, and why the others are not. A file has the names of the cases to try, one a line.
 """
 
 from __future__ import annotations
@@ -19,37 +19,59 @@ import numpy as np
 
 import tir
 from tir.graph import compile_graph
-from tir.importers.onnx import from_onnx
+from tir.importers.onnx import from_onnx, open_inputs
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
-def arrays(case: Any) -> tuple[list[Any], list[Any]]:
-    """The inputs and results of a case; tensors of narrow types as arrays."""
+def held(item: Any) -> Any:
+    """A tensor, also one of narrow types, as an array."""
     from onnx import TensorProto, numpy_helper
 
-    def held(item: Any) -> Any:
-        return numpy_helper.to_array(item) if isinstance(item, TensorProto) else item
+    return numpy_helper.to_array(item) if isinstance(item, TensorProto) else item
 
-    inputs, results = case.data_sets[0]
-    return [*map(held, inputs)], [*map(held, results)]
+
+def parts(case: Any) -> tuple[Any, list[Any], list[Any]]:
+    """The model of a case, its inputs, and its results: those of the first data set, from files where the case has a folder."""
+    import onnx
+
+    if case.data_sets:
+        inputs, results = case.data_sets[0]
+        return case.model, [*map(held, inputs)], [*map(held, results)]
+    folder = Path(case.model_dir)
+
+    def read(what: str) -> list[Any]:
+        files = sorted((folder / "test_data_set_0").glob(f"{what}_*.pb"), key=lambda p: int(p.stem.rpartition("_")[2]))
+        return [held(onnx.TensorProto.FromString(p.read_bytes())) for p in files]
+
+    return onnx.load(folder / "model.onnx"), read("input"), read("output")
+
+
+def imported(model: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The graph of a model, and the inputs that it needed the values of."""
+    values: dict[str, Any] = {}
+    shapes = {name: np.shape(named[name]) for name in open_inputs(model) if name in named}
+    while True:
+        known = {name: shape for name, shape in shapes.items() if name not in values}
+        try:
+            return from_onnx(model, shapes=known, values=values), values
+        except tir.ModelError as error:
+            sizing = re.findall("the elements of (.*), known only", str(error))
+            needed = [*error.needs, *re.findall("`([^`]*)`", " ".join(sizing))]
+            added = {name: named[name] for name in needed if name in named and name not in values}
+            if not added:
+                raise
+            values |= added
 
 
 def judged(case: Any, target: str) -> str:
     """``right``, ``right with values``, or why not."""
-    inputs, expected = arrays(case)
-    named = dict(zip((i.name for i in case.model.graph.input), inputs))
-    values: dict[str, Any] = {}
+    model, inputs, expected = parts(case)
+    named = dict(zip((i.name for i in model.graph.input), inputs))
     try:
-        graph = None
-        while graph is None:
-            try:
-                graph = from_onnx(case.model, values=values)
-            except tir.ModelError as error:
-                needed = re.findall("`([^`]*)`, is known only when it runs", str(error))
-                if not needed or needed[0] in values or needed[0] not in named:
-                    raise
-                values[needed[0]] = named[needed[0]]
-        model = compile_graph(graph, target)
-        made = model(**{p.name: named[p.name] for p in model.inputs})
+        graph, values = imported(model, named)
+        compiled = compile_graph(graph, target)
+        made = compiled(**{p.name: named[p.name] for p in compiled.inputs})
     except tir.ModelError as error:
         return "; ".join(f"{f[0]}-{f[1]}: {f[4]}" for f in error.faults) or error.rule
     except Exception as error:  # each case stands for itself
@@ -72,18 +94,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="?", type=Path)
     parser.add_argument("--target", default="llvm")
+    parser.add_argument("--kind", choices=KINDS, default="node")
     parser.add_argument("--every", type=int, default=1, help="try each N-th case only")
+    parser.add_argument("--only", default="", help="a regular expression in the names of the cases to try")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    cases = {case.name: case for case in loader.load_model_tests(kind="node")}
+    cases = {case.name: case for case in loader.load_model_tests(kind=options.kind)}
     names = sorted(cases) if options.names is None else options.names.read_text().split()
+    names = [name for name in names if re.search(options.only, name)][:: options.every]
     found: dict[str, list[str]] = collections.defaultdict(list)
     start = time.process_time()
-    for name in names[:: options.every]:
+    for name in names:
         found["there is no such case" if name not in cases else judged(cases[name], options.target)].append(name)
     for why, which in sorted(found.items(), key=lambda item: -len(item[1])):
         print(f"{len(which):5}  {why[:160]}   {' '.join(which[:2])}")
-    print(f"{len(names[:: options.every])} cases, {time.process_time() - start:.0f} s", file=sys.stderr)
+    right = sum(len(which) for why, which in found.items() if why.startswith("right"))
+    print(f"{right} of {len(names)} cases are right, {time.process_time() - start:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -322,6 +322,14 @@ class Builder:
         self._nodes.append(Node(operator, held, outputs, name))
         return outputs
 
+    def sources(self, value: Value) -> list[Value]:
+        """The inputs of the graph that a value is computed of, in their order."""
+        needed = {value}
+        for node in reversed(self._nodes):
+            if not needed.isdisjoint(node.outputs):
+                needed.update(node.inputs)
+        return [each for each in self._inputs if each in needed]
+
     def graph(self, outputs: Mapping[str, Value] | Value) -> Graph:
         """The graph with these results by name, of the nodes and constants that they need."""
         named = {outputs.name: outputs} if isinstance(outputs, Value) else dict(outputs)

@@ -25,6 +25,14 @@ class Unsupported(Exception):
     """What a row cannot import, with the reason."""
 
 
+class Unknown(Unsupported):
+    """What a row cannot import as long as ``inputs`` of the model, by name, are not known."""
+
+    def __init__(self, why: str, inputs: Sequence[str]):
+        super().__init__(why)
+        self.inputs = tuple(inputs)
+
+
 FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError, IndexError)  # of one node
 
 
@@ -46,6 +54,7 @@ class Faults:
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str, str], list[str]] = {}
+        self.needs: dict[str, None] = {}  # the inputs that would have to be known, in order
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
@@ -58,6 +67,7 @@ class Faults:
         """The nodes of another import, too."""
         for about, titles in other._nodes.items():
             self.add(*about, *titles)
+        self.needs |= other.needs
 
     def titles(self) -> set[str]:
         """All nodes."""
@@ -72,7 +82,9 @@ class Faults:
         """All of them as one error."""
         rows = self.rows()
         count = sum(n for _, _, n, _, _ in rows)
-        return ModelError(f"{'1 node' if count == 1 else f'{count} nodes'} of the model cannot be imported", rows)
+        return ModelError(
+            f"{'1 node' if count == 1 else f'{count} nodes'} of the model cannot be imported", rows, tuple(self.needs)
+        )
 
 
 class Making:

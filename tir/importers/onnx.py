@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -15,15 +15,15 @@ from ..errors import ModelError
 from ..graph import Builder, Graph, Value
 from ..names import did_you_mean
 from . import onnx_functions, onnx_table
-from .making import FAULTS, NO_ROW, Fault, Faults, Unsupported, reason
-from .onnx_table import Call
+from .making import FAULTS, NO_ROW, Fault, Faults, Unknown, Unsupported, reason
+from .onnx_table import Call, Items, Made
 
 
 @checked
 def from_onnx(
     model: Any, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None
 ) -> Graph:
-    """The graph of an ONNX model: the path of a file, its bytes, or a ``ModelProto``. Opset 7 or later.
+    """The graph of an ONNX model: the path of a file, its bytes, or a ``ModelProto``. Opset 6 or later.
 
     ``shapes`` gives the shape of inputs whose sizes the model leaves open; ``values`` are inputs that become constants, which
     those must that act as attributes (axes, a shape, the ``k`` of ``TopK``) and are given only when the model runs. Tensors of sizes (``Shape``, ``Gather``,
@@ -138,7 +138,7 @@ class _Import:
         self.source = model.graph
         self.versions = _versions(model)
         self.builder = Builder()
-        self.values: dict[str, Value | None] = {}
+        self.values: dict[str, Made] = {}
         self.faults = Faults()
         self.shapes = shapes
         self.given = given
@@ -155,7 +155,9 @@ class _Import:
             raise self.faults.error()
         if not outputs:
             raise ModelError("the model has no outputs")
-        return self.builder.graph({name: value for name, value in outputs.items() if value is not None})
+        if sequences := [name for name, value in outputs.items() if isinstance(value, Items)]:
+            raise ModelError(f"output {sequences[0]!r} is a sequence; results are tensors")
+        return self.builder.graph({name: value for name, value in outputs.items() if isinstance(value, Value)})
 
     def operators(self) -> tuple[Fault, ...]:
         """A row for each operator, and for each reason why nodes of it cannot be imported."""
@@ -174,7 +176,7 @@ class _Import:
         for node in self._in_order():
             self._node(node)
 
-    def _define(self, name: str, value: Value | None, where: str) -> None:
+    def _define(self, name: str, value: Made, where: str) -> None:
         if name in self.values:
             raise ModelError(f"value {name!r} has two definitions; the second is {where}")
         self.values[name] = value
@@ -219,7 +221,8 @@ class _Import:
 
     def _input(self, given: Any) -> Value:
         if not given.type.HasField("tensor_type"):
-            raise ModelError(f"input {given.name!r} is no tensor")
+            kind = (given.type.WhichOneof("value") or "nothing").removesuffix("_type")
+            raise ModelError(f"input {given.name!r} is no tensor: it is of kind {kind}")
         about = given.type.tensor_type
         sizes: list[Any] = _sizes(about)
         if not about.HasField("shape") and given.name not in self.shapes:
@@ -260,7 +263,7 @@ class _Import:
         given = list(node.output)
         while given and not given[-1]:
             given.pop()
-        made: Sequence[Value | None] = [None] * len(given)
+        made: Sequence[Made] = [None] * len(given)
         if all(value is not None for value, name in zip(inputs, node.input) if name):
             try:
                 made = self._made(node, inputs, given, _Scope(self.versions, self.values))
@@ -275,45 +278,46 @@ class _Import:
     def _is_known(self, node: Any) -> bool:
         """Whether nodes like this are imported for some inputs: those of this one are not known."""
         domain = _domain(node)
-        known = onnx_table.rows(node.op_type, domain) or (node.op_type == "If" and not domain)
-        return bool(known) or onnx_functions.is_defined(self.onnx, node, self.versions.get(domain, 0), domain)
+        return bool(onnx_table.rows(node.op_type, domain)) or onnx_functions.is_defined(
+            self.onnx, node, self.versions.get(domain, 0), domain
+        )
 
-    def _made(
-        self, node: Any, inputs: Sequence[Value | None], outputs: Sequence[str], scope: _Scope
-    ) -> Sequence[Value | None]:
-        """What a node makes: by its row, by its definition in terms of other operators, or as the branch that runs."""
-        if node.op_type == "If" and not node.domain:
-            return self._branch(node, inputs, scope)
+    def _made(self, node: Any, inputs: Sequence[Made], outputs: Sequence[str], scope: _Scope) -> Sequence[Made]:
+        """What a node makes: by its row, or by its definition in terms of other operators."""
         domain = _domain(node)
         opset = scope.versions.get(domain, 0)
         if not onnx_table.rows(node.op_type, domain):
             body = onnx_functions.definition(self.onnx, node, opset, inputs)
             if body is not None:
                 inner = {name: value for name, value in zip_longest(body.input, inputs) if name is not None}
-                versions = _versions(body)
+                versions = {"": opset, **scope.versions, **_versions(body)}
                 nodes = onnx_functions.resolved_nodes(body, node)
                 return self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
         self._require_attributes(node, opset)
-        attributes = {a.name: self._attribute(a) for a in node.attribute}
+        attributes = {a.name: self._attribute(a, scope) for a in node.attribute}
         call = Call(self.builder, node.op_type, self._version(node, opset), inputs, attributes, outputs)
         return onnx_table.imported(call, domain)
 
-    def _branch(self, node: Any, inputs: Sequence[Value | None], scope: _Scope) -> Sequence[Value | None]:
-        """An ``If`` of a condition that is known."""
-        condition = None if inputs[0] is None else self.builder.constants.get(inputs[0])
-        if condition is None:
-            raise Unsupported("its condition is known only when it runs")
-        (graph,) = (a.g for a in node.attribute if a.name == ("then_branch" if condition.any() else "else_branch"))
-        values = {**scope.values, **{t.name: self.builder.constant(self._array(t), t.name) for t in graph.initializer}}
-        return self._inlined(graph.node, [o.name for o in graph.output], _Scope(scope.versions, values))
+    def _body(self, graph: Any, scope: _Scope) -> Callable[..., Sequence[Made]]:
+        """A graph that is an attribute of a node: a function from the values of its inputs to those of its outputs."""
+        held = {t.name: self.builder.constant(self._array(t), t.name) for t in graph.initializer}
 
-    def _inlined(self, nodes: Iterable[Any], results: Sequence[str], scope: _Scope) -> Sequence[Value | None]:
+        def body(*inputs: Made) -> Sequence[Made]:
+            given = dict(zip((i.name for i in graph.input), inputs))
+            inner = _Scope(scope.versions, {**scope.values, **held, **given})
+            return self._inlined(graph.node, [o.name for o in graph.output], inner)
+
+        return body
+
+    def _inlined(self, nodes: Iterable[Any], results: Sequence[str], scope: _Scope) -> Sequence[Made]:
         """The values of ``results`` after nodes that stand inside of another one. An inner fault is one of the outer node."""
         values = dict(scope.values)
         for node in nodes:
             inputs = [values.get(name) if name else None for name in node.input]
             try:
                 made = self._made(node, inputs, list(node.output), _Scope(scope.versions, values))
+            except Unknown as error:
+                raise Unknown(f"in its definition, {node.op_type}: {reason(error)}", error.inputs) from error
             except FAULTS as error:
                 raise Unsupported(f"in its definition, {node.op_type}: {reason(error)}") from error
             values.update(zip(node.output, made))
@@ -330,12 +334,14 @@ class _Import:
                 if given.get(name, "UNDEFINED") not in ("UNDEFINED", about.type.name):
                     raise Unsupported(f"its attribute {name} is of {given[name]}, not of {about.type.name}")
 
-    def _attribute(self, attribute: Any) -> Any:
+    def _attribute(self, attribute: Any, scope: _Scope) -> Any:
         kinds = self.onnx.AttributeProto
         if attribute.type == kinds.TENSOR:
             return self._array(attribute.t)
-        if attribute.type in (kinds.GRAPH, kinds.GRAPHS, kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
-            raise Unsupported(f"its attribute {attribute.name} is a graph or sparse")
+        if attribute.type == kinds.GRAPH:
+            return self._body(attribute.g, scope)
+        if attribute.type in (kinds.GRAPHS, kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
+            raise Unsupported(f"its attribute {attribute.name} is sparse, or several graphs")
         value = self.onnx.helper.get_attribute_value(attribute)
         if attribute.type in (kinds.INTS, kinds.FLOATS, kinds.STRINGS):
             return tuple(map(_text, value))
@@ -351,6 +357,8 @@ class _Import:
         why = reason(error)
         if why == NO_ROW:
             why += did_you_mean(node.op_type, onnx_table.names())
+        if isinstance(error, Unknown):
+            self.faults.needs |= dict.fromkeys(error.inputs)
         self.faults.add(*self._operator(node), why, _title(node))
 
     def _operator(self, node: Any) -> tuple[str, str]:
@@ -363,7 +371,7 @@ class _Scope(NamedTuple):
     """What the names in nodes mean: the version of each domain, and values."""
 
     versions: Mapping[str, int]
-    values: Mapping[str, Value | None]
+    values: Mapping[str, Made]
 
 
 def _text(value: Any) -> Any:

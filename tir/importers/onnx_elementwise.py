@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
-from .making import Unsupported
+from .making import Unsupported, axis_of
 from .onnx_table import Call, dtype_of, row
 
 # ONNX's name -> ours: one tensor, no attributes
@@ -21,7 +21,7 @@ _UNARY = {
     "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softplus": "nn.softplus", "Softsign": "nn.softsign", "Sqrt": "sqrt",
     "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
-# two tensors that broadcast (since version 7)
+# two tensors that broadcast
 _BINARY = {
     "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
     "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal",
@@ -45,7 +45,7 @@ def _rows_of_tables() -> None:
             lambda c, ours=ours: c.op(ours, c[0])
         )
     for name, ours in _BINARY.items():
-        row(name, 7)(lambda c, ours=ours: c.op(ours, c[0], c[1]))
+        row(name)(lambda c, ours=ours: c.op(ours, c[0], _second(c)))
     for name, (ours, attributes) in _PARAMETRIC.items():
         row(name, 6)(
             lambda c, ours=ours, attributes=attributes: c.op(
@@ -57,8 +57,17 @@ def _rows_of_tables() -> None:
 _rows_of_tables()
 
 
+def _second(c: Call) -> Value:
+    """The second tensor. Before version 7 its axes are, from ``axis`` on, those of the first; since then they are the last ones."""
+    value, axis = c[1], c.attribute("axis")
+    if c.version >= 7 or axis is None:
+        return value
+    behind = len(c[0].shape) - axis_of(axis, len(c[0].shape)) - len(value.shape)
+    return c.op("reshape", value, (*value.shape, *[1] * max(behind, 0)))
+
+
 @row("Identity")
-@row("Dropout", 7)
+@row("Dropout")
 def _identity(c: Call) -> Any:
     if c.operator == "Dropout" and c.version >= 12 and (training := c.constant(2, "training mode")) is not None:
         if training.any():
@@ -68,9 +77,9 @@ def _identity(c: Call) -> Any:
     return c[0], c.op("ones_like", c[0], dtype="bool" if c.version >= 10 else c[0].dtype)
 
 
-@row("Div", 7)
+@row("Div")
 def _div(c: Call) -> Any:
-    return c.op("divide" if c[0].dtype.is_float else "trunc_divide", c[0], c[1])
+    return c.op("divide" if c[0].dtype.is_float else "trunc_divide", c[0], _second(c))
 
 
 @row("Mod", 10)
@@ -78,9 +87,9 @@ def _mod(c: Call) -> Any:
     return c.op("fmod" if c.attribute("fmod", 0) else "remainder", c[0], c[1])
 
 
-@row("Pow", 7)
+@row("Pow")
 def _pow(c: Call) -> Any:
-    base, exponent = c[0], c[1]
+    base, exponent = c[0], _second(c)
     known = c.known(exponent)
     if known is not None and known.size == 1 and len(exponent.shape) <= len(base.shape) and float(known.item()) == 2:
         return c.op("multiply", base, base)
@@ -100,9 +109,12 @@ def _bit_shift(c: Call) -> Any:
     return c.op("bitwise_left_shift" if left else "bitwise_right_shift", c[0], by)
 
 
-@row("PRelu", 7)
+@row("PRelu", 6)
 def _prelu(c: Call) -> Any:
-    return c.op("where", c.op("less", c[0], _zero(c[0])), c.op("multiply", c[0], c[1]), c[0])
+    slope = c[1]
+    if c.version < 7 and len(slope.shape) == 1:  # one each channel
+        slope = c.op("reshape", slope, (slope.elements, *[1] * (len(c[0].shape) - 2)))
+    return c.op("where", c.op("less", c[0], _zero(c[0])), c.op("multiply", c[0], slope), c[0])
 
 
 def _zero(value: Value) -> float | int:

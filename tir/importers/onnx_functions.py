@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from ..graph import Value
+from .onnx_table import Made
 
 
-def definition(onnx: Any, node: Any, opset: int, inputs: Sequence[Value | None]) -> Any:
+def definition(onnx: Any, node: Any, opset: int, inputs: Sequence[Made]) -> Any:
     """The ``FunctionProto`` that defines an operator in terms of others, for these inputs; None if there is none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     body = onnx.FunctionProto()
@@ -32,8 +33,8 @@ def is_defined(onnx: Any, node: Any, opset: int, domain: str) -> bool:
     return False
 
 
-def _type(onnx: Any, value: Value | None) -> Any:
-    if value is None:
+def _type(onnx: Any, value: Made) -> Any:
+    if not isinstance(value, Value):
         return onnx.TypeProto()
     import numpy as np
 

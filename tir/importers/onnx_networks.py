@@ -46,7 +46,7 @@ def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
     return stored.reshape(-1) if bits == 8 else np.stack([stored & 15, stored >> 4], -1).reshape(-1)
 
 
-@row("Gemm", 7)
+@row("Gemm", 6)
 def _gemm(c: Call) -> Any:
     a, b = (_turned(c, c[n], c.attribute(name, 0)) for n, name in enumerate(("transA", "transB")))
     made = _times(c, c.op("matmul", a, b), c.attribute("alpha", 1.0))
@@ -199,7 +199,7 @@ def _conv_transpose(c: Call) -> Any:
 
 
 @row("MaxPool")
-@row("AveragePool", 7)
+@row("AveragePool")
 def _pool(c: Call) -> Any:
     if len(c.outputs) > 1:
         raise Unsupported("its second result, the indices")
@@ -322,11 +322,15 @@ def _grid_sample(c: Call) -> Any:
 # ---------------------------------------------------------------- normalizations
 
 
-@row("BatchNormalization", 7)
+@row("BatchNormalization", 6)
 def _batch_norm(c: Call) -> Any:
-    if c.attribute("training_mode", 0) or len(c.outputs) > 1:
-        raise Unsupported("it is in training mode")
-    return c.op("nn.batch_norm", *(c[n] for n in range(5)), epsilon=float(c.attribute("epsilon", 1e-5)))[0]
+    """In training mode by the mean and the variance of the batch; these go into the running ones, which are results too."""
+    training = bool(c.attribute("training_mode", 0)) if c.version >= 14 else len(c.outputs) > 1
+    if training and c.version < 14:
+        raise Unsupported("it is in training mode, of which versions before 14 do not say what it makes")
+    rest = {"training": True, "momentum": 1 - float(c.attribute("momentum", 0.9))} if training else {}
+    made = c.op("nn.batch_norm", *(c[n] for n in range(5)), epsilon=float(c.attribute("epsilon", 1e-5)), **rest)
+    return made[: len(c.outputs)]
 
 
 @row("InstanceNormalization", 6)

@@ -13,12 +13,27 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Builder, Value
-from .making import NO_ROW, Making, Unsupported
+from .making import KNOWN, NO_ROW, Making, Unknown, Unsupported
 
-_FILES = ("onnx_elementwise", "onnx_shapes", "onnx_reductions", "onnx_networks", "onnx_recurrent")
+_FILES = (
+    "onnx_elementwise",
+    "onnx_shapes",
+    "onnx_reductions",
+    "onnx_networks",
+    "onnx_recurrent",
+    "onnx_control",
+    "onnx_sequences",
+)
 
 Row = Callable[["Call"], Any]
 _ROWS: dict[tuple[str, str], dict[int, Row]] = {}
+
+
+class Items(tuple[Value, ...]):
+    """The tensors of a sequence."""
+
+
+Made = Value | Items | None  # what a name stands for: a tensor, a sequence, nothing
 
 
 def row(name: str, *since: int, domain: str = "") -> Callable[[Row], Row]:
@@ -51,14 +66,15 @@ def names() -> list[str]:
 
 
 class Call(Making):
-    """A node of ONNX, as a row sees it: ``inputs`` are values, None for those left out; ``outputs`` how many it has."""
+    """A node of ONNX, as a row sees it: ``inputs`` are values, :class:`Items` for sequences, None for those left out; ``outputs``
+    are its names for what it makes."""
 
     def __init__(
         self,
         builder: Builder,
         operator: str,
         version: int,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[Made],
         attributes: Mapping[str, Any],
         outputs: Sequence[str],
     ):
@@ -76,11 +92,21 @@ class Call(Making):
         return value
 
     def get(self, index: int) -> Value | None:
-        """An input, or None if it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
+        """An input, or None if it is left out. Raises :class:`Unsupported` for a sequence."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if isinstance(value, Items):
+            raise Unsupported(f"input {index} is a sequence")
+        return value
+
+    def sequence(self, index: int) -> Items:
+        """An input that is a sequence, as its tensors. Raises :class:`Unsupported` for another."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if not isinstance(value, Items):
+            raise Unsupported(f"input {index} is no sequence")
+        return value
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute as a number, a string, a tuple or an array."""
+        """An attribute as a number, a string, a tuple, an array, or a function from values to values (a graph)."""
         return self.attributes.get(name, default)
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
@@ -90,7 +116,25 @@ class Call(Making):
             return None
         found = self.known(value)
         if found is None:
-            raise Unsupported(f"its {what}, `{value.name}`, is known only when it runs")
+            raise self.unknown(what, value)
+        return found
+
+    def unknown(self, what: str, value: Value) -> Unknown:
+        """What to raise for a value that acts as an attribute, and is not known."""
+        names = [source.name for source in self.builder.sources(value)]
+        of = ", ".join(f"`{name}`" for name in names)
+        if not names:
+            return Unknown(f"its {what} has {value.elements} elements; at most {KNOWN} are computed at import", ())
+        computed = "" if names == [value.name] else f": it is computed of {of}"
+        return Unknown(f"its {what}, `{value.name}`, is known only when it runs{computed}", names)
+
+    def sizing(self, index: int) -> np.ndarray:
+        """An input on whose elements the size of the result depends, and which must be known."""
+        value = self[index]
+        found = self.known(value)
+        if found is None:
+            of = ", ".join(f"`{source.name}`" for source in self.builder.sources(value))
+            raise Unsupported(f"the size of its result depends on the elements of {of}, known only when it runs")
         return found
 
     def integers(self, index: int, what: str) -> list[int] | None:
@@ -99,7 +143,7 @@ class Call(Making):
         return None if found is None else [int(n) for n in found.reshape(-1)]
 
 
-def imported(call: Call, domain: str = "") -> tuple[Value, ...]:
+def imported(call: Call, domain: str = "") -> tuple[Made, ...]:
     """The values that the row of a node makes. Raises :class:`Unsupported` where there is none for its version."""
     known = rows(call.operator, domain)
     if not known:
@@ -108,7 +152,7 @@ def imported(call: Call, domain: str = "") -> tuple[Value, ...]:
     if chosen is None:
         raise Unsupported(f"there are rows from version {min(known)} on")
     made = known[chosen](call)
-    return tuple(made) if isinstance(made, (list, tuple)) else (made,)
+    return tuple(made) if isinstance(made, (list, tuple)) and not isinstance(made, Items) else (made,)
 
 
 def dtype_of(number: int) -> DType:
