@@ -37,6 +37,9 @@ BOOST = {
     "changelog.md": 0.2,
     "contributing.md": 0.5,
 }
+# a script of a notebook that shows a widget, or fetches what would: on the site there is no kernel to answer it
+WIDGET = re.compile(r'<script type="application/vnd\.jupyter\.widget-view\+json">.*?</script>', re.S)
+WIDGETS = re.compile(r"<script[^>]*>(?:(?!</script>).)*jupyter-widgets(?:(?!</script>).)*</script>", re.S)
 STYLE = Path(__file__).with_name("site.css")
 WORKER = Path(__file__).with_name("frame_worker.js")
 # pages from elsewhere, by their names on the site
@@ -104,6 +107,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Figures, made by running the page; and links into the repository: those to pages of the site lead there, of others
     the text stays."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation", "toc"]
     if page.file.src_uri in BOOST:
         page.meta["search"] = {"boost": BOOST[page.file.src_uri]}
     on_site = {source: name for name, source in ABOVE.items()}
@@ -128,14 +133,39 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         markdown = with_figures(page.file.src_uri, markdown)
     markdown = re.sub(r"^<!-- drawing: (\w+) -->$", lambda found: drawing(found[1]), markdown, flags=re.M)
     outside = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
-    done = [part if n % 2 else pattern.sub(link, part) for n, part in enumerate(outside)]
+    done = [part if n % 2 else _for_both_schemes(pattern.sub(link, part)) for n, part in enumerate(outside)]
     return "".join(done)
 
 
+def _for_both_schemes(text: str) -> str:
+    """Pictures named ``…-light`` stand on light pages only, where there is one named ``…-dark`` for the others."""
+
+    def both(found: re.Match[str]) -> str:
+        light, dark = found["target"], found["target"].replace("-light.", "-dark.")
+        if not (ROOT / "docs" / dark).is_file():
+            return found[0]
+        return f"![{found['alt']}]({light}#only-light)![{found['alt']}]({dark}#only-dark)"
+
+    return re.sub(r"!\[(?P<alt>[^\]]*)\]\((?P<target>images/[\w-]+-light\.\w+)\)", both, text)
+
+
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Where a notebook shows the explorer, which needs a kernel, stands its picture."""
+    up = "../" * page.file.dest_uri.count("/")
+    picture = "".join(
+        f'<img src="{up}images/explorer-{scheme}.png#only-{scheme}" alt="a picture: the explorer of a schedule, alive where a kernel runs">'
+        for scheme in ("light", "dark")
+    )
+    return _from_here(WIDGETS.sub("", WIDGET.sub(picture, output)), up)
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    return _from_here(output, "")
+
+
+def _from_here(html: str, up: str) -> str:
     """The theme would load what lets a page from the disk be searched from elsewhere: the site has its own."""
-    depth = page.file.dest_uri.count("/")
-    return output.replace("https://unpkg.com/iframe-worker/shim", f"{'../' * depth}assets/{WORKER.name}")
+    return html.replace("https://unpkg.com/iframe-worker/shim", f"{up}assets/{WORKER.name}")
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -67,9 +67,8 @@ def main() -> None:
             )
             first, *rest = frames(page)
             target = IMAGES / f"explorer-moving-{scheme}.webp"
-            first.save(
-                target, save_all=True, append_images=rest, duration=int(1000 * SECONDS), loop=0, quality=60, method=6
-            )
+            durations = [int(1000 * SECONDS)] * len(rest) + [int(2500 * SECONDS)]  # the end stays longer
+            first.save(target, save_all=True, append_images=rest, duration=durations, loop=0, quality=60, method=6)
             print(target, target.stat().st_size)
         browser.close()
 
