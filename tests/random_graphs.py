@@ -98,6 +98,17 @@ class _Drawn:
             return self.b.call("tanh", self.b.call("matmul", x, x, transp_b=True))
         return self.b.call("tanh", self.b.call("matmul", x, self.weights(x.shape[-1], int(self.rng.integers(1, 20)))))
 
+    def products(self) -> Any:
+        """Two or three products of one tensor, with or without biases."""
+        x, bias = self.pick(2) or self.pick(3), self.rng.integers(2)
+        if x is None or x.shape[-1] > 64:
+            return None
+        size = int(self.rng.integers(1, 8))
+        made = [self.b.call("matmul", x, self.weights(x.shape[-1], size)) for _ in range(int(self.rng.integers(2, 4)))]
+        made = [self.b.call("add", y, self.weights(size)) for y in made] if bias else made
+        self.values.extend(self.b.call("tanh", y) if self.rng.integers(3) == 0 else y for y in made)
+        return self.b.call("matmul", made[0], made[1], transp_b=True)
+
     def convolved(self) -> Any:
         x = self.pick(4)
         if x is None or min(x.shape[2:]) < 3 or x.elements > 4096:
@@ -119,7 +130,7 @@ class _Drawn:
         return self.b.call("tanh", self.b.call("cumsum", x, self.axis(x)))
 
 
-_CLASSES = ("unary", "binary", "binary", "moved", "sliced", "joined", "reduced", "normalized", "product", "convolved", "pooled", "ordered")  # fmt: skip
+_CLASSES = ("unary", "binary", "binary", "moved", "sliced", "joined", "reduced", "normalized", "product", "products", "convolved", "pooled", "ordered")  # fmt: skip
 
 
 def random_graph(seed: int, most: int = 40) -> Graph:

@@ -60,8 +60,8 @@ def test_a_tensor_takes_the_lowest_gap_that_is_free_while_it_lives():
     assert _lowest_gap(d, lives, {a: 0, b: 64}) == 64
     assert _lowest_gap(c, lives, {a: 64, b: 128}) == 0 and _lowest_gap(d, lives, {a: 64, c: 192}) == 256
     assert _lowest_gap(d, lives, {a: 192, c: 128}) == 0
-    made = Plan({a: 0}, lives, {b: a}, 64)
-    assert made.root(b) is a and made.root(c) is c
+    made = Plan({a: 0}, lives, {b: memory.Place(a)}, 64)
+    assert made.place(b) == (a, 0) and made.place(c) == (c, 0)
 
 
 def test_a_plan_of_a_chain_with_views():
@@ -72,7 +72,7 @@ def test_a_plan_of_a_chain_with_views():
     last = b.call("cumsum", flat, 0)
     order = tir.graph.groups(b.graph({"y": last}))
     made = memory.plan(order, [last])
-    assert made.nbytes == 256 and made.offsets == {first: 0} and made.root(flat) is first
+    assert made.nbytes == 256 and made.offsets == {first: 0} and made.place(flat) == (first, 0)
     assert made.lives[first] == (0, 2)
     memory.check_plan(made, order)
     assert memory.plan(order, []).nbytes == 512 and memory.plan([], []).nbytes == 0

@@ -90,7 +90,10 @@ def compiled(make: Callable[[Network], Graph]) -> Texts:
     yield "groups", "\n".join(f"{g.name} {[*map(str, g.nodes)]} view={g.view}" for g in order)
     found = plan(order, final.outputs.values())
     lines = [f"{v.name} at {offset} lives {found.lives[v]}" for v, offset in found.offsets.items()]
-    roots = [f"{v.name} is in {root.name}" for v, root in found.roots.items()]
+    roots = [
+        f"{v.name} is in {place.root.name}{f' at byte {place.begin}' if place.begin else ''}"
+        for v, place in found.views.items()
+    ]
     yield "plan", "\n".join([*lines, *roots, f"{found.nbytes} bytes, {aligned(found.nbytes)}"])
 
 

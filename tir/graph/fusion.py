@@ -10,14 +10,14 @@ from typing import Any
 from ..analysis.pattern import Pattern
 from ..arith import Analyzer
 from ..errors import ModelError
-from ..expr import BufferLoad, Expr, is_const
+from ..expr import BufferLoad, Expr, IntImm, Var, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..ops import classes
-from ..stmt import Block, BufferStore
+from ..stmt import Block, BufferStore, IterVar, Range
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.tensor import PlaceholderOp
-from ..visit import walk
+from ..visit import substitute, walk
 from .graph import Graph, Node, Value
 
 
@@ -43,45 +43,102 @@ def _computed(tensor: Tensor) -> Tensor:
 
 def pattern_of(node: Node) -> Pattern:
     """The class of a node: see :func:`tir.ops.pattern`."""
-    return _about(node)[0]
+    return _about(node).pattern
 
 
-def view_of(node: Node) -> Value | None:
-    """The input whose bytes are those of the only result, in the same order: of a reshape, and of what is one. Else None.
+@dataclass(frozen=True)
+class View:
+    """The bytes of a value from ``begin`` on, as another value."""
+
+    source: Value
+    begin: int
+
+
+def view_of(node: Node) -> View | None:
+    """The input in whose bytes those of the only result are, in the same order, and where they begin: of a reshape, of a slice of
+    the first axis, and of what is one. Else None.
 
     >>> from tir.graph import Builder, view_of
     >>> b = Builder()
     >>> x = b.input("x", (2, 1, 3))
     >>> flat, turned = b.call("reshape", x, (6,)), b.call("transpose", x, (1, 0, 2))
-    >>> [view_of(node).name for node in b.graph({"a": flat, "b": turned}).nodes]
-    ['x', 'x']
+    >>> last = b.call("strided_slice", x, (1,), (2,), axes=(0,))
+    >>> [view_of(node).begin for node in b.graph({"a": flat, "b": turned, "c": last}).nodes]
+    [0, 0, 12]
     """
-    return _about(node)[1]
+    return _about(node).view
+
+
+def keeps_rows(node: Node) -> bool:
+    """Whether a node only moves elements of one input, and neighbours at the last axis were neighbours before."""
+    return _about(node).keeps_rows
+
+
+@dataclass(frozen=True)
+class _About:
+    """What the function of a node tells: its class; of what it is a view; whether it only moves elements, and those that stand
+    beside each other at the last axis stood so before."""
+
+    pattern: Pattern
+    view: View | None
+    keeps_rows: bool
 
 
 @lru_cache(maxsize=4096)
-def _about(node: Node) -> tuple[Pattern, Value | None]:
+def _about(node: Node) -> _About:
     func = node_function(node)
     inputs = tuple(dict.fromkeys(node.inputs))
-    is_view = len(inputs) == len(node.outputs) == 1 and _keeps_order(func)
-    return classes.pattern(func), inputs[0] if is_view else None
+    moved = _moved(func) if len(inputs) == len(node.outputs) == 1 else None
+    if moved is None:
+        return _About(classes.pattern(func), None, False)
+    begin = moved.begin()
+    view = None if begin is None else View(inputs[0], begin * inputs[0].itemsize)
+    return _About(classes.pattern(func), view, moved.keeps_rows())
 
 
-def _keeps_order(func: PrimFunc) -> bool:
-    """Whether a function of one input and one result stores the bytes of its input at the places where they were."""
+@dataclass(frozen=True)
+class _Moves:
+    """A function of one input and one result that stores elements as they are: where from and where to, as flat indices of
+    ``iterators``, of which ``last`` is the index at the last axis of the result."""
+
+    iterators: tuple[IterVar, ...]
+    source: Any
+    result: Any
+    last: Expr | None
+
+    def _simplified(self, difference: Any, last: int = 0) -> Any:
+        """A difference of indices, where ``last`` iterations of the last axis are left out."""
+        analyzer = Analyzer()
+        for i in self.iterators:
+            extent = i.dom.extent - last if i.var is self.last else i.dom.extent
+            analyzer.bind(i.var, Range(i.dom.min, extent))
+        return analyzer.simplify(difference)
+
+    def begin(self) -> int | None:
+        """The element of the source at which the result begins, if it is a piece of it in the same order."""
+        first = self._simplified(self.source - self.result)
+        return first.value if isinstance(first, IntImm) else None
+
+    def keeps_rows(self) -> bool:
+        """Whether neighbours at the last axis of the result are neighbours in the source."""
+        if not isinstance(self.last, Var):
+            return False
+        following = substitute(self.source, {self.last: self.last + 1})
+        return is_const(self._simplified(following - self.source, last=1), 1)
+
+
+def _moved(func: PrimFunc) -> _Moves | None:
     source, result = func.buffers()
     blocks = [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
     stores = [n for n in walk(func.body) if isinstance(n, BufferStore)]
     if len(stores) != 1 or stores[0].buffer is not result or not isinstance(stores[0].value, BufferLoad):
-        return False
+        return None
     store, load = stores[0], stores[0].value
-    if load.buffer is not source or source.dtype != result.dtype or _count(source.shape) != _count(result.shape):
-        return False
-    analyzer = Analyzer()
-    for iterator in (i for block in blocks for i in block.iter_vars):
-        analyzer.bind(iterator.var, iterator.dom)
-    difference = analyzer.simplify(_flat(load.indices, source.shape) - _flat(store.indices, result.shape))
-    return is_const(difference, 0)
+    if load.buffer is not source or source.dtype != result.dtype:
+        return None
+    iterators = tuple(i for block in blocks for i in block.iter_vars)
+    last = store.indices[-1] if store.indices else None
+    return _Moves(iterators, _flat(load.indices, source.shape), _flat(store.indices, result.shape), last)
 
 
 def _count(shape: Sequence[Any]) -> int:
@@ -96,13 +153,13 @@ def _flat(indices: Sequence[Expr], shape: Sequence[Any]) -> Any:
 class Group:
     """Nodes that run as one kernel, in order. ``inputs`` come from outside; ``outputs`` are read outside, or results.
 
-    ``view`` is the input that the only output shares its memory with: then there is no kernel.
+    ``view`` is the part of an input that the only output shares its memory with: then there is no kernel.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    view: Value | None = None
+    view: View | None = None
 
     @property
     def name(self) -> str:
@@ -211,11 +268,12 @@ class _Fusion:
                 return ""
             moved = max(nodes, key=pattern_of)
             return f"%{value.name} of {_shown(producer)} is read in {len(reading)} places, and not at one index: {moved.operator} reads {_loads(moved, moved.inputs[0])[0][1]}"
-        if len(producer) == 1 and view_of(producer[0]) is not None:
-            return f"{producer[0].operator} is a view, which needs no kernel"
+        if _view(producer) is not None:
+            return f"{_shown(producer)} is a view, which needs no kernel"
         if _heaviest(producer) > Pattern.INJECTIVE:
             return f"both have a reduction: {_shown(producer)} and {_shown(nodes)}"
-        if (times := sum(reads(n, value) for n in reading)) <= READS:
+        times = sum(reads(n, value) for n in reading)
+        if times <= READS or all(map(keeps_rows, producer)):
             return ""
         most = max(reading, key=lambda n: reads(n, value))
         stored = next(n for n in walk(node_function(producer[-1]).body) if isinstance(n, BufferStore))
@@ -267,5 +325,13 @@ def _group(nodes: Sequence[Node], readers: dict[Value, list[Node]], results: set
     made = {v: None for node in nodes for v in node.outputs}
     inputs = {v: None for node in nodes for v in node.inputs if v not in made}
     outputs = [v for v in made if v in results or any(id(r) not in inside for r in readers.get(v, ()))]
-    is_alone = len(nodes) == 1 and len(outputs) == 1 and outputs[0] not in results
-    return Group(tuple(nodes), tuple(inputs), tuple(outputs), view_of(nodes[0]) if is_alone else None)
+    view = None if any(v in results for v in outputs) else _view(nodes)
+    return Group(tuple(nodes), tuple(inputs), tuple(outputs), view)
+
+
+def _view(nodes: Sequence[Node]) -> View | None:
+    """What the result of a chain of views is a view of; None if it is none."""
+    views = [view_of(node) for node in nodes]
+    if any(v is None for v in views) or any(v.source is not n.outputs[0] for v, n in zip(views[1:], nodes)):
+        return None
+    return View(views[0].source, sum(v.begin for v in views))

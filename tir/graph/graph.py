@@ -35,9 +35,14 @@ class Value:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return array_dtype(self.dtype).itemsize
+
+    @property
     def nbytes(self) -> int:
         """The bytes of its elements, one after another."""
-        return self.elements * array_dtype(self.dtype).itemsize
+        return self.elements * self.itemsize
 
     @property
     def shown(self) -> str:

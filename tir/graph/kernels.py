@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +23,15 @@ from ..tune import default
 from .calls import memory
 from .fusion import Group, group_function
 from .graph import Value
-from .memory import aligned
+from .memory import Place, aligned
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a kernel with the memory of values, in order."""
+    """A call of a kernel with memory, in order."""
 
     kernel: str
-    arguments: tuple[Value, ...]
+    arguments: tuple[Place, ...]
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,14 @@ class Kernels:
     def __init__(self, target: Any):
         self.functions: dict[str, PrimFunc] = {}
         self.makers: dict[str, PrimFunc] = {}
-        self.made: dict[tuple[str, tuple[Value, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
+        self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
         self._target = target
         self._known: dict[str, _Kernel] = {}
 
-    def call(self, group: Group, root: Callable[[Value], Value], constants: Container[Value]) -> Call:
-        """The call that computes a group; ``root`` of a value is the one whose bytes it shares."""
+    def call(self, group: Group, place: Callable[[Value], Place], constants: Container[Value]) -> Call:
+        """The call that computes a group; ``place`` of a value is where its bytes are."""
         func = group_function(group.nodes, group.inputs, group.outputs)
-        names = [b.name for b, v in zip(func.buffers(), group.inputs) if root(v) in constants]
+        names = [b.name for b, v in zip(func.buffers(), group.inputs) if place(v).root in constants]
         func = func.with_attr(CONSTANT, tuple(names)) if names else func
         key = canonical(func).key
         if key not in self._known:
@@ -66,16 +67,17 @@ class Kernels:
                 unique_name(identifier(group.name)[:60], {*self.functions, "main", "run"}), func
             )
         kernel = self._known[key]
-        arguments = tuple(map(root, (*group.inputs, *group.outputs)))
+        arguments = tuple(map(place, (*group.inputs, *group.outputs)))
         sources = tuple(arguments[n] for n in kernel.sources)
         made = self.made.get((kernel.maker, sources), ())
         if kernel.maker and not made:
             names = [
-                f"{sources[0].name if sources else kernel.name}_{len(self.made)}_{n}" for n in range(len(kernel.made))
+                f"{sources[0].root.name if sources else kernel.name}_{len(self.made)}_{n}"
+                for n in range(len(kernel.made))
             ]
             made = tuple(Value(name, *of) for name, of in zip(names, kernel.made))
             self.made[kernel.maker, sources] = made
-        return Call(kernel.name, (*(arguments[n] for n in kernel.kept), *made))
+        return Call(kernel.name, (*(arguments[n] for n in kernel.kept), *map(Place, made)))
 
     def _kernel(self, name: str, func: PrimFunc) -> _Kernel:
         scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
@@ -94,7 +96,7 @@ class Kernels:
     ) -> tuple[np.ndarray, dict[Value, int]]:
         """The constants that kernels read in one aligned array of bytes, and the byte at which each begins."""
         makers = {v: of for of, several in self.made.items() for v in several}
-        read = dict.fromkeys(v for call in calls for v in call.arguments)
+        read = {place.root for call in calls for place in call.arguments}
         offsets: dict[Value, int] = {}
         total = 0
         for value in [*(v for v in constants if v in read), *makers]:
@@ -108,7 +110,7 @@ class Kernels:
             module = build(IRModule(self.makers), self._target)
             for (maker, sources), several in self.made.items():
                 shapes = map(_sizes, self.makers[maker].buffers())
-                given = [constants[v].reshape(shape) for v, shape in zip(sources, shapes)]
+                given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
                 given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
                 module[maker](*given, *(part(packed, offsets[v], v) for v in several))
         return packed, offsets
@@ -116,6 +118,12 @@ class Kernels:
 
 def _sizes(buffer: Buffer) -> tuple[int, ...]:
     return tuple(size.value for size in buffer.shape if isinstance(size, IntImm))
+
+
+def _elements(array: np.ndarray, begin: int, shape: tuple[int, ...]) -> np.ndarray:
+    """The array of a shape that begins at a byte of another."""
+    first = begin // array.itemsize
+    return array.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
 
 
 def part(packed: np.ndarray, begin: int, value: Value) -> np.ndarray:

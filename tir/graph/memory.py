@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import ModelError
 from .fusion import Group
@@ -12,20 +13,27 @@ from .graph import Value
 ALIGNMENT = 64
 
 
+class Place(NamedTuple):
+    """Memory: that of ``root``, a tensor that is no view, from byte ``begin`` on."""
+
+    root: Value
+    begin: int = 0
+
+
 @dataclass(frozen=True)
 class Plan:
     """``offsets`` are the bytes at which tensors begin in a workspace of ``nbytes``; ``lives`` the first and the last
-    group, counted in the order of running, in which each must be kept. ``roots`` of views are the tensors that they share
-    their memory with."""
+    group, counted in the order of running, in which each must be kept. ``views`` are the places of those that share
+    their memory with another."""
 
     offsets: Mapping[Value, int]
     lives: Mapping[Value, tuple[int, int]]
-    roots: Mapping[Value, Value]
+    views: Mapping[Value, Place]
     nbytes: int
 
-    def root(self, value: Value) -> Value:
-        """The tensor in whose memory a value is."""
-        return self.roots.get(value, value)
+    def place(self, value: Value) -> Place:
+        """The tensor in whose memory a value is, and where in it."""
+        return self.views.get(value, Place(value))
 
 
 def aligned(nbytes: int) -> int:
@@ -50,23 +58,24 @@ def plan(order: Sequence[Group], elsewhere: Iterable[Value]) -> Plan:
     >>> plan(groups(b.graph(a)), [a]).nbytes  # two tensors, both needed by the second sum
     512
     """
-    roots: dict[Value, Value] = {}
+    views: dict[Value, Place] = {}
     lives: dict[Value, tuple[int, int]] = {}
     apart = set(elsewhere)
     for step, group in enumerate(order):
         for value in group.inputs:
-            root = roots.get(value, value)
+            root = views.get(value, Place(value)).root
             if root in lives:
                 lives[root] = (lives[root][0], step)
         if group.view is not None:
-            roots[group.outputs[0]] = roots.get(group.view, group.view)
+            root, begin = views.get(group.view.source, Place(group.view.source))
+            views[group.outputs[0]] = Place(root, begin + group.view.begin)
             continue
         lives.update({v: (step, step) for v in group.outputs if v not in apart})
     offsets: dict[Value, int] = {}
     for value in sorted(lives, key=lambda v: (-v.nbytes, lives[v])):
         offsets[value] = _lowest_gap(value, lives, offsets)
     total = max((offset + aligned(v.nbytes) for v, offset in offsets.items()), default=0)
-    return Plan(offsets, lives, roots, total)
+    return Plan(offsets, lives, views, total)
 
 
 def _lowest_gap(value: Value, lives: Mapping[Value, tuple[int, int]], offsets: Mapping[Value, int]) -> int:
@@ -90,7 +99,7 @@ def check_plan(made: Plan, order: Sequence[Group]) -> None:
     holder: dict[Value, tuple[int, int]] = {}  # what is in memory: its bytes
     for step, group in enumerate(order):
         for value in group.inputs:
-            root = made.root(value)
+            root = made.place(value).root
             if root in made.offsets and root not in holder:
                 raise ModelError(f"group {step}, {group.name}, reads {value}, whose memory has been overwritten")
         if group.view is not None:
@@ -103,7 +112,7 @@ def check_plan(made: Plan, order: Sequence[Group]) -> None:
             if begin % ALIGNMENT or begin < 0 or end > made.nbytes:
                 raise ModelError(f"{value} at byte {begin} is not aligned, or not inside of {made.nbytes} bytes")
             written = [v for v, (b, e) in holder.items() if b < end and begin < e]
-            kept = {made.root(v) for v in (*group.inputs, *group.outputs)}
+            kept = {made.place(v).root for v in (*group.inputs, *group.outputs)}
             if clash := [v for v in written if v in kept]:
                 raise ModelError(f"group {step}, {group.name}, writes {value} over {clash[0]}, which it uses")
             for gone in written:

@@ -26,7 +26,7 @@ from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, results
 from .kernels import Call, Kernels, part
-from .memory import ALIGNMENT, Plan, check_plan, plan
+from .memory import ALIGNMENT, Place, Plan, check_plan, plan
 from .passes import optimized
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compile_optimized(graph: Graph, target: Any = "llvm") -> CompiledModel:
     made = plan(order, final.outputs.values())
     check_plan(made, order)
     kernels = Kernels(target)
-    calls = [kernels.call(g, made.root, final.constants) for g in order if g.view is None]
+    calls = [kernels.call(g, made.place, final.constants) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
     entry = _Entry(final, made, places, len(packed)).function(calls)
     module = build(IRModule({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}), target)
@@ -132,13 +132,22 @@ class _Entry:
             attrs=frozendict({"global_symbol": "main", "tir.noalias": False}),  # one array may be several inputs
         )
 
-    def _pointer(self, value: Value) -> Expr | Var:
+    def _pointer(self, place: Place) -> Expr | Var:
+        value, begin = place
         if value in self._buffers:
-            return self._buffers[value].data
-        buffer, at = (
-            (self._weights, self._places[value]) if value in self._places else (self._work, self._plan.offsets[value])
-        )
-        return address_of(BufferLoad(buffer, (const(at, "int32" if at < 1 << 31 else "int64"),)))
+            if begin == 0:
+                return self._buffers[value].data
+            first = np.unravel_index(begin // value.itemsize, value.shape)
+            buffer, indices = self._buffers[value], tuple(map(int, first))
+        elif value in self._places:
+            buffer, indices = self._weights, (self._places[value] + begin,)
+        else:
+            buffer, indices = self._work, (self._plan.offsets[value] + begin,)
+        return address_of(BufferLoad(buffer, tuple(const(i, _index_type(i)) for i in indices)))
+
+
+def _index_type(index: int) -> str:
+    return "int32" if index < 1 << 31 else "int64"
 
 
 class CompiledModel(Model):

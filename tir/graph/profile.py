@@ -135,8 +135,10 @@ def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray]) -> np.ndarray:
     if isinstance(pointer, Var):
         return arrays[pointer].reshape(-1).view(np.uint8)
     (place,) = pointer.args
-    assert isinstance(place, BufferLoad) and isinstance(place.indices[0], IntImm)
-    return arrays[place.buffer.data][place.indices[0].value :]
+    assert isinstance(place, BufferLoad)
+    array = arrays[place.buffer.data]
+    first = np.ravel_multi_index([i.value for i in place.indices if isinstance(i, IntImm)], array.shape)
+    return array.reshape(-1).view(np.uint8)[int(first) * array.itemsize :]
 
 
 def _array(func: PrimFunc, parameter: Var, memory: np.ndarray) -> np.ndarray:
