@@ -253,3 +253,55 @@ def test_recurrent_networks_of_either_layout_from_given_states(operator, gates, 
 def test_a_gated_network_resets_before_or_after_its_product(before):
     inputs = [numbers(3, 2, 4), numbers(1, 15, 4) / 4, numbers(1, 15, 5) / 4, numbers(1, 30) / 4]
     judge("GRU", inputs, outputs=2, hidden_size=5, linear_before_reset=before)
+
+
+@pytest.mark.parametrize("storage_order", [0, 1])
+@pytest.mark.parametrize(
+    "rest", [{}, {"strides": [2, 2], "pads": [1, 0, 0, 1]}, {"dilations": [2, 1]}, {"strides": [3, 2], "ceil_mode": 1}]
+)
+def test_places_of_the_largest_are_numbers_in_the_whole_tensor(rest, storage_order):
+    x = np.random.default_rng(0).permutation(2 * 3 * 6 * 7).reshape(2, 3, 6, 7).astype("float32")
+    attributes = {"kernel_shape": [2, 3], "storage_order": storage_order, **rest}
+    values, places = compile_graph(from_onnx(model("MaxPool", [x], 2, **attributes)), "interpreter")(x)
+    order = x.transpose(0, 1, 3, 2) if storage_order else x
+    np.testing.assert_array_equal(order.reshape(-1)[places], values)
+    again = compile_graph(from_onnx(model("MaxPool", [x], **attributes)), "interpreter")(x)
+    np.testing.assert_array_equal(values, again)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_determinants_of_small_matrices(size):
+    x = numbers(2, size, size)
+    made = compile_graph(from_onnx(model("Det", [x])), "interpreter")(x)
+    np.testing.assert_allclose(made, np.linalg.det(x.astype(float)), rtol=1e-4, atol=1e-4)
+
+
+def test_a_determinant_of_many_rows_is_refused():
+    with pytest.raises(ModelError, match="known are those of up to 4 rows"):
+        from_onnx(model("Det", [numbers(5, 5)]))
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "uint8"])
+def test_the_mean_of_integers_is_an_integer(kind):
+    x = numbers(2, 3, kind=kind) * (1 if kind == "uint8" else -1)
+    judge("ReduceMean", [x, np.array([1])], keepdims=0)
+
+
+@pytest.mark.parametrize("length", [None, 5, 9])
+@pytest.mark.parametrize(("inverse", "onesided"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_transforms_of_any_length(parts, inverse, onesided, length):
+    if onesided and not inverse and parts == 2:
+        pytest.skip("only a real signal has one half of its frequencies")
+    x = numbers(2, 6, parts)
+    inputs = [x, None if length is None else np.array(length), np.array(1)]
+    judge("DFT", inputs, inverse=inverse, onesided=onesided)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"])
+@pytest.mark.parametrize("scales", [(1, 1, 0.7, 1.3), (1, 1.6, 1, 2.0)])
+def test_resizing_by_parts_of_elements(mode, how, scales):
+    """Scales that make no whole sizes, and channels."""
+    x = np.random.default_rng(0).standard_normal((1, 3, 5, 6)).astype("float32")
+    judge("Resize", [x, None, np.array(scales, "float32")], mode=mode, coordinate_transformation_mode=how)

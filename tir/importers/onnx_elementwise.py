@@ -70,7 +70,8 @@ def _second(c: Call) -> Value:
 @row("Dropout")
 def _identity(c: Call) -> Any:
     if c.operator == "Dropout" and c.version >= 12 and (training := c.constant(2, "training mode")) is not None:
-        if training.any():
+        ratio = c.constant(1, "ratio")
+        if training.any() and (ratio is None or ratio.any()):
             raise Unsupported("it is in training mode, which draws random numbers")
     if len(c.outputs) == 1:
         return c[0]
@@ -170,12 +171,25 @@ def _cast(c: Call) -> Any:
 def _converted(c: Call, x: Value, kind: DType) -> Value:
     """``x`` as ``kind``; to floats of 8 bits, what is too large becomes the largest number, unless the node says otherwise."""
     if kind.code == "float8_e8m0fnu":
-        raise Unsupported("a conversion to float8_e8m0fnu, which has rounding modes of its own")
+        return _power_of_two(c, x, kind)
     if kind.code.startswith("float8") and x.dtype.is_float and c.attribute("saturate", 1):
         most = float(kind.max_value)
         x = c.op("where", c.op("greater", x, most), most, x)
         x = c.op("where", c.op("less", x, -most), -most, x)
     return c.op("astype", x, kind)
+
+
+def _power_of_two(c: Call, x: Value, kind: DType) -> Value:
+    """Positive numbers as powers of two, of which only the exponent is kept: rounded up, unless the node says otherwise."""
+    mode = c.attribute("round_mode", "up")
+    if mode not in ("up", "down", "nearest"):
+        raise Unsupported(f"rounding {mode!r}")
+    bits = c.op("reinterpret", c.op("astype", x, "float32"), "int32")
+    behind = {"up": (1 << 23) - 1, "down": 0, "nearest": 1 << 22}[mode]  # added to the part after the point, it carries
+    exponent = c.op("bitwise_right_shift", c.op("add", c.op("bitwise_and", bits, 0x7FFFFFFF), behind), 23)
+    exponent = c.op("minimum", exponent, 254) if c.attribute("saturate", 1) else exponent
+    exponent = c.op("where", c.op("isnan", c.op("astype", x, "float32")), 255, exponent)
+    return c.op("reinterpret", c.op("astype", exponent, "uint8"), kind)
 
 
 @row("CastLike", 15)
@@ -199,11 +213,30 @@ def _quantize(c: Call) -> Any:
     x, scale, zero = c[0], c[1], c.get(2)
     block = c.attribute("block_size", 0)
     axis = c.attribute("axis", 1)
+    kind = zero.dtype if zero is not None else dtype_of(c.attribute("output_dtype", 0) or 2)
+    if (x if c.operator == "DequantizeLinear" else Value("", (), kind)).dtype.is_float:
+        return _quantize_floats(c, x, _spread(c, scale, x, axis, block), kind)
     rest: dict[str, Any] = {"axis": axis if x.shape and scale.shape else -1, "block_size": block}
     if c.operator == "DequantizeLinear":
         return c.op("nn.dequantize", x, scale, *([] if zero is None else [zero]), out_dtype=scale.dtype, **rest)
-    kind = zero.dtype if zero is not None else dtype_of(c.attribute("output_dtype", 0) or 2)
     return c.op("nn.quantize", x, scale, *([] if zero is None else [zero]), out_dtype=kind, **rest)
+
+
+def _quantize_floats(c: Call, x: Value, scale: Value, kind: DType) -> Value:
+    """To and from small floats, whose zero is 0."""
+    if c.operator == "DequantizeLinear":
+        return c.op("multiply", c.op("astype", x, scale.dtype), scale)
+    return _converted(c, c.op("divide", x, scale), kind)
+
+
+def _spread(c: Call, scale: Value, x: Value, axis: int, block: int) -> Value:
+    """The scale of each element: of all, of its place along an axis, or of its block there."""
+    if scale.elements == 1 and len(scale.shape) <= 1:
+        return c.op("reshape", scale, ())
+    axis = axis_of(axis, len(x.shape))
+    if not block:
+        return c.op("reshape", scale, (scale.elements, *[1] * (len(x.shape) - axis - 1)))
+    return c.sliced(c.op("repeat", scale, block, axis), [(axis, slice(0, x.shape[axis]))])
 
 
 @row("Constant")
@@ -223,4 +256,9 @@ def _constant(c: Call) -> Any:
 
 @row("BitCast", 26)
 def _bit_cast(c: Call) -> Any:
-    return c.op("reinterpret", c[0], dtype_of(c.attribute("to")))
+    kind = dtype_of(c.attribute("to"))
+    if c[0].dtype.is_bool or kind.is_bool:  # which take a byte here, 0 or 1
+        return (
+            c.op("reinterpret", c.op("astype", c[0], "uint8"), kind) if not kind.is_bool else c.op("astype", c[0], kind)
+        )
+    return c.op("reinterpret", c[0], kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -99,15 +99,15 @@ def _quantized(c: Call, value: Value, scale: Value, zero: Value) -> Value:
 @row("QLinearConv", 10)
 def _quantized_conv(c: Call) -> Any:
     is_integer = c.operator == "ConvInteger"
-    rank = _spatial(c)
+    rank = spatial(c)
     data, kernel, zeros = (c[0], c[1], (c.get(2), c.get(3))) if is_integer else (c[0], c[3], (c[2], c[5]))
     wide = [_less_channel_zero(c, value, zero) for value, zero in zip((data, kernel), zeros)]
     made = c.op(
         f"nn.conv{rank}d",
         *wide,
-        strides=_per_axis(c, "strides", rank),
+        strides=per_axis(c, "strides", rank),
         padding=_padding(c, rank),
-        dilation=_per_axis(c, "dilations", rank),
+        dilation=per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )
     if is_integer:
@@ -130,10 +130,33 @@ def _einsum(c: Call) -> Any:
     return c.op("einsum", equation, *(c[n] for n in range(len(c.inputs))))
 
 
+@row("Det", 11)
+def _det(c: Call) -> Any:
+    """The determinant of matrices of up to four rows, by minors of the last rows."""
+    x, size = c[0], c[0].shape[-1]
+    if not 1 <= size <= 4 or x.shape[-2] != size:
+        raise Unsupported(f"determinants of matrices {list(x.shape[-2:])}; known are those of up to 4 rows")
+    rank = len(x.shape)
+    rows = [c.one_of(x, rank - 2, n) for n in range(size)]
+    elements = [[c.one_of(r, rank - 2, n) for n in range(size)] for r in rows]
+    minors: dict[tuple[int, ...], Value] = {(n,): elements[-1][n] for n in range(size)}
+    for count in range(2, size + 1):
+        above = elements[size - count]
+        larger: dict[tuple[int, ...], Value] = {}
+        for columns in combinations(range(size), count):
+            terms = [c.op("multiply", above[n], minors[tuple(k for k in columns if k != n)]) for n in columns]
+            made = terms[0]
+            for number, term in enumerate(terms[1:]):
+                made = c.op("add" if number % 2 else "subtract", made, term)
+            larger[columns] = made
+        minors = larger
+    return minors[tuple(range(size))]
+
+
 # ---------------------------------------------------------------- windows
 
 
-def _spatial(c: Call) -> int:
+def spatial(c: Call) -> int:
     rank = len(c[0].shape) - 2
     if rank not in (1, 2, 3):
         raise Unsupported(f"a tensor of {len(c[0].shape)} dimensions; it has 1 to 3 besides batch and channels")
@@ -147,20 +170,20 @@ def _padding(c: Call, rank: int) -> Any:
     return mode
 
 
-def _per_axis(c: Call, name: str, rank: int) -> list[int]:
+def per_axis(c: Call, name: str, rank: int) -> list[int]:
     return list(c.attribute(name, (1,) * rank))
 
 
 @row("Conv")
 def _conv(c: Call) -> Any:
-    rank = _spatial(c)
+    rank = spatial(c)
     made = c.op(
         f"nn.conv{rank}d",
         c[0],
         c[1],
-        strides=_per_axis(c, "strides", rank),
+        strides=per_axis(c, "strides", rank),
         padding=_padding(c, rank),
-        dilation=_per_axis(c, "dilations", rank),
+        dilation=per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )
     return c.with_bias(made, c.get(2))
@@ -168,8 +191,8 @@ def _conv(c: Call) -> Any:
 
 @row("ConvTranspose")
 def _conv_transpose(c: Call) -> Any:
-    rank = _spatial(c)
-    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
+    rank = spatial(c)
+    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
     extra = list(c.attribute("output_padding", (0,) * rank))
     kernel = c[1].shape[2:]
     free = [
@@ -179,12 +202,14 @@ def _conv_transpose(c: Call) -> Any:
     pads = list(c.attribute("pads", (0,) * 2 * rank))
     if shape is None and mode.startswith("SAME"):
         shape = [n * s for n, s in zip(c[0].shape[2:], strides)]
+    more = [0] * rank  # zeros behind, fewer than a stride, where the shape that is asked for has them
     if shape is not None:
         total = [f - n for f, n in zip(free, list(shape)[-rank:])]
+        if any(-t >= max(s, d) for t, s, d in zip(total, strides, dilation)):
+            raise Unsupported(f"output_shape {list(shape)} is larger than the convolution without padding, {free}")
+        more, total = [max(-t, 0) for t in total], [max(t, 0) for t in total]
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
         pads = [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
-        if any(t < 0 for t in total):
-            raise Unsupported(f"output_shape {list(shape)} is larger than the convolution without padding, {free}")
     made = c.op(
         f"nn.conv{rank}d_transpose",
         c[0],
@@ -195,98 +220,8 @@ def _conv_transpose(c: Call) -> Any:
         groups=c.attribute("group", 1),
         dilation=dilation,
     )
+    made = c.padded(made, [(0, 0), (0, 0), *((0, n) for n in more)], "constant", 0)
     return c.with_bias(made, c.get(2))
-
-
-@row("MaxPool")
-@row("AveragePool")
-def _pool(c: Call) -> Any:
-    if len(c.outputs) > 1:
-        raise Unsupported("its second result, the indices")
-    counted = bool(c.attribute("count_include_pad", 0))
-    return _windows(c, "pool", "max" if c.operator == "MaxPool" else "avg", counted=(counted,))
-
-
-@row("LpPool", 2)
-def _lp_pool(c: Call) -> Any:
-    return _windows(c, "lp_pool", float(c.attribute("p", 2)))
-
-
-def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...] = ()) -> Any:
-    """``nn.pool2d`` and its like: what they take of the windows, and what they do with one."""
-    rank = _spatial(c)
-    return c.op(
-        f"nn.{operator}{rank}d",
-        c[0],
-        list(c.attribute("kernel_shape")),
-        _per_axis(c, "strides", rank),
-        _per_axis(c, "dilations", rank),
-        _pool_padding(c, rank),
-        kind,
-        bool(c.attribute("ceil_mode", 0)),
-        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
-        *counted,
-    )
-
-
-def _pool_padding(c: Call, rank: int) -> list[int]:
-    """The pads: of ``SAME_UPPER`` and ``SAME_LOWER`` so many that there is a window a stride."""
-    mode = c.attribute("auto_pad", "NOTSET")
-    if not mode.startswith("SAME"):
-        return list(c.attribute("pads", (0,) * 2 * rank)) if mode == "NOTSET" else [0] * 2 * rank
-    strides, dilation = _per_axis(c, "strides", rank), _per_axis(c, "dilations", rank)
-    total = [
-        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-        for n, s, k, d in zip(c[0].shape[2:], strides, c.attribute("kernel_shape"), dilation)
-    ]
-    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
-    return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
-
-
-@row("GlobalAveragePool")
-@row("GlobalMaxPool")
-def _global_pool(c: Call) -> Any:
-    axes = tuple(range(2, len(c[0].shape)))
-    return c.op("mean" if c.operator == "GlobalAveragePool" else "max", c[0], axes, True)
-
-
-@row("Resize", 11)
-@row("Upsample", 9)
-def _resize(c: Call) -> Any:
-    rank = _spatial(c)
-    x, mode = c[0], c.attribute("mode", "nearest")
-    sizes, scales = _sizes(c)
-    if sizes[:2] != list(x.shape[:2]):
-        raise Unsupported(f"batch or channels are resized, {list(x.shape)} to {sizes}")
-    how = c.attribute("coordinate_transformation_mode", "half_pixel") if c.operator == "Resize" else "asymmetric"
-    is_whole = scales is None or all(s * n == size for s, n, size in zip(scales, x.shape, sizes))
-    if not is_whole:
-        raise Unsupported(f"scales {scales} of {list(x.shape)} make no whole sizes")
-    if c.attribute("antialias", 0) or how in ("tf_crop_and_resize", "half_pixel_symmetric"):
-        raise Unsupported(f"antialias or the coordinates {how}")
-    if c.attribute("keep_aspect_ratio_policy", "stretch") != "stretch" or c.attribute("axes") is not None:
-        raise Unsupported("a policy of aspect ratios, or axes")
-    rounding = {"round_prefer_floor": "round_prefer_floor", "floor": "floor", "ceil": "ceil"}.get(
-        c.attribute("nearest_mode", "round_prefer_floor" if c.operator == "Resize" else "floor"), "round_prefer_ceil"
-    )
-    rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
-                                      "bicubic_exclude": c.attribute("exclude_outside", 0)}  # fmt: skip
-    method = {"nearest": "nearest_neighbor"}.get(mode, mode)
-    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    return c.op(f"image.resize{rank}d", x, None, sizes[2:], layout, method, how, rounding, **rest)
-
-
-def _sizes(c: Call) -> tuple[list[int], list[float] | None]:
-    """The sizes of the result, and the scales where they are given."""
-    is_resize = c.operator == "Resize"
-    sizes = c.integers(3, "sizes") if is_resize else None
-    if sizes:
-        return sizes, None
-    found = c.constant(2 if is_resize else 1, "scales")
-    if found is None:
-        raise Unsupported("it has neither scales nor sizes")
-    scales = [float(s) for s in found.reshape(-1)]
-    return [math.floor(s * n) for s, n in zip(scales, c[0].shape)], scales
 
 
 @row("DeformConv", 19)
@@ -297,9 +232,9 @@ def _deformable_conv(c: Call) -> Any:
         c[0],
         c[2],
         c[1],
-        _per_axis(c, "strides", 2),
+        per_axis(c, "strides", 2),
         pads,
-        _per_axis(c, "dilations", 2),
+        per_axis(c, "dilations", 2),
         c.attribute("offset_group", 1),
         c.attribute("group", 1),
         mask=c.get(4),

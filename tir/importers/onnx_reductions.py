@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,25 @@ def _reduced(c: Call, ours: str, value: Value) -> Any:
     if not axes and c.attribute("noop_with_empty_axes", 0):
         return value
     chosen = tuple(axis_of(a, len(value.shape)) for a in axes) if axes else tuple(range(len(value.shape)))
-    if any(value.shape[a] == 0 for a in chosen) and ours in ("max", "min", "logsumexp", "mean"):
-        raise Unsupported(f"{ours} over no elements")
+    keeps = bool(c.attribute("keepdims", 1))
+    if any(value.shape[a] == 0 for a in chosen) and ours not in ("sum", "prod"):
+        return _of_nothing(c, ours, value, chosen, keeps)
+    if ours == "mean" and value.dtype.is_int:
+        total = c.op("sum", value, chosen, keeps, dtype="int64") if chosen else value
+        return c.op("astype", c.op("trunc_divide", total, value.elements // max(total.elements, 1)), value.dtype)
     kept = {"dtype": value.dtype} if ours in ("sum", "prod") else {}
-    return c.op(ours, value, chosen, bool(c.attribute("keepdims", 1)), **kept) if chosen else value
+    return c.op(ours, value, chosen, keeps, **kept) if chosen else value
+
+
+def _of_nothing(c: Call, ours: str, value: Value, axes: Sequence[int], keeps: bool) -> Value:
+    """A reduction of axes without elements: what leaves each number as it is."""
+    kind, is_float = value.dtype, value.dtype.is_float
+    if ours == "mean" and not is_float:
+        raise Unsupported("the mean of no integers")
+    least, most = (-math.inf, math.inf) if is_float else (kind.min_value, kind.max_value)
+    found = {"max": least, "min": most, "logsumexp": -math.inf, "mean": math.nan, "any": False, "all": True}[ours]
+    shape = [1 if n in axes else size for n, size in enumerate(value.shape) if keeps or n not in axes]
+    return c.array(np.full(c.room(*shape), found, str(kind)))
 
 
 def _sums() -> None:
@@ -115,8 +132,6 @@ def _softmax(c: Call) -> Any:
 @row("LogSoftmax")
 def _softmax_of_matrix(c: Call) -> Any:
     """Before version 13 all axes from ``axis`` on are one."""
-    import math
-
     x, axis = c[0], axis_of(c.attribute("axis", 1), len(c[0].shape))
     flat = c.op("reshape", x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     made = c.op("nn.softmax" if c.operator == "Softmax" else "nn.log_softmax", flat, 1)

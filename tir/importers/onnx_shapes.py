@@ -140,16 +140,7 @@ def _gather_elements(c: Call) -> Any:
 
 @row("GatherND", 11)
 def _gather_nd(c: Call) -> Any:
-    depth, batch = c[1].shape[-1], c.attribute("batch_dims", 0)
-    sizes = np.array(c[0].shape[batch : batch + depth], "int64")
-    indices = c[1]
-    known = c.known(indices)
-    if known is None:
-        indices = c.op("where", c.op("less", indices, 0), c.op("add", indices, c.array(sizes)), indices)
-    elif (known < 0).any():
-        indices = c.array(np.where(known < 0, known + sizes, known))
-    last_first = c.op("moveaxis", indices, -1, 0)
-    return c.op("gather_nd", c[0], last_first, batch) if not batch else c.op("gather_nd", c[0], indices, batch)
+    return c.op("gather_nd", c[0], c.op("moveaxis", c[1], -1, 0), c.attribute("batch_dims", 0))
 
 
 @row("Expand", 8)
@@ -258,9 +249,6 @@ def _scatter_elements(c: Call) -> Any:
 
 @row("ScatterND", 11)
 def _scatter_nd(c: Call) -> Any:
-    known = c.known(c[1])
-    if known is not None and (known < 0).any():
-        raise Unsupported("it has negative indices")
     return c.op("scatter_nd", c[0], c.op("moveaxis", c[1], -1, 0), c[2], _REDUCED[c.attribute("reduction", "none")])
 
 
@@ -269,9 +257,20 @@ def _reverse_sequence(c: Call) -> Any:
     return c.op("reverse_sequence", c[0], c[1], c.attribute("time_axis", 0), c.attribute("batch_axis", 1))
 
 
-@row("NonZero", 9)
-def _nonzero(c: Call) -> Any:
-    found = c.sizing(0)
-    return c.array(
-        np.stack(np.nonzero(found)).astype("int64") if found.ndim else np.zeros((0, int(bool(found))), "int64")
-    )
+@row("TensorScatter", 24)
+def _tensor_scatter(c: Call) -> Any:
+    """A cache with rows written from a place on that each batch says; in mode ``circular`` round its end."""
+    cache, update = c[0], c[1]
+    axis = axis_of(c.attribute("axis", -2), len(cache.shape))
+    if axis == 0:
+        raise Unsupported("its axis is that of the batch")
+    shape = [1] * len(cache.shape)
+    shape[axis] = update.shape[axis]
+    places = c.array(np.arange(*c.room(shape[axis])).reshape(shape))
+    if (begin := c.get(2)) is not None:
+        begin = c.op("reshape", begin, (begin.elements, *[1] * (len(cache.shape) - 1)))
+        places = c.op("add", places, c.op("astype", begin, "int64"))
+    if c.attribute("mode", "linear") == "circular":
+        places = c.op("remainder", places, cache.shape[axis])
+    places = c.op("broadcast_to", places, update.shape)
+    return c.op("scatter_elements", cache, places, update, axis, "update")

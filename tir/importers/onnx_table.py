@@ -23,6 +23,10 @@ _FILES = (
     "onnx_recurrent",
     "onnx_control",
     "onnx_sequences",
+    "onnx_windows",
+    "onnx_resizing",
+    "onnx_sized",
+    "onnx_signals",
 )
 
 Row = Callable[["Call"], Any]

@@ -1,0 +1,177 @@
+"""Rows of ONNX operators that change the size of images: as the operators of ``tir.ops`` do, and else, along each axis, as a
+product with what each old element counts for, or by the places of the nearest ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..graph import Value
+from .making import Unsupported, axis_of
+from .onnx_table import Call, row
+
+_EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # coordinates that tir.ops has exactly
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """How one axis is resized: ``scale`` is new over old size, ``begin`` and ``end`` the part that is read, in parts of it."""
+
+    old: int
+    new: int
+    scale: float
+    begin: float = 0.0
+    end: float = 1.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the scale is the quotient of the sizes."""
+        return self.scale * self.old == self.new
+
+    def places(self, mode: str) -> np.ndarray:
+        """Where each new element stands among the old ones."""
+        k, wide = np.arange(self.new), self.scale * self.old
+        if mode == "align_corners":
+            return k * ((self.old - 1) / (wide - 1) if wide != 1 else 0.0)
+        if mode == "asymmetric":
+            return k / self.scale
+        if mode == "tf_crop_and_resize":
+            part = (self.end - self.begin) * (self.old - 1)
+            first = self.begin * (self.old - 1)
+            return first + (k * (part / (self.new - 1)) if self.new > 1 else np.array([part / 2]))
+        if mode == "pytorch_half_pixel" and self.new == 1:
+            return np.zeros(1)
+        if mode not in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
+            raise Unsupported(f"coordinates {mode!r}")
+        shift = (self.old - self.new / self.scale) / 2 if mode == "half_pixel_symmetric" else 0.0
+        return shift + (k + 0.5) / self.scale - 0.5
+
+
+@row("Resize", 11)
+@row("Upsample", 9)
+def _resize(c: Call) -> Any:
+    x, is_resize = c[0], c.operator == "Resize"
+    mode = c.attribute("mode", "nearest")
+    how = c.attribute("coordinate_transformation_mode", "half_pixel") if is_resize else "asymmetric"
+    axes, smooth = _axes(c, how), bool(c.attribute("antialias", 0))
+    is_spatial = len(x.shape) in (3, 4, 5) and all(a.old == a.new for a in axes[:2])
+    if is_spatial and how in _EXACT and not smooth and all(a.is_whole for a in axes):
+        return _by_operator(c, [a.new for a in axes[2:]], mode, how)
+    made = x
+    for number, axis in enumerate(axes):
+        if axis != _Axis(axis.old, axis.old, 1.0):
+            made = _along(c, made, number, _Weights.of(c, mode, how, axis, smooth))
+    made = made if made.dtype == x.dtype else c.op("astype", made, x.dtype)
+    return _outside(c, made, axes) if how == "tf_crop_and_resize" else made
+
+
+def _axes(c: Call, how: str) -> list[_Axis]:
+    """How each axis is resized."""
+    old, rank, is_resize = c[0].shape, len(c[0].shape), c.operator == "Resize"
+    chosen = [axis_of(a, rank) for a in c.attribute("axes") or range(rank)]
+    sizes = c.integers(3, "sizes") if is_resize else None
+    if sizes:
+        ratios = [new / old[a] for new, a in zip(sizes, chosen)]
+        policy = c.attribute("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            ratios, sizes = [ratio] * len(chosen), [math.floor(ratio * old[a] + 0.5) for a in chosen]
+    else:
+        found = c.constant(2 if is_resize else 1, "scales")
+        if found is None or not found.size:
+            raise Unsupported("it has neither scales nor sizes")
+        ratios = [float(s) for s in found.reshape(-1)]
+        sizes = [math.floor(s * old[a]) for s, a in zip(ratios, chosen)]
+    if len(sizes) != len(chosen) or min(sizes) < 1:
+        raise Unsupported(f"{list(old)} becomes {sizes} along axes {chosen}")
+    c.room(*sizes)
+    made = [_Axis(n, n, 1.0) for n in old]
+    region = c.constant(1, "region") if how == "tf_crop_and_resize" else None
+    for n, (a, new, ratio) in enumerate(zip(chosen, sizes, ratios)):
+        part = (0.0, 1.0) if region is None else (float(region[n]), float(region[n + len(chosen)]))
+        made[a] = _Axis(old[a], new, ratio, *part)
+    return made
+
+
+def _by_operator(c: Call, sizes: Sequence[int], mode: str, how: str) -> Any:
+    usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
+    rounding = c.attribute("nearest_mode", usual)
+    rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
+                                      "bicubic_exclude": c.attribute("exclude_outside", 0)}  # fmt: skip
+    method, rank = {"nearest": "nearest_neighbor"}.get(mode, mode), len(sizes)
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
+    return c.op(f"image.resize{rank}d", c[0], None, sizes, layout, method, how, rounding, **rest)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Which old elements a new one is made of: ``places`` (new, taps), and what they count for; None: the one tap, whole."""
+
+    places: np.ndarray
+    weights: np.ndarray | None
+    old: int
+
+    @staticmethod
+    def of(c: Call, mode: str, how: str, axis: _Axis, smooth: bool) -> _Weights:
+        """For each new element along an axis. ``smooth`` widens the kernel by the scale where the axis gets smaller."""
+        at = axis.places(how)
+        if mode == "nearest":
+            usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
+            rounded = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_floor": np.ceil(at - 0.5)}
+            nearest = rounded.get(c.attribute("nearest_mode", usual), np.floor(at + 0.5))
+            return _Weights(np.clip(nearest, 0, axis.old - 1).astype("int64")[:, None], None, axis.old)
+        radius = {"linear": 1, "cubic": 2}.get(mode)
+        if radius is None:
+            raise Unsupported(f"mode {mode!r}")
+        narrow = min(axis.scale, 1.0) if smooth else 1.0
+        first = math.floor(-radius / narrow) + 1
+        base = np.floor(at)[:, None]
+        places = base + np.arange(first, 2 - first)
+        distance = np.abs((places - at[:, None]) * narrow)
+        alpha = float(c.attribute("cubic_coeff_a", -0.75))
+        weights = np.clip(1 - distance, 0, 1) if radius == 1 else _cubic(distance, alpha)
+        if c.attribute("exclude_outside", 0):
+            weights = np.where((places >= 0) & (places < axis.old), weights, 0)
+        weights = weights / weights.sum(1, keepdims=True)
+        return _Weights(np.clip(places, 0, axis.old - 1).astype("int64"), weights, axis.old)
+
+
+def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
+    """What an element counts for at a distance (Keys 1981)."""
+    near = (alpha + 2) * distance**3 - (alpha + 3) * distance**2 + 1
+    far = alpha * (distance**3 - 5 * distance**2 + 8 * distance - 4)
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+
+
+def _along(c: Call, x: Value, axis: int, how: _Weights) -> Value:
+    """A tensor resized along one axis."""
+    if how.weights is None:
+        return c.op("take", x, c.array(how.places[:, 0]), axis)
+    kind = "float64" if x.dtype == "float64" else "float32"
+    table = np.zeros(c.room(len(how.places), how.old))
+    np.add.at(table, (np.arange(len(table))[:, None], how.places), how.weights)
+    x = x if x.dtype == kind else c.op("astype", x, kind)
+    if axis == len(x.shape) - 2:
+        return c.op("matmul", c.array(table.astype(kind)), x)
+    if axis == len(x.shape) - 1:
+        return c.op("matmul", x, c.array(np.ascontiguousarray(table.T).astype(kind)))
+    turned = c.op("matmul", c.op("moveaxis", x, axis, -1), c.array(np.ascontiguousarray(table.T).astype(kind)))
+    return c.op("moveaxis", turned, -1, axis)
+
+
+def _outside(c: Call, made: Value, axes: Sequence[_Axis]) -> Value:
+    """The value of extrapolation where a place is before the first or behind the last old element."""
+    beyond = np.zeros((1,) * len(axes), bool)
+    for number, axis in enumerate(axes):
+        at = axis.places("tf_crop_and_resize")
+        shape = [1] * len(axes)
+        shape[number] = axis.new
+        beyond = beyond | ((at < 0) | (at > axis.old - 1)).reshape(shape)
+    if not beyond.any():
+        return made
+    value = float(c.attribute("extrapolation_value", 0.0))
+    return c.op("where", c.array(beyond), value if made.dtype.is_float else int(value), made)

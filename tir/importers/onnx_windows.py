@@ -1,0 +1,158 @@
+"""Rows of ONNX operators on windows of images: pools, where their largest elements are, and the way back; parts of images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from .making import Unsupported
+from .onnx_networks import per_axis, spatial
+from .onnx_table import Call, row
+
+MOST_TAPS = 64  # elements of a window that are compared one by one
+
+
+@row("MaxPool")
+@row("AveragePool")
+def _pool(c: Call) -> Any:
+    if len(c.outputs) > 1:
+        return _pool_with_places(c)
+    counted = bool(c.attribute("count_include_pad", 0))
+    return _windows(c, "pool", "max" if c.operator == "MaxPool" else "avg", counted=(counted,))
+
+
+@row("LpPool", 2)
+def _lp_pool(c: Call) -> Any:
+    return _windows(c, "lp_pool", float(c.attribute("p", 2)))
+
+
+def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...] = ()) -> Any:
+    """``nn.pool2d`` and its like: what they take of the windows, and what they do with one."""
+    rank = spatial(c)
+    return c.op(
+        f"nn.{operator}{rank}d",
+        c[0],
+        list(c.attribute("kernel_shape")),
+        per_axis(c, "strides", rank),
+        per_axis(c, "dilations", rank),
+        _padding(c, rank),
+        kind,
+        bool(c.attribute("ceil_mode", 0)),
+        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
+        *counted,
+    )
+
+
+def _padding(c: Call, rank: int) -> list[int]:
+    """The pads: of ``SAME_UPPER`` and ``SAME_LOWER`` so many that there is a window a stride."""
+    mode = c.attribute("auto_pad", "NOTSET")
+    if not mode.startswith("SAME"):
+        return list(c.attribute("pads", (0,) * 2 * rank)) if mode == "NOTSET" else [0] * 2 * rank
+    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
+    total = [
+        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        for n, s, k, d in zip(c[0].shape[2:], strides, c.attribute("kernel_shape"), dilation)
+    ]
+    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+    return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
+
+
+def _pool_with_places(c: Call) -> Any:
+    """The largest element of each window, and its number in the whole tensor: the windows' elements are compared in turn."""
+    x, rank = c[0], spatial(c)
+    kernel, pads = list(c.attribute("kernel_shape")), _padding(c, rank)
+    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
+    if math.prod(kernel) > MOST_TAPS:
+        raise Unsupported(f"the places of the largest of {math.prod(kernel)} elements; at most of {MOST_TAPS}")
+    made = _windows(c, "pool", "max", counted=(False,))
+    counts, sizes = made.shape[2:], x.shape[2:]
+    reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(counts, strides, kernel, dilation)]
+    behind = [max(r - n - b, 0) for r, n, b in zip(reach, sizes, pads)]
+    least = -math.inf if x.dtype.is_float else x.dtype.min_value
+    wide = c.padded(x, [(0, 0), (0, 0), *zip(pads[:rank], behind)], "constant", least)
+    steps = _steps(sizes, bool(c.attribute("storage_order", 0)))
+    best, place = None, None
+    for tap in product(*map(range, kernel)):
+        begin = [t * d for t, d in zip(tap, dilation)]
+        cuts = [slice(b, b + (m - 1) * s + 1, s) for b, m, s in zip(begin, counts, strides)]
+        part, number = c.sliced(wide, ((n + 2, cut) for n, cut in enumerate(cuts))), int(np.dot(begin, steps))
+        if best is None:
+            best, place = part, c.op("full", part.shape, number, "int64")
+        else:
+            larger = c.op("greater", part, best)
+            best, place = c.op("where", larger, part, best), c.op("where", larger, number, place)
+    first = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(sizes)
+    for n, (m, s, b, step) in enumerate(zip(counts, strides, pads, steps)):
+        first = first + ((np.arange(m) * s - b) * step).reshape([-1 if k == n + 2 else 1 for k in range(rank + 2)])
+    return [made, c.op("add", place, c.array(first))]
+
+
+def _steps(sizes: Sequence[int], first_fastest: bool) -> list[int]:
+    """How far apart neighbours along each axis of an image are: the last axis counts fastest, or the first."""
+    order = list(sizes) if first_fastest else list(reversed(sizes))
+    steps = [math.prod(order[:n]) for n in range(len(order))]
+    return steps if first_fastest else steps[::-1]
+
+
+@row("MaxUnpool", 9)
+def _unpool(c: Call) -> Any:
+    """Zeros, but for elements at the places that ``MaxPool`` gave."""
+    x, rank = c[0], spatial(c)
+    kernel, strides = c.attribute("kernel_shape"), per_axis(c, "strides", rank)
+    pads = list(c.attribute("pads", (0,) * 2 * rank))
+    sizes = [(n - 1) * s + k - b - e for n, s, k, b, e in zip(x.shape[2:], strides, kernel, pads[:rank], pads[rank:])]
+    whole = (*x.shape[:2], *sizes)
+    zeros = c.op("full", (math.prod(c.room(*whole)),), 0, str(x.dtype))
+    flat = [c.op("reshape", value, (x.elements,)) for value in (x, c[1])]
+    made = c.op("reshape", c.op("scatter_elements", zeros, flat[1], flat[0], 0, "update"), whole)
+    wanted = c.integers(2, "shape")
+    return made if wanted is None else c.padded(made, [(0, w - n) for w, n in zip(wanted, whole)], "constant", 0)
+
+
+@row("GlobalAveragePool")
+@row("GlobalMaxPool")
+def _global_pool(c: Call) -> Any:
+    axes = tuple(range(2, len(c[0].shape)))
+    return c.op("mean" if c.operator == "GlobalAveragePool" else "max", c[0], axes, True)
+
+
+@row("Col2Im", 18)
+def _image_of_columns(c: Call) -> Any:
+    """Windows ``(N, channels × elements, windows)`` added where they were: a transposed convolution with ones."""
+    image, block = c.integers(1, "image") or [], c.integers(2, "block") or []
+    rank, taps = len(image), math.prod(block)
+    if rank not in (1, 2, 3) or c[0].shape[1] % taps:
+        raise Unsupported(f"{list(c[0].shape)} as windows {block} of an image {image}")
+    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
+    pads = list(c.attribute("pads", (0,) * 2 * rank))
+    reach = [(k - 1) * d + 1 for k, d in zip(block, dilation)]
+    counts = [(n + b + e - r) // s + 1 for n, b, e, r, s in zip(image, pads[:rank], pads[rank:], reach, strides)]
+    channels = c[0].shape[1] // taps
+    data = c.op("reshape", c[0], (c[0].shape[0], channels * taps, *counts))
+    ones = np.tile(np.eye(taps).reshape(taps, 1, *block), (channels, *[1] * (rank + 1))).astype(str(c[0].dtype))
+    made = c.op(f"nn.conv{rank}d_transpose", data, c.array(ones), strides=strides, groups=channels, dilation=dilation)
+    widths = [(-b, n + b - m) for b, n, m in zip(pads, image, made.shape[2:])]
+    return c.padded(made, [(0, 0), (0, 0), *widths], "constant", 0)
+
+
+@row("RoiAlign", 10)
+def _roi_align(c: Call) -> Any:
+    usual = "half_pixel" if c.version >= 16 else "output_half_pixel"
+    half = c.attribute("coordinate_transformation_mode", usual) == "half_pixel"
+    if c.attribute("mode", "avg") != "avg":
+        raise Unsupported("mode max, where ONNX takes the largest of corners times what they count for, not of samples")
+    batch = c.op("expand_dims", c.op("astype", c[2], c[1].dtype), 1)
+    return c.op(
+        "vision.roi_align_nchw",
+        c[0],
+        c.op("concatenate", [batch, c[1]], 1),
+        (c.attribute("output_height", 1), c.attribute("output_width", 1)),
+        float(c.attribute("spatial_scale", 1.0)),
+        "avg",
+        c.attribute("sampling_ratio", 0) or -1,
+        half,
+    )
