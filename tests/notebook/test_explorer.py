@@ -10,9 +10,10 @@ import pytest
 
 import tir
 from tir import te
+from tir.notebook import runs
 from tir.notebook.explorer import Explorer, value_of
 from tir.notebook.loop_tree import KIND_COLOURS
-from tir.notebook.runs import timed
+from tir.notebook.runs import checked, timed
 from tir.notebook.stages import Code, Loop, loop_lines, places_in, source, stages
 from tir.script import tir as T
 from tir.script.printer import line_ranges
@@ -186,6 +187,7 @@ def test_a_run_that_computes_something_else_says_where():
 
     found = timed(scaled(3.0), scaled(2.0), None, "main").text
     assert "wrong: B[" in found and "elements differ" in found
+    assert checked(scaled(3.0), scaled(2.0), None, "main").fault.startswith("the reference executor: B[")
 
 
 @pytest.mark.parametrize(("body", "has_rate"), [(lambda a: a * 2.0 + 1.0, True), (lambda a: a, False)])
@@ -196,6 +198,70 @@ def test_a_run_has_a_rate_if_there_is_arithmetic(body, has_rate):
     assert bool(re.search(r", [\d.]+ .?FLOP/s \(\d+ % of the bound by \w+ of one core\), right", text)) is has_rate, (
         text
     )
+
+
+def test_a_check_runs_the_reference_executor(explorer):
+    explorer.schedule.vectorize(explorer.schedule.split("j", [None, 16])[1])
+    explorer.handle({"do": "check"})
+    seen = view(explorer)
+    assert explorer.error == "" and seen["checks"][:2] == [None, None]
+    right = "right by the reference executor: no fault, and it computes what the program without steps does"
+    assert seen["checks"][2] == {"text": right, "fault": ""}
+    explorer.handle({"do": "undo"})
+    explorer.schedule.unroll("j_1")
+    assert view(explorer)["checks"][2] is None, "another step was checked"
+
+
+def bound(target: str | None) -> tir.Schedule:
+    sch = tir.Schedule(chain, target=target)
+    for loop in ("B.i", "D.i"):
+        sch.bind(loop, "threadIdx.x")
+    return sch
+
+
+@pytest.mark.parametrize("target", ["cuda -arch=sm_80", None])
+def test_a_check_of_a_gpu_schedule_runs_the_simulator(target):
+    explorer = Explorer(bound(target))
+    explorer.handle({"do": "check"})
+    assert explorer.error == "" and view(explorer)["checks"][-1]["text"].startswith("right by the simulator: ")
+
+
+def reading_past_the_end(extent: int) -> tir.PrimFunc:
+    @T.prim_func
+    def shifted(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi + extent]
+
+    return shifted
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_a_fault_that_a_check_finds_has_its_place(gpu):
+    sch = tir.Schedule(reading_past_the_end(1), target="cuda" if gpu else None)
+    if gpu:
+        sch.bind("i", "threadIdx.x")
+    explorer = Explorer(sch)
+    explorer.handle({"do": "check"})
+    assert view(explorer)["checks"][-1] == {
+        "text": f"wrong by the {'simulator' if gpu else 'reference executor'}",
+        "fault": explorer.error,
+    }
+    assert "A[8] is out of bounds" in explorer.error and 'block "B" at vi=7' in explorer.error, explorer.error
+    assert "B[vi] = A[vi + extent]" in explorer.error
+
+
+def test_a_race_that_an_unsafe_step_made_is_found(explorer):
+    explorer.schedule.parallel("k", unsafe=True)
+    explorer.handle({"do": "check"})
+    assert "race on D[0]" in explorer.error and 'block "D"' in explorer.error
+
+
+def test_a_check_that_would_take_minutes_is_refused(explorer, monkeypatch):
+    monkeypatch.setattr(runs, "MOST_CHECKED", 2 * 64 * 64 - 1)
+    explorer.handle({"do": "check"})
+    assert "the 8.19 k iterations of this program" in explorer.error and view(explorer)["checks"] == [None]
 
 
 def test_a_gpu_schedule_is_not_timed():

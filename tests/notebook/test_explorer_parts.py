@@ -218,7 +218,7 @@ def test_a_rate_is_a_share_of_the_bound(monkeypatch):
 
     monkeypatch.setattr(runs, "footprint", unknown)
     assert runs._rate(scale, 1.0) == ""
-    with pytest.raises(tir.RunError, match="^the explorer times programs for llvm; this schedule is for cuda$"):
+    with pytest.raises(tir.RunError, match="^the explorer times programs for llvm; this schedule is for cuda: Check"):
         runs.timed(tir.IRModule.of(scale), tir.IRModule.of(scale), tir.Target("cuda"), "main")
 
 

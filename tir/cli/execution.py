@@ -26,7 +26,6 @@ from .subjects import (
     shown,
     subject_of,
     summary,
-    usual_engine,
 )
 from .verbs import MODEL, SHAPE, Answer, option, verb
 
@@ -84,7 +83,7 @@ def _of_program(options: argparse.Namespace) -> Checks:
     from ..analysis.wellformed import verify
     from ..interp import run as execute
     from ..interp.named_arguments import parameter_names
-    from ..testing.oracle import assert_same_result, copied, symbolic_sizes
+    from ..testing.oracle import assert_same_result, copied, symbolic_sizes, usual_engine
 
     if is_saved(options.program):
         raise ValueError("a saved module has no program to check")

@@ -69,8 +69,11 @@ def subject_of(options: argparse.Namespace) -> Subject:
         return ProgramSubject(module.ir, name, engine, module[name], is_saved=True)
     program = tir.IRModule.of(program_of(options.program))
     name = entry(program)
-    engine = options.target or usual_engine(program)
     from codegen.build import build
+
+    from ..testing.oracle import usual_engine
+
+    engine = options.target or usual_engine(program)
 
     return ProgramSubject(program, name, engine, build(program, engine)[name])
 
@@ -149,15 +152,6 @@ def entry(program: tir.IRModule) -> str:
     if "main" in program:
         return "main"
     raise ValueError(f"the module has the functions {', '.join(program) or 'none'}: say FILE:NAME")
-
-
-def usual_engine(program: tir.IRModule) -> str:
-    """What runs a program if nobody says it."""
-    from ..stmt import THREAD_BINDING, For
-    from ..visit import walk
-
-    loops = (loop for func in program.functions.values() for loop in walk(func.body) if isinstance(loop, For))
-    return "cuda-sim" if any(loop.kind == THREAD_BINDING for loop in loops) else "llvm"
 
 
 def finding(one: Callable[[], Any]) -> str | None:

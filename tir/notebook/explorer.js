@@ -55,8 +55,8 @@ class Part extends HTMLElement {
 // ------------------------------------------------------------------ the history
 
 class History extends Part {
-  needs({ at, last, redo, steps, runs, expected, title }) {
-    return { at, last, redo, steps, runs, expected, title };
+  needs({ at, last, redo, steps, runs, checks, expected, title }) {
+    return { at, last, redo, steps, runs, checks, expected, title };
   }
 
   draw(view, { send, local }) {
@@ -82,14 +82,21 @@ class History extends Part {
           ? element("span", { class: "tir-expected", title: "what the tuner's model expects of this program" }, `expected ${duration(view.expected)}`)
           : "",
         button("run", "Run", { do: "run" }, { title: "time this step, and compare its results with those of the program without steps" }),
+        button("check", "Check", { do: "check" }, {
+          title: "run this step where every access is watched, by the reference executor or the simulator of a GPU",
+        }),
         button("tune", "Ask the tuner", { do: "tune" }, {
           title: "take the steps that tir.tune.default finds", disabled: view.last > 0,
         }),
         document.fullscreenEnabled ? element("button", { class: "tir-full", onclick: local.full }, "Full page") : "",
       ),
-      element("output", { class: "tir-ran", "aria-live": "polite" }, view.runs[view.at] ? view.runs[view.at].text : ""),
+      element("output", { class: "tir-ran", "aria-live": "polite" }, this.ran(view.runs[view.at]), this.ran(view.checks[view.at])),
       this.timeline(view, send),
     ];
+  }
+
+  ran(found) {
+    return found && element("span", { class: found.fault ? "tir-wrong" : "" }, found.text);
   }
 
   // A bar for each step that was run: its time beside the longest one.
@@ -578,7 +585,7 @@ function render({ model, el }) {
   const send = (message) => {
     clearTimeout(local.waiting);
     local.waiting = setTimeout(() => {
-      local.failure = `no answer for ${SLOW / 1000} s: the kernel is busy, or was stopped`;
+      local.failure = `no answer for ${SLOW / 1000} s: Python is still at work, or was stopped`;
       draw();
     }, SLOW);
     root.setAttribute("aria-busy", "true");

@@ -27,7 +27,7 @@ from ..script.printer import line_ranges
 from ..target import Target
 from .loop_tree import Row, loop_tree, nodes_of
 from .offered import Estimates, Offered
-from .runs import Run, timed
+from .runs import Check, Run, checked, timed
 from .stages import Loop, places_in, source, stages
 
 Message = Mapping[str, Any]
@@ -52,6 +52,7 @@ class Explorer:
         self.error = ""
         self.answered = 0  # messages: each answer differs from the one before
         self._runs: dict[int, tuple[IRModule, Run]] = {}  # of steps: the program that ran, and what came of it
+        self._checks: dict[int, tuple[IRModule, Check]] = {}
         self._kept: dict[tuple[int, str], tuple[State, Any]] = {}  # by a snapshot and what was made of it
         self._estimates = Estimates(schedule.state.target)
         self._offered: Offered | None = None
@@ -62,6 +63,7 @@ class Explorer:
             "apply": self._apply,
             "move": self._move,
             "run": self._run,
+            "check": self._check,
             "tune": self._tune,
             "more": self._more,
             "undo": self._undo,
@@ -74,7 +76,7 @@ class Explorer:
     def handle(self, message: Message) -> None:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
         (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``run`` (times the step
-        that is shown), ``tune`` (takes the steps of :func:`tir.tune.default` from the start), ``more`` (goes on with what
+        that is shown), ``check`` (runs it where every access is watched), ``tune`` (takes the steps of :func:`tir.tune.default` from the start), ``more`` (goes on with what
         ``view()["pending"]`` counts: the change, the code, and what the tuner's model expects of the offers), ``undo``, ``redo`` (``steps``), or ``refresh``."""
         self.answered += 1
         try:
@@ -84,8 +86,10 @@ class Explorer:
             if action is None:
                 raise ScheduleError(f"the explorer knows no message {do!r}")
             action(message)
-        except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        except TirError as error:
             self.error = str(error)
+        except Exception as error:  # no message may end a page or a cell
+            self.error = f"{type(error).__name__}: {error}"
 
     def _select(self, message: Message) -> None:
         place = _part(message, "place", str, "")
@@ -135,6 +139,13 @@ class Explorer:
         at = self._at
         state, first = self.schedule.states[at], self.schedule.states[0]
         self._runs[at] = state.mod, timed(state.mod, first.mod, state.target, state.func_name)
+
+    def _check(self, message: Message) -> None:
+        at = self._at
+        state, first = self.schedule.states[at], self.schedule.states[0]
+        found = checked(state.mod, first.mod, state.target, state.func_name)
+        self._checks[at] = state.mod, found
+        self.error = found.fault
 
     def _tune(self, message: Message) -> None:
         from ..tune.default import default
@@ -187,10 +198,10 @@ class Explorer:
             self.shown = None
         return self._last if self.shown is None else self.shown
 
-    def _ran(self, at: int) -> dict[str, Any] | None:
-        """What a run of a step gave, if it was run and the step is still this one."""
-        mod, run = self._runs.get(at, (None, None))
-        return {"seconds": run.seconds, "text": run.text} if run and mod is self.schedule.states[at].mod else None
+    def _ran(self, found: Mapping[int, tuple[IRModule, Run | Check]], at: int) -> dict[str, Any] | None:
+        """What a run or a check of a step gave, if there was one and the step is still this one."""
+        mod, run = found.get(at, (None, None))
+        return dict(vars(run)) if run and mod is self.schedule.states[at].mod else None
 
     def view(self) -> dict[str, Any]:
         """The state of the explorer as data for JSON."""
@@ -207,7 +218,8 @@ class Explorer:
             "title": f"{state.func.name}, {self._last} step{'s' * (self._last != 1)}",
             "steps": [repr(step) for step in history],
             "at": at,
-            "runs": [self._ran(n) for n in range(len(history))],
+            "runs": [self._ran(self._runs, n) for n in range(len(history))],
+            "checks": [self._ran(self._checks, n) for n in range(len(history))],
             "last": self._last,
             "redo": self.schedule.undone,
             "tree": tree,

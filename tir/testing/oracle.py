@@ -14,7 +14,7 @@ from ..expr import BufferLoad, Cast, Expr, Var
 from ..function import IRModule, PrimFunc
 from ..interp import numbers
 from ..interp.arguments import evaluate
-from ..stmt import BufferStore
+from ..stmt import THREAD_BINDING, BufferStore, For
 from ..visit import walk
 
 _RTOL = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
@@ -124,6 +124,12 @@ def _with_gaps(shape: Sequence[int], strides: Sequence[int | None]) -> list[int]
         least = size * steps[0] + 1 if steps else 1
         steps.insert(0, least if step is None else step)
     return steps
+
+
+def usual_engine(program: IRModule) -> str:
+    """What runs a program if nobody says it: the simulator where loops are bound to threads."""
+    loops = (loop for func in program.functions.values() for loop in walk(func.body) if isinstance(loop, For))
+    return "cuda-sim" if any(loop.kind == THREAD_BINDING for loop in loops) else "llvm"
 
 
 def assert_same_result(
