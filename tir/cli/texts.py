@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 from typing import Any
 
@@ -141,6 +140,7 @@ def _passes(names: str) -> list[Any]:
 def diff(options: argparse.Namespace) -> Answer:
     """Compare two programs, up to the names of variables; what differs, and status 1, if they are not the same."""
     from ..equal import first_difference
+    from ..script.change import program_diff
 
     if options.a == options.b == "-":
         raise ValueError("standard input is one program: give a file for the other")
@@ -148,10 +148,9 @@ def diff(options: argparse.Namespace) -> Answer:
     difference = first_difference(one, other)
     if difference is None:
         return Answer("the same", {"same": True})
-    lines = difflib.unified_diff(
-        one.script().splitlines(), other.script().splitlines(), options.a, options.b, lineterm=""
+    text = "\n".join(
+        [*program_diff(one, other, options.b, head=options.a).splitlines(), f"first difference: {difference}"]
     )
-    text = "\n".join([*lines, f"first difference: {difference}"])
     return Answer(text, {"same": False, "difference": difference, "text": text}, right=False)
 
 

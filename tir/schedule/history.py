@@ -24,7 +24,8 @@ class History(list[Step]):
     """The steps of a schedule; in a notebook, each expands to its diff."""
 
     def _repr_html_(self) -> str:
-        from ..script.highlight import program_diff, to_html
+        from ..script.change import program_diff
+        from ..script.highlight import to_html
 
         rows = []
         for step in self:

@@ -370,9 +370,9 @@ class Snapshots:
 
     @checked
     def diff(self, step: int = -1, context: int = 3, color: bool | None = None) -> str:
-        """What a step changed, as a unified diff of the program's text.
+        """What a step changed, statement by statement, as text: a loop that became parallel is one line, however loops print.
 
-        ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Empty
+        ``context`` is the number of lines around each change, besides the statements that it is in. ``step`` counts from 1, or backwards from the last (-1). Coloured on a terminal, or as ``color`` selects. Empty
         before the first step. Raises ``ScheduleError`` when there is no such step.
 
         >>> import tir
@@ -381,12 +381,13 @@ class Snapshots:
         >>> print(sch.diff(context=0))
         --- before
         +++ parallel("i")
-        @@ -10 +10 @@
-        -        for i in range(32):
+                 …
+        -        for i in T.serial(32):
         +        for i in T.parallel(32):
         """
         number = step if step > 0 else self._at + 1 + step
-        from ..script.highlight import Diff, program_diff
+        from ..script.change import program_diff
+        from ..script.highlight import Diff
 
         if self._at == 0 and step == -1:
             return Diff("")
@@ -397,6 +398,6 @@ class Snapshots:
         before, after = self._states[number - 1].program, self._states[number].program
         lines = program_diff(before, after, self._requests[number](), context).splitlines()
         if sys.stdout.isatty() if color is None else color:
-            paint = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
+            paint = {"-": "\x1b[31m", "+": "\x1b[32m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
         return Diff("\n".join(lines))

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from .highlight import Diff
+
 SAME, ADDED, REMOVED, CHANGED, MOVED_TO, MOVED_FROM, GAP = "same", "added", "removed", "changed", "to", "from", "gap"
 ALIKE = 0.5  # the share of words from which two lines are one that changed
 _HEADS = ("for ", "with ", "if ", "while ")  # of the statements that a line is in
@@ -49,6 +51,39 @@ def changes(before: Any, after: Any, context: int = 1) -> list[Line]:
     one, other = (_statements(program) for program in (before, after))
     lines = _with_moves([*_compared(one, other)])
     return _shortened(lines, context)
+
+
+def program_diff(before: Any, after: Any, step: str, context: int = 3, head: str = "before") -> Diff:
+    """The changes as text, under the names of the two programs: a line that goes begins with ``-``, one that comes with ``+``,
+    one that changed or moved stands twice. Empty if there are none.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.elementwise.scale_add(32))
+    >>> before = sch.mod
+    >>> sch.unroll("i")
+    >>> program_diff(before, sch.mod, "unrolled", context=0)
+    --- before
+    +++ unrolled
+             …
+    -        for i in T.serial(32):
+    +        for i in T.unroll(32):
+    """
+    found = changes(before, after, context)
+    return Diff(
+        "\n".join([f"--- {head}", f"+++ {step}", *(t for line in found for t in _as_text(line))]) if found else ""
+    )
+
+
+def _as_text(line: Line) -> Iterator[str]:
+    indent = "    " * line.depth
+    for sign, other, kinds in (
+        ("-", ADDED, (REMOVED, MOVED_FROM, CHANGED)),
+        ("+", REMOVED, (ADDED, MOVED_TO, CHANGED)),
+    ):
+        if line.kind in kinds:
+            yield sign + indent + "".join(text for kind, text in line.words if kind != other or line.kind != CHANGED)
+    if line.kind in (SAME, GAP):
+        yield f" {indent}{line.text}"
 
 
 def _statements(program: Any) -> list[tuple[int, str]]:

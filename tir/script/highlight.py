@@ -9,7 +9,6 @@ import os
 import sys
 import tokenize
 from collections.abc import Iterator
-from typing import Any
 
 _ANSI = {
     "keyword": "\033[1;35m",
@@ -83,7 +82,7 @@ def _listing(body: str) -> str:
 
 
 class Diff(str):
-    """The text of a unified diff; as the value of a cell or a prompt's line it shows as lines, coloured in a notebook.
+    """The text of a diff; as the value of a cell or a prompt's line it shows as lines, coloured in a notebook.
 
     >>> Diff("-a\\n+b")
     -a
@@ -94,20 +93,12 @@ class Diff(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        css = {"-": "color:#d1434b", "+": "color:#3f9142", "@": "color:#1b8a9e"}
+        css = {"-": "color:#d1434b", "+": "color:#3f9142"}
         lines = []
         for line in self.splitlines():
             style = css.get(line[:1])
             lines.append(f'<span style="{style}">{html.escape(line)}</span>' if style else html.escape(line))
         return _listing("\n".join(lines))
-
-
-def program_diff(before: Any, after: Any, step: str, context: int = 3) -> Diff:
-    """The unified diff of two programs' texts, headed by the ``step`` between them."""
-    import difflib
-
-    first, second = (program.script().splitlines() for program in (before, after))
-    return Diff("\n".join(difflib.unified_diff(first, second, "before", step, lineterm="", n=context)))
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:

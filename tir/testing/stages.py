@@ -9,7 +9,7 @@ from ..analysis.private_clause import with_inferred_clauses
 from ..errors import RunError, TirError
 from ..function import IRModule, PrimFunc
 from ..levels import is_shared
-from ..script.highlight import program_diff
+from ..script.change import program_diff
 from ..target import GPUS, Target
 from ..transform.pipeline import name_of, passes_for
 from ..visit import buffers_in
