@@ -1,8 +1,8 @@
 """Runs tests with mutants: one process collects the tests once, and forks a child for each mutant.
 
 A child gives the loaded functions the changed code (:mod:`tests.tools.live_code`) and runs the tests that need it, so
-that a mutant costs only these. Before, every test runs alone in a child with counters in all functions: that says which
-statements it runs, and how long it takes. Tests that fail or take long even so are not used.
+that a mutant costs only these. Before, the tests run in children, a few of one file in each, with counters in all functions:
+that says which statements each runs, and how long it takes. Tests that fail or take long even so are not used.
 
 Times are CPU times, so that a machine with other work gives the same outcomes. A child that waits for ever takes none:
 it is ended when its test has lasted ``PATIENCE`` times as long as it may compute.
@@ -31,6 +31,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from tests.tools.mutant_sites import Mutant
 from tests.tools.related_tests import RelatedTests
 
 SLOW = 15.0  # CPU seconds; a test that takes longer is not used
+TOGETHER = 20  # tests of a file that one child measures; in a child each, forking would take longer than most tests
 RELATED = 40  # functions of tests that are tried before the others, because they are about the changed code
 UNMEASURED = 1.0  # CPU seconds that a test is expected to take that was not measured
 PATIENCE = 10.0  # seconds on the clock for each CPU second that a child may take
@@ -112,10 +114,11 @@ def _by_file(items: Iterable[pytest.Item]) -> dict[Path, list[pytest.Item]]:
     return files
 
 
-def _in_turn(files: Mapping[Path, list[pytest.Item]]) -> Iterator[pytest.Item]:
-    """The first test of each file, then the second of each."""
-    for turn in itertools.zip_longest(*files.values()):
-        yield from (item for item in turn if item is not None)
+def _in_turn(files: Mapping[Path, list[pytest.Item]], size: int) -> Iterator[list[pytest.Item]]:
+    """The first ``size`` tests of each file, then the next of each."""
+    groups = ([tests[at : at + size] for at in range(0, len(tests), size)] for tests in files.values())
+    for turn in itertools.zip_longest(*groups):
+        yield from (group for group in turn if group is not None)
 
 
 _hashes: dict[Path, str] = {}
@@ -196,12 +199,13 @@ class _Runner:
             t.path for t in tests or (items[name] for name in coverage.running(near) if name in items)
         )
         others = {path: [i for i in items.values() if i.path == path and self.is_due(i, coverage)] for path in files}
-        following = tests | dict.fromkeys(_in_turn(others), UNMEASURED)
+        unmeasured = [item for group in _in_turn(others, 1) for item in group]
+        following = tests | dict.fromkeys(unmeasured, UNMEASURED)
         usable = [i for i in items.values() if i in tests or not coverage.knows(i)]
         first = self.related.of(mutant, (self.root / mutant.file).read_text("utf-8"), usable, RELATED)
         function = [key for key in coverage.numbers if key.startswith(f"{mutant.statement.split(': ', 1)[0]}: ")]
         specific = coverage.specific(function, [item.nodeid for item in tests])
-        near_first = [*(items[name] for name in specific), *_in_turn(others)]
+        near_first = [*(items[name] for name in specific), *unmeasured]
         turns = itertools.zip_longest(first, filter(compares_texts, near_first), following, near_first)
         order = (item for turn in turns for item in turn if item is not None)
         kind, by = self.outcome(live, mutant, {item: following.get(item, UNMEASURED) for item in order})
@@ -236,11 +240,11 @@ class _Runner:
             module = live.module(file)
             if module is not None:
                 vars(module)["__hits__"] = hits
-        for number, item in enumerate(_in_turn(_by_file(items))):
+        for number, group in enumerate(_in_turn(_by_file(items), TOGETHER)):
             if time.monotonic() > end:
                 break
-            coverage.tests[item.nodeid] = (_hash(item), *_measured(item, hits))
-            if number % 100 == 99:
+            coverage.tests |= {item.nodeid: (_hash(item), *measured) for item, *measured in _measured(group, hits)}
+            if number % 10 == 9:
                 self.save(coverage)
         self.save(coverage)
 
@@ -326,20 +330,28 @@ def _apply(live: LiveCode, root: Path, mutant: Mutant) -> None:
         live.change_table(mutant.file, mutant.assignment(source))
 
 
-def _measured(item: pytest.Item, hits: bytearray) -> tuple[float | None, bytes]:
-    """The CPU seconds of a test that passes in time, and the statements that it runs."""
-    found: list[Any] = []
+def _measured(items: list[pytest.Item], hits: bytearray) -> Iterator[tuple[pytest.Item, float | None, bytes]]:
+    """The CPU seconds of each test, if it passes in time, and the statements that it runs. One child runs them up to one that
+    does not pass, which is tried again as the first of another: what one test keeps in a cache, those behind it do not run."""
+    rest = items
+    while rest:
+        found: list[list[Any]] = []
+        _child(partial(_tell, rest, hits), lambda line: found.append(line) or PATIENCE * SLOW, PATIENCE * SLOW)
+        yield from ((item, took, bytes.fromhex(packed)) for item, (took, packed) in zip(rest, found))
+        if not found:
+            yield rest[0], None, zlib.compress(b"")
+        rest = rest[len(found) or 1 :]
 
-    def work(send: Callable[..., None]) -> None:
+
+def _tell(items: Sequence[pytest.Item], hits: bytearray, send: Callable[..., None]) -> None:
+    """Sends what each test takes and runs, up to the first that does not pass."""
+    for item in items:
         hits[:] = bytes(len(hits))
         _allow(SLOW)
-        if _passes(item, None):
-            packed = zlib.compress(bytes(hits))
-            send(_cpu_seconds(), packed.hex())
-
-    if _child(work, lambda line: found.append(line) or PATIENCE, PATIENCE * SLOW) == 0 and found:
-        return found[0][0], bytes.fromhex(found[0][1])
-    return None, zlib.compress(b"")
+        before = _cpu_seconds()
+        if not _passes(item, None):
+            return
+        send(_cpu_seconds() - before, zlib.compress(bytes(hits)).hex())
 
 
 def _functions(key: str, file: str) -> set[str]:
