@@ -43,6 +43,20 @@ def test_products_of_a_row_read_integers(dtype, error, target):
     assert len(model.kernels) == len(compile_graph(graph, "interpreter").kernels)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+@pytest.mark.parametrize(("columns", "shape"), [(128, (2, 64, 64)), (48, (3, 64, 16)), (20, (1, 64, 20))])
+def test_integers_are_in_panels_of_columns(columns, shape, dtype):
+    b = Builder()
+    w = b.constant(RNG.standard_normal((64, columns)).astype("float32"), "w")
+    small = quantize(b.graph(b.call("matmul", b.input("x", (1, 64)), w)), dtype, group=16)
+    panels, rows, width = shape
+    kept = {str(v.dtype): v.shape for v in small.constants}
+    assert kept["float32"] == (panels, 4, 1, width)
+    assert kept["int8" if dtype == "int8" else "uint8"] == (panels, rows // (1 if dtype == "int8" else 2), width)
+    x = RNG.standard_normal((1, 64)).astype("float32")
+    np.testing.assert_allclose(compile_graph(small, "interpreter")(x), *by_references(small, x), rtol=1e-4, atol=1e-4)
+
+
 def test_products_of_many_rows_have_floats_that_are_made_once():
     made = optimized(quantize(layers(16), "int8"))
     assert sorted({n.operator for n in made.nodes}) == ["matmul", "strided_slice", "tanh"]

@@ -21,6 +21,7 @@ class _Integers:
     largest: int
 
 
+PANELS = (64, 32, 16)  # columns that are read together, the first that divide those of a matrix
 _TYPES = {"int8": _Integers(8, 127), "int4": _Integers(4, 7)}
 
 
@@ -39,7 +40,7 @@ def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
     >>> graph = b.graph(b.call("matmul", b.input("x", (1, 64)), b.constant(w, "w")))
     >>> made = [compile_graph(g) for g in (graph, quantize(graph, "int8"), quantize(graph, "int4"))]
     >>> [m.weights_bytes for m in made], [len(m.kernels) for m in made]
-    ([524288, 147456, 81922], [1, 1, 1])
+    ([524288, 147456, 81920], [1, 1, 1])
     >>> x = np.ones((1, 64), "float32")
     >>> [f"{abs(m(x) - made[0](x)).max():.1f}" for m in made[1:]]
     ['0.1', '2.7']
@@ -82,19 +83,26 @@ def _floats(made: Builder, weights: Value, kind: _Integers, group: int) -> Value
 
 def dequantized(made: Builder, integers: np.ndarray, scales: np.ndarray, zeros: Any, bits: int, name: str) -> Value:
     """Nodes that compute ``(integers - zeros) * scales``, float32 ``(K, N)``: of ``scales`` ``(K / group, 1, N)`` there is one for a group of rows
-    of a column, as of ``zeros`` if these are no number or None. Integers of 4 ``bits``, of 0 to 15, are kept two in a byte."""
-    rows, columns = integers.shape
+    of a column, as of ``zeros`` if these are no number or None. Integers of 4 ``bits``, of 0 to 15, are kept two in a byte.
+
+    All are kept in panels of neighbouring columns, each with its rows one after another, as a product of few rows reads them.
+    """
+    (rows, columns), groups = integers.shape, len(scales)
+    width = next((w for w in PANELS if columns % w == 0), columns)
+
+    def panels(array: np.ndarray, kind: str, *unit: int) -> Value:
+        """A matrix of as many columns, as ``(N / width, rows, *unit, width)``."""
+        cut = array.reshape(-1, *unit, columns // width, width)
+        return made.constant(np.require(np.moveaxis(cut, -2, 0), requirements="C"), f"{name}_{kind}")
+
     if bits == 8:
-        floats = made.call("astype", made.constant(integers, f"{name}_int8"), "float32")
+        whole = panels(integers, "int8")
     else:
-        pairs = integers.reshape(rows // 2, 2, columns)
-        packed = made.constant(pairs[:, :1] | (pairs[:, 1:] << 4), f"{name}_int4")
-        shifts = made.constant(np.array([0, 4], "uint8").reshape(1, 2, 1), f"{name}_shifts")
-        halves = made.call("bitwise_and", made.call("right_shift", packed, shifts), 15)
-        floats = made.call("astype", made.call("reshape", halves, (rows, columns)), "float32")
-    floats = made.call("reshape", floats, (len(scales), rows // len(scales), columns))
+        whole = made.call("unpack_bits", panels(integers[::2] | (integers[1::2] << 4), "int4"), 4, 1)
+    floats = made.call("reshape", made.call("astype", whole, "float32"), (-1, groups, rows // groups, width))
     if zeros is not None:
-        zero = made.constant(zeros.astype("float32"), f"{name}_zero") if isinstance(zeros, np.ndarray) else zeros
+        zero = panels(zeros.astype("float32"), "zero", 1) if isinstance(zeros, np.ndarray) else zeros
         floats = made.call("subtract", floats, zero)
-    scaled = made.call("multiply", floats, made.constant(scales.astype("float32"), f"{name}_scale"))
-    return made.call("reshape", scaled, (rows, columns))
+    scaled = made.call("multiply", floats, panels(scales.astype("float32"), "scale", 1))
+    order = made.call("transpose", made.call("reshape", scaled, (-1, rows, width)), (1, 0, 2))
+    return made.call("reshape", order, (rows, columns))

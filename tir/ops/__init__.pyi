@@ -733,6 +733,7 @@ def trunc_divide(x: Operand, y: Operand) -> Tensor:
 trunc_div = trunc_divide
 truncdiv = trunc_divide
 from tir.ops.selection import unique as unique
+from tir.ops.conversion import unpack_bits as unpack_bits
 from tir.ops.transform import unravel_index as unravel_index
 from tir.ops.joining import unstack as unstack
 def var(x: te.Tensor, axis: Axes = ..., correction: float = ..., keepdims: bool = ..., dtype: Any = ..., acc_dtype: Any = ...) -> te.Tensor:

@@ -15,7 +15,9 @@ from ..te.places import error
 from ..te.tensor import data_type
 from .cases import arg, case
 from .operands import Operand, as_type, common_type, elementwise, require_kind, values_of
+from .places import integer
 from .registry import operator
+from .shapes import axis_of
 
 SECTION = "elementwise"
 
@@ -55,6 +57,45 @@ def astype(x: te.Tensor, dtype: Any) -> te.Tensor:
     """
     want = data_type(dtype)
     return elementwise("astype", lambda e: cast(want, e), values_of(x))
+
+
+def _numpy_unpack_bits(x: Any, bits: int, axis: int = -1) -> Any:
+    shifts = np.arange(0, 8 * x.itemsize, bits).astype(x.dtype)
+    parts = np.moveaxis(x, axis, -1)[..., None] >> shifts & x.dtype.type((1 << bits) - 1)
+    flat = (*parts.shape[:-2], parts.shape[-2] * len(shifts))
+    return np.moveaxis(parts.reshape(flat), -1, axis)
+
+
+@operator(
+    section=SECTION,
+    reference=_numpy_unpack_bits,
+    cases=[
+        case(arg((2, 3), "uint8"), 4),
+        case(arg((3, 2, 2), "uint8"), 4, 1),
+        case(arg(("n", 3), "uint8"), 2, -1),
+        case(arg((2,), "uint8"), 1, 0),
+        case(arg((2, 2), "uint32"), 8, 0),
+        case(arg((2, 2), "uint16"), 16),
+        case(arg((0, 2), "uint8"), 4),
+    ],
+)
+def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
+    """The parts of ``bits`` bits of unsigned integers, one after another along ``axis``, the lowest part first.
+
+    >>> from tir import ops, te
+    >>> ops.unpack_bits(te.placeholder((8, 16), "uint8"), 4, 0)
+    Tensor(unpack_bits, (16, 16), uint8)
+    """
+    size = integer(bits, "a number of bits")
+    if x.dtype.code != "uint" or size < 1 or x.dtype.bits % size:
+        raise error(f"{x.dtype} has no whole parts of {size} bits", "unsigned integers, and bits that divide theirs")
+    at, count = axis_of(axis, x.ndim), x.dtype.bits // size
+
+    def part(*i: Any) -> Any:
+        whole = x(*i[:at], i[at] // count, *i[at + 1 :])
+        return (whole >> cast(x.dtype, i[at] % count * size)) & const((1 << size) - 1, x.dtype)
+
+    return te.compute((*x.shape[:at], x.shape[at] * count, *x.shape[at + 1 :]), part, name="unpack_bits")
 
 
 @operator(
