@@ -97,6 +97,7 @@ _KNOWN = {
     "int": _Kind("an integer", lambda value: hasattr(value, "__index__")),
     "float": _Kind("a number", _is_number),
     "Callable": _Kind("a function", callable),
+    "IndexFunction": _Kind("a function", callable),
     "Mapping": _Kind("a dict", lambda value: isinstance(value, Mapping)),
     "dict": _Kind("a dict", lambda value: isinstance(value, Mapping)),
 }

@@ -3,6 +3,7 @@
 """What a user writes: kernels, schedules, builds, passes. Type checkers are run on it as on any user's script."""
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def softmax(a: T.handle, b: T.handle) -> None:
 
 
 @T.prim_func(private=True)
-def scale(x: T.Buffer((16,), "float16"), s: T.float32, n: T.int32):
+def scale(x: Annotated[T.Buffer, (16,), "float16"], s: T.float32, n: T.int32) -> None:
     t: T.int32 = T.max(n, 0) * 2
     for i in T.unroll(16):
         if i < t:
@@ -80,7 +81,7 @@ def scale(x: T.Buffer((16,), "float16"), s: T.float32, n: T.int32):
 @I.ir_module
 class Module:
     @T.prim_func
-    def double(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    def double(A: T.Buffer((8,), "int32"), B: Annotated[T.Buffer, (8,), "int32"]) -> None:
         for i in range(8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)

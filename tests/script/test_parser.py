@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import textwrap
+from typing import Annotated
 
 import pytest
 
@@ -605,3 +606,15 @@ def test_names_kinds_and_loops_of_a_remap_agree(names, kinds, loops):
         ParseError, match=rf"has {len(kinds)} kinds .* and {len(loops.split(','))} loops .*the three must agree"
     ):
         body_of(text)
+
+
+def test_an_annotated_type_is_the_call_that_it_says():
+    @T.prim_func
+    def said(A: Annotated[T.Buffer, ("n", 4), "float16"], n: T.int32) -> None:
+        A[0, 0] = T.float16(1)
+
+    @T.prim_func
+    def called(A: T.Buffer(("n", 4), "float16"), n: T.int32) -> None:
+        A[0, 0] = T.float16(1)
+
+    tir.assert_structural_equal(said.with_attr("global_symbol", "f"), called.with_attr("global_symbol", "f"))

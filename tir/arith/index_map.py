@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from ..buffer import Range, index_expr
 from ..checked import checked
@@ -33,6 +33,25 @@ from .divide import exact_quotient
 from .itermap import IterMap, detect_iter_map, inverse_iter_map
 from .linear import key, linear
 from .regions import relax
+
+
+class _OfAny(Protocol):
+    def __call__(self, *indices: Var) -> Any: ...
+
+
+# functions of indices: a union by their numbers, by which type checkers know the parameters of a lambda
+IndexFunction: TypeAlias = (
+    Callable[[], Any]
+    | Callable[[Var], Any]
+    | Callable[[Var, Var], Any]
+    | Callable[[Var, Var, Var], Any]
+    | Callable[[Var, Var, Var, Var], Any]
+    | Callable[[Var, Var, Var, Var, Var], Any]
+    | Callable[[Var, Var, Var, Var, Var, Var], Any]
+    | Callable[[Var, Var, Var, Var, Var, Var, Var], Any]
+    | Callable[[Var, Var, Var, Var, Var, Var, Var, Var], Any]
+    | _OfAny
+)
 
 
 class _AxisSeparator:
@@ -66,7 +85,7 @@ class IndexMap(Node):
 
     @staticmethod
     @checked
-    def from_func(func: Callable[..., Any], ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
+    def from_func(func: IndexFunction, ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
         """The map that ``func`` computes; ``*args`` parameters take the axes that ``ndim`` leaves.
 
         The result may be one expression, or a list with ``IndexMap.AXIS_SEPARATOR`` between groups of axes. Raises
@@ -87,7 +106,7 @@ class IndexMap(Node):
         return IndexMap(variables, tuple(final), tuple(separators))
 
     @staticmethod
-    def of(value: IndexMap | Callable[..., Any], ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
+    def of(value: IndexMap | IndexFunction, ndim: int | None = None, index_dtype: str = "int32") -> IndexMap:
         """``value`` if it is an IndexMap, else the map of the function; checks the number of inputs."""
         made = value if isinstance(value, IndexMap) else IndexMap.from_func(value, ndim, index_dtype)
         if ndim is not None and len(made.initial_indices) != ndim:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Annotated, Any, overload
 
 from ..analysis.wellformed import verify
 from ..dtype import HANDLE, VOID, DType
@@ -121,7 +121,11 @@ def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> A
     return make if func is None else make(func)
 
 
-def ir_module(cls: Any = None, **_: Any) -> Any:
+@overload
+def ir_module(cls: type, **_: Any) -> IRModule: ...
+@overload
+def ir_module(cls: None = None, **_: Any) -> Callable[[type], IRModule]: ...
+def ir_module(cls: type | None = None, **_: Any) -> Any:
     """Make a class of prim_funcs an ``IRModule``."""
     if cls is None:
         return ir_module
@@ -261,7 +265,7 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
     annotation = arg.annotation
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         annotation = _annotation_in(parser, annotation.value, arg.annotation)
-    kind = parser.ev(annotation)
+    kind = parser.ev(_called(parser, annotation))
     if isinstance(kind, f.BufferSpec):
         shape = tuple(_symbol(s, parser, scope) if isinstance(s, str) else s for s in kind.shape)
         try:
@@ -284,6 +288,14 @@ def _parameter(parser: StmtParser, arg: ast.arg, scope: Scope) -> Var:
     parser.known.add(var)
     parser.params[var] = arg
     return var
+
+
+def _called(parser: StmtParser, annotation: ast.expr) -> ast.expr:
+    """``Annotated[T.Buffer, (4, 8), "float32"]``, which type checkers take as a type, says ``T.Buffer((4, 8), "float32")``."""
+    match annotation:
+        case ast.Subscript(ast.Name(name), ast.Tuple([function, *args])) if parser.env.get(name) is Annotated:
+            return ast.copy_location(ast.Call(function, args, []), annotation)
+    return annotation
 
 
 def _annotation_in(parser: StmtParser, text: str, node: ast.expr) -> ast.expr:

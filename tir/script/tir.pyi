@@ -91,10 +91,10 @@ def meta_var(value: _T) -> _T:
 def ret(value: Any) -> NoReturn: ...
 
 @overload
-def prim_func(func: Callable[..., Any], *, private: builtins.bool = ..., check_well_formed: builtins.bool = ...) -> PrimFunc:
+def prim_func(func: Any, *, private: builtins.bool = ..., check_well_formed: builtins.bool = ...) -> PrimFunc:
     """Make a function of the dialect a ``PrimFunc``. ``private=True`` leaves out its global symbol."""
 @overload
-def prim_func(*, private: builtins.bool = ..., check_well_formed: builtins.bool = ..., **options: Any) -> Callable[[Callable[..., Any]], PrimFunc]: ...
+def prim_func(*, private: builtins.bool = ..., check_well_formed: builtins.bool = ..., **options: Any) -> Callable[[Any], PrimFunc]: ...
 
 def macro(func: Callable[..., Any] | None = ..., *, hygienic: builtins.bool = ...) -> Any:
     """Make a function of the dialect a macro: its statements are put where it is called."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..arith.index_map import IndexFunction
 from ..buffer import Range
 from ..dtype import DType
 from ..expr import Expr, Let, Reduce, Var, const
@@ -78,7 +79,7 @@ class ComputeOp(Operation):
 @with_recursion_limit
 def compute(
     shape: Any,
-    fcompute: Callable[..., Any],
+    fcompute: IndexFunction,
     name: str = "compute",
     tag: str = "",
     attrs: Any = None,
