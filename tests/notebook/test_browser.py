@@ -155,7 +155,7 @@ def test_the_tutorial(lab, browser, scheme):
     assert "tir-refused" in view.locator("[data-offer=parallel]").get_attribute("class")
     assert "both write" in view.locator("[data-offer=parallel] .tir-reason").inner_text()
     assert view.locator(".tir-code .tir-marked").count() > 2
-    view.locator("select[aria-label^=code]").select_option("llvm")
+    view.locator("[data-pane=llvm]").click()
     view.locator("tir-pane", has_text="define").wait_for()
     page.wait_for_function("[...document.querySelectorAll('.tir-gain')].every((gain) => gain.textContent !== '…')")
     shoot(page, f"explorer-{scheme}")

@@ -10,6 +10,7 @@ import pytest
 
 import tir
 from tir import te
+from tir.library import elementwise
 from tir.notebook import runs
 from tir.notebook.explorer import Explorer, value_of
 from tir.notebook.loop_tree import KIND_COLOURS
@@ -383,6 +384,49 @@ def test_ptx_beside_the_program():
     stores = [n for n, line in enumerate(lines) if "st.global" in line]
     inside = [n for first, last in pane["places"]["D.i"] for n in range(first, last + 1)]
     assert not pane["failed"] and set(stores) & set(inside) and set(stores) - set(inside)
+
+
+def test_pictures_beside_the_program_are_about_what_is_chosen(explorer):
+    explorer.handle({"do": "open", "pane": "accesses"})
+    pane = view(explorer)["pane"]
+    assert [f"{name} by {loop}" in pane["html"] for name, loop in (("A", "B.i"), ("B", "B.i"), ("D", "D.i"))] == [
+        True
+    ] * 3
+    assert pane["lines"] == [] and not pane["failed"]
+    for place in ("k", "D"):  # a block is in its innermost loop
+        explorer.handle({"do": "select", "place": place})
+        shown = view(explorer)["pane"]["html"]
+        assert "B by k" in shown and "D by k" in shown and "A by" not in shown
+    explorer.handle({"do": "open", "pane": "footprint"})
+    assert "roofline" in view(explorer)["pane"]["html"]
+    explorer.handle({"do": "open", "pane": "banks"})
+    assert view(explorer)["pane"]["failed"], "no shared memory: no such picture"
+
+
+def test_banks_beside_a_gpu_program():
+    sch = tir.Schedule(elementwise.transpose(32, 64), target="cuda -arch=sm_80")
+    copy = sch.cache_read("out", "A", "shared")
+    explorer = Explorer(sch)
+    explorer.handle({"do": "open", "pane": "banks"})
+    assert "bound to threads" in view(explorer)["pane"]["html"]
+    sch.bind("out.i", "blockIdx.x")
+    sch.compute_at(copy, "out.i")
+    for block in ("out", copy):
+        sch.bind(sch.get_loops(block)[-1], "threadIdx.x")
+    seen = view(explorer)
+    assert "banks" in seen["panes"] and "0 bank conflicts" in seen["pane"]["html"]
+
+
+def test_a_picture_of_unknown_sizes_says_why():
+    @T.prim_func
+    def add(a: T.handle, n: T.int32):
+        A = T.match_buffer(a, (n,), "float32")
+        for i in range(n):
+            A[i] = A[i] + 1.0
+
+    explorer = Explorer(tir.Schedule(add))
+    explorer.handle({"do": "open", "pane": "accesses"})
+    assert "a picture needs constant sizes" in view(explorer)["pane"]["html"]
 
 
 def test_heads_of_loops_in_text():

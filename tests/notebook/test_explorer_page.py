@@ -75,7 +75,7 @@ def test_keys_go_through_the_tree(browser):
 @pytest.mark.parametrize("pane", ["lowered", "llvm", "asm"])
 def test_lines_light_up_both_ways(browser, pane):
     with explored(browser) as page:
-        page.get_by_label("code beside the program").select_option(pane)
+        page.locator(f"[data-pane={pane}]").click()
         page.locator(f"tir-pane[data-shown={pane}]").wait_for()
         page.locator(".tir-row[data-place=j]").hover()
         assert lit(page, "tir-program")[0].lstrip().startswith("for i, j, k") and lit(page, "tir-pane")
@@ -116,6 +116,49 @@ def test_nothing_stands_outside_of_the_page(browser, width):
         for part in ("tir-tree", "tir-offers", "tir-program", "tir-pane"):
             box = page.locator(part).bounding_box()
             assert box["x"] >= 0 and box["x"] + box["width"] <= width and box["height"] > 100, part
+
+
+def test_a_loop_is_split_by_its_handle(browser):
+    with explored(browser) as page:
+        box = page.locator(".tir-row[data-place=k] .tir-split").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 3 * 14, y, steps=6)  # 2, 4, 8
+        assert page.locator(".tir-row[data-place=k] .tir-split").inner_text() == "÷ 8"
+        page.mouse.up()
+        page.locator(".tir-step", has_text='1: split("k", factors=[None, 8])').wait_for()
+        page.locator(".tir-row[data-place=k_1][aria-selected=true]").wait_for()
+        page.locator(".tir-row[data-place=j] .tir-split").focus()
+        for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        page.locator(".tir-step", has_text='2: split("j", factors=[None, 4])').wait_for()
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 90, y)
+        page.mouse.move(x, y)
+        page.mouse.up()  # back where it was: no step
+        page.locator(".tir-row[data-place=i]").click()
+        page.locator(".tir-row[data-place=i][aria-selected=true]").wait_for()
+        assert page.locator(".tir-step").inner_text().startswith("2:")
+
+
+def test_pictures_beside_the_program(browser):
+    with explored(browser) as page:
+        page.locator(".tir-row[data-place=k]").click()
+        page.locator("[data-pane=accesses]").click()
+        page.locator(".tir-picture svg", has_text="A by k").wait_for()
+        assert page.locator(".tir-picture svg").count() == 3
+        page.locator(".tir-row[data-place=j]").click()
+        page.locator(".tir-picture svg", has_text="B by j").wait_for()
+        page.locator(".tir-gain", has_text="…").first.wait_for(state="detached")
+        in_browser.keep_picture(page, "explorer-accesses-light")
+        page.locator("[data-pane=footprint]").click()
+        page.locator(".tir-picture", has_text="roofline").wait_for()
+        in_browser.keep_picture(page, "explorer-footprint-light")
+        assert page.locator("[data-pane=banks]").count() == 0, "there is no shared memory"
+        page.get_by_label("program after a pass").select_option("after simplify")
+        page.locator("tir-pane[data-shown='after simplify'] [data-line]").first.wait_for()
 
 
 def test_offers_by_group_and_what_is_typed(browser):

@@ -130,7 +130,11 @@ def test_parts_of_the_view():
     made = Explorer(tir.Schedule(scale))
     view = settled(made)
     assert (view["title"], view["at"], view["last"], view["redo"], view["diff"]) == ("scale, 0 steps", 0, 0, 0, [])
-    assert view["panes"] == stages.stages(None) and view["runs"] == [None] and view["selected"] == ""
+    assert (
+        view["panes"] == [*stages.stages(None), "accesses", "footprint"]
+        and view["runs"] == [None]
+        and view["selected"] == ""
+    )
     made.handle({"do": "select", "place": "j"})
     assert (settled(made)["selected"], made.selected) == ("j", "j")
     given = {"loop": "j", "factors": "[None, 4]", "tail": "", "names": None}

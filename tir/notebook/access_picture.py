@@ -6,8 +6,9 @@ program, whose shared buffers have their final shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -80,18 +81,22 @@ class AccessPicture:
         return SideBySide((self, other))
 
     def svg(self) -> str:
-        """The elements as a grid, in the colour of the first iteration that touches them; point at one for its index."""
+        """The elements as a grid, in the colour of the first iteration that touches them, those of one iteration as a box; point
+        at it for its indices."""
         grid, size = self._grid(_ROWS), 9
         parts = [svg_text(8, 16, f"{self.buffer} by {self.loop}", font_weight="bold"), svg_text(8, 32, self.summary)]
         top = 44
-        for y, row in enumerate(grid.cells):
-            for x, iteration in enumerate(row):
-                title = f"{self.buffer}{grid.index(y, x)}" + (f": {self.loop} = {iteration}" if iteration >= 0 else "")
-                fill = _colour(iteration, len(self.touched)) if iteration >= 0 else "none"
-                edge = {"stroke": "currentColor", "stroke_opacity": "0.15"}
-                parts.append(svg_box(8 + x * size, top + y * size, size - 1, size - 1, fill, title, **edge))
+        edge = {"stroke": "currentColor", "stroke_opacity": "0.15"}
+        for y, x, down, across, iteration in grid.boxes():
+            last = f" to {self.buffer}{grid.index(y + down - 1, x + across - 1)}" if down * across > 1 else ""
+            title = f"{self.buffer}{grid.index(y, x)}{last}" + (
+                f": {self.loop} = {iteration}" if iteration >= 0 else ""
+            )
+            fill = _colour(iteration, len(self.touched)) if iteration >= 0 else "none"
+            parts.append(svg_box(8 + x * size, top + y * size, across * size - 1, down * size - 1, fill, title, **edge))
         below = top + size * len(grid.cells) + 16
-        for n, iteration in enumerate(sorted({i for row in grid.cells for i in row if i >= 0})[:12]):
+        shown = sorted({i for row in grid.cells for i in row if i >= 0})
+        for n, iteration in enumerate(shown[:: max(1, -(-len(shown) // 12))]):
             parts.append(svg_box(8 + 44 * n, below - 9, 9, 9, _colour(iteration, len(self.touched))))
             parts.append(svg_text(21 + 44 * n, below, str(iteration), font_size="11"))
         parts.append(svg_text(8, below + 16, grid.note, font_size="11"))
@@ -135,6 +140,20 @@ class _Grid:
     box: tuple[int, ...]
     across: int
     down: int
+
+    def boxes(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Boxes of cells that have the same iteration: the first row and column, the numbers of them, the iteration. Runs in
+        a row, and the same run in rows below each other."""
+        begun: dict[tuple[int, int, int], int] = {}  # column, number of columns and iteration, by the row it begins in
+        for y, row in enumerate([*self.cells, []]):
+            runs: list[tuple[int, int, int]] = []
+            for iteration, same in groupby(row):
+                runs.append((sum(run[1] for run in runs), len([*same]), iteration))
+            for run in [run for run in begun if run not in runs]:
+                first = begun.pop(run)
+                yield first, run[0], y - first, run[1], run[2]
+            for run in runs:
+                begun.setdefault(run, y)
 
     @property
     def note(self) -> str:

@@ -123,6 +123,15 @@ class History extends Part {
 
 const LOOP = "application/x-tir-loop";
 
+const NOTCH = 14; // pixels from one extent to the next
+
+// What the inner loop of a split may run: divisors of the extent; powers of two where there are none, or it is not known.
+function innerExtents(extent) {
+  const below = (most) => Array.from({ length: Math.max(0, most) }, (_, n) => n + 2);
+  const divisors = below(Math.min(extent || 0, 4096) / 2 - 1).filter((n) => extent % n === 0);
+  return divisors.length ? divisors : [2, 4, 8, 16, 32, 64].filter((n) => !extent || n < extent);
+}
+
 class Tree extends Part {
   needs({ tree, selected, at, last }) {
     return { tree, selected, past: at < last };
@@ -154,7 +163,54 @@ class Tree extends Part {
       element("b", {}, row.name),
       element("span", { class: "tir-what" }, label),
       row.bytes ? element("span", { class: "tir-bytes" }, `${bytes(row.bytes)} ${row.holds}`) : null,
+      block || view.past ? null : this.handle(row, send),
     );
+  }
+
+  // Splits a loop: dragged to the right, or moved by arrow keys, it goes through the extents that the inner loop may have;
+  // let go, or at Enter, the step is taken.
+  handle(row, send) {
+    const sizes = ["", ...innerExtents(Number(row.extent))];
+    const made = element("span", {
+      class: "tir-split", role: "slider", tabindex: "-1", title: "split: drag to the extent of the inner loop", "data-key": `split ${row.label}`,
+      "aria-label": `extent of the inner loop of ${row.label}`, "aria-valuemin": 0, "aria-valuemax": sizes.length - 1,
+    });
+    let at = 0;
+    const show = (next) => {
+      at = Math.max(0, Math.min(sizes.length - 1, next));
+      made.setAttribute("aria-valuenow", at);
+      made.setAttribute("aria-valuetext", at ? `${sizes[at]}` : "not split");
+      made.textContent = `÷${at ? ` ${sizes[at]}` : ""}`;
+    };
+    const take = () => at && send({ do: "apply", name: "split", given: { loop: row.label, factors: `[None, ${sizes[at]}]` } });
+    show(0);
+    made.addEventListener("click", (event) => event.stopPropagation());
+    made.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // the row is not dragged
+      made.setPointerCapture(event.pointerId);
+      const from = event.clientX;
+      const move = (moved) => show(Math.round((moved.clientX - from) / NOTCH));
+      made.addEventListener("pointermove", move);
+      const end = (ended) => {
+        made.removeEventListener("pointermove", move);
+        if (ended.type === "pointerup") take();
+        show(0);
+      };
+      for (const kind of ["pointerup", "pointercancel"]) made.addEventListener(kind, end, { once: true });
+    });
+    made.addEventListener("mousedown", (event) => event.preventDefault());
+    made.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (event.altKey || !(step || event.key === "Enter" || event.key === "Escape")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (step) show(at + step);
+      else {
+        if (event.key === "Enter") take();
+        show(0);
+      }
+    });
+    return made;
   }
 
   // A loop is moved to another one's place by dragging its row there, or by Alt and an arrow key.
@@ -422,16 +478,32 @@ class Pane extends Part {
 
   draw({ panes, pane }, context) {
     this.classList.toggle("tir-failed", pane.failed);
-    this.classList.toggle("tir-later", !pane.lines); // the code of before stands until it is made
+    this.classList.toggle("tir-later", !pane.lines); // what was there stands until it is made
     this.dataset.shown = pane.lines ? pane.name : "";
     this.places = pane.lines ? pane.places : {};
-    this.lines = pane.lines ?? this.lines ?? [];
+    const [passes, others] = [true, false].map((is) => panes.filter((name) => name.startsWith("after ") === is));
+    const open = (name) => context.send({ do: "open", pane: name });
     const choose = element(
       "select",
-      { "aria-label": "code beside the program", "data-key": "pane", onchange: (event) => context.send({ do: "open", pane: event.target.value }) },
-      ...panes.map((name) => element("option", { value: name, selected: name === pane.name }, name)),
+      { "aria-label": "program after a pass", "data-key": "pane", onchange: (event) => open(event.target.value) },
+      element("option", { value: "", selected: others.includes(pane.name), disabled: true }, "after …"),
+      ...passes.map((name) => element("option", { value: name, selected: name === pane.name }, name)),
     );
-    return [element("div", { class: "tir-tabs" }, choose), listing("pane", this.lines, this.places, context)];
+    const tabs = others.map((name) =>
+      element(
+        "button",
+        {
+          role: "tab", class: "tir-group", "data-pane": name, "data-key": `pane ${name}`, "aria-selected": String(name === pane.name),
+          onclick: () => open(name),
+        },
+        name,
+      ),
+    );
+    if (pane.lines) {
+      const drawing = { class: "tir-picture tir-scroll", "data-scroll": pane.name, tabindex: "0", "aria-label": pane.name, html: pane.html };
+      this.shown = pane.html ? element("div", drawing) : listing("pane", pane.lines, this.places, context);
+    }
+    return [element("div", { class: "tir-groups", role: "tablist", "aria-label": "beside the program" }, ...tabs, choose), this.shown];
   }
 }
 

@@ -25,6 +25,7 @@ from ..script.change import changes
 from ..script.highlight import html_lines
 from ..script.printer import line_ranges
 from ..target import Target
+from .beside import picture, pictures
 from .loop_tree import Row, loop_tree, nodes_of
 from .offered import Estimates, Offered
 from .runs import Check, Run, checked, timed
@@ -38,7 +39,7 @@ MOST_KEPT = 32  # of views of programs
 
 class Explorer:
     """A view on ``schedule``: ``selected`` is the label of a loop or block, ``shown`` the step looked at (None: the last),
-    ``pane`` the code beside the program.
+    ``pane`` the code or the picture beside the program.
 
     ``handle`` does what a message asks; ``view()`` is all that a page needs to draw it. A refused step leaves everything
     as it was, and the reason in ``view()["error"]``.
@@ -166,9 +167,9 @@ class Explorer:
 
     def _jobs(self) -> Iterator[Callable[[], Any]]:
         """What a view shows later, since it takes a while."""
-        at, pane = self._at, self.pane
+        at, pane, place = self._at, self.pane, self.selected
         state = self.schedule.states[at]
-        later: dict[str, Callable[[State], Any]] = {f"pane {pane}": lambda s: _code(s, pane)}
+        later: dict[str, Callable[[State], Any]] = {self._beside(state): lambda s: _beside(s, pane, place)}
         if at:
             later = {f"diff {at}": lambda s: _change(self.schedule.states[at - 1].mod, s.mod), **later}
         for what, make in later.items():
@@ -231,9 +232,8 @@ class Explorer:
             "program": self._of(state, "program", lambda s: html_lines(s.mod.script())),
             "diff": self._made(state, f"diff {at}") or [],
             "python": self._python(),
-            "panes": stages(state.target),
-            "pane": self._made(state, f"pane {self.pane}")
-            or {"name": self.pane, "lines": None, "places": {}, "failed": False},
+            "panes": [*stages(state.target), *pictures(state)],
+            "pane": self._made(state, self._beside(state)) or {"name": self.pane, **_NOTHING, "lines": None},
             "error": self.error,
         }
 
@@ -244,6 +244,10 @@ class Explorer:
         if self._offered is None or not self._offered.is_for(self.schedule.state, self.selected):
             self._offered = Offered(self.schedule, self.selected, self._estimates)
         return self._offered
+
+    def _beside(self, state: State) -> str:
+        """What is beside the program, to keep it by: a picture is about what is chosen."""
+        return f"pane {self.pane}{f' of {self.selected}' if self.pane in pictures(state) else ''}"
 
     def _of(self, state: State, what: str, make: Callable[[State], T]) -> T:
         """What ``make`` makes of a snapshot, made once."""
@@ -269,12 +273,20 @@ def _found(state: State, handle: LoopRV | BlockRV) -> LoopRef | BlockRef:
     return state.find_loop(handle) if isinstance(handle, LoopRV) else state.find_block(handle)
 
 
-def _code(state: State, name: str) -> dict[str, Any]:
-    """The code beside the program, and the lines of each loop in it."""
+_NOTHING: dict[str, Any] = {"lines": [], "html": "", "places": {}, "failed": False}
+
+
+def _beside(state: State, name: str, place: str) -> dict[str, Any]:
+    """What is beside the program: code, and the lines of each loop in it, or a picture."""
     try:
-        code = source(state.mod, state.target, name)
+        shown = {"html": picture(state, name, place)} if name in pictures(state) else _code(state, name)
     except Exception as error:  # a program that this target cannot lower or compile is no fault of the explorer's
-        return {"name": name, "lines": html.escape(str(error)).splitlines(), "places": {}, "failed": True}
+        shown = {"lines": html.escape(str(error)).splitlines(), "failed": True}
+    return {"name": name, **_NOTHING, **shown}
+
+
+def _code(state: State, name: str) -> dict[str, Any]:
+    code = source(state.mod, state.target, name)
     lines = html_lines(code.text) if code.language == "python" else highlighted_lines(code.text, code.language)
     loops = [
         Loop(
@@ -284,7 +296,7 @@ def _code(state: State, name: str) -> dict[str, Any]:
         )
         for loop in state.index.loops.values()
     ]
-    return {"name": name, "lines": lines, "places": places_in(code, loops), "failed": False}
+    return {"lines": lines, "places": places_in(code, loops)}
 
 
 def _tree(state: State) -> list[dict[str, Any]]:
