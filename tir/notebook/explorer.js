@@ -347,6 +347,7 @@ class Offers extends Part {
   draw(view, context) {
     if (view.past) return [element("p", { class: "tir-hint" }, "An earlier step is shown. Return to it to change it.")];
     if (!view.selected) return [element("p", { class: "tir-hint" }, "Choose a loop or a block to see what may be done with it.")];
+    if (!view.offers) return [element("p", { class: "tir-hint" }, `Looking at what may be done with ${view.selected} …`)];
     const about = `${view.selected} after ${view.at}`;
     if (about !== this.about) [this.made, this.order] = [new Map(), []]; // rows stay, with what was typed, as long as they are about one place
     this.about = about;

@@ -26,7 +26,7 @@ from ..script.highlight import html_lines
 from ..script.printer import line_ranges
 from ..target import Target
 from .beside import picture, pictures
-from .loop_tree import Row, loop_tree, nodes_of
+from .loop_tree import Row, levels, nodes_of, rows
 from .offered import Estimates, Offered
 from .runs import Check, Run, checked, timed
 from .stages import Loop, places_in, source, stages
@@ -78,7 +78,7 @@ class Explorer:
         """Do what ``message["do"]`` says: ``select`` (``place``), ``show`` (``step``), ``open`` (``pane``), ``apply``
         (``name``, ``given``), ``move`` (a loop, ``place``, to where the loop ``to`` is: by ``reorder``), ``run`` (times the step
         that is shown), ``check`` (runs it where every access is watched), ``tune`` (takes the steps of :func:`tir.tune.default` from the start), ``more`` (goes on with what
-        ``view()["pending"]`` counts: the change, the code, and what the tuner's model expects of the offers), ``undo``, ``redo`` (``steps``), or ``refresh``."""
+        ``view()["pending"]`` counts: offers after a step, bytes, the change, the code, and what the tuner's model expects of the offers), ``undo``, ``redo`` (``steps``), or ``refresh``."""
         self.answered += 1
         try:
             do = _part(message, "do", str)
@@ -95,6 +95,8 @@ class Explorer:
     def _select(self, message: Message) -> None:
         place = _part(message, "place", str, "")
         self.selected = "" if place == self.selected else place
+        if self.selected and self.shown is None:
+            self._offer()
 
     def _show(self, message: Message) -> None:
         step, last = _part(message, "step", int), self._last
@@ -160,6 +162,7 @@ class Explorer:
 
     def _more(self, message: Message) -> None:
         start = time.thread_time()
+        self._tree(self.schedule.states[self._at])
         for job in self._jobs():
             job()
             if time.thread_time() - start >= BUDGET:
@@ -169,14 +172,19 @@ class Explorer:
         """What a view shows later, since it takes a while."""
         at, pane, place = self._at, self.pane, self.selected
         state = self.schedule.states[at]
-        later: dict[str, Callable[[State], Any]] = {self._beside(state): lambda s: _beside(s, pane, place)}
+        if self.selected and self.shown is None and self._offered_now() is None:
+            yield self._offer
+        later: dict[str, Callable[[State], Any]] = {
+            "levels": levels,
+            self._beside(state): lambda s: _beside(s, pane, place),
+        }
         if at:
             later = {f"diff {at}": lambda s: _change(self.schedule.states[at - 1].mod, s.mod), **later}
         for what, make in later.items():
             if (id(state), what) not in self._kept:
                 yield partial(self._of, state, what, make)
-        if self._offered is not None and self._offered.is_for(self.schedule.state, self.selected):
-            yield from self._offered.jobs()
+        if offered := self._offered_now():
+            yield from offered.jobs()
 
     def _undo(self, message: Message) -> None:
         self.schedule.undo(_part(message, "steps", int, 1))
@@ -209,10 +217,8 @@ class Explorer:
         history = self.schedule.history
         at = self._at
         state = self.schedule.states[at]
-        tree = self._of(state, "tree", _tree)
-        if self.selected not in [row["label"] for row in tree]:
-            self.selected = ""
-        offered = self._offers()
+        tree = self._tree(state)
+        offered = self._offered_now()
         expected = self._estimates.known(state.func)
         return {
             "answered": self.answered,
@@ -226,10 +232,10 @@ class Explorer:
             "tree": tree,
             "selected": self.selected,
             "groups": list(GROUPS),
-            "offers": offered.data() if offered else [],
+            "offers": offered.data() if offered else None if self.selected and self.shown is None else [],
             "pending": sum(1 for _ in self._jobs()),
             "expected": expected[0] if expected else None,
-            "program": self._of(state, "program", lambda s: html_lines(s.mod.script())),
+            "program": self._of(state, "program", _printed)[0],
             "diff": self._made(state, f"diff {at}") or [],
             "python": self._python(),
             "panes": [*stages(state.target), *pictures(state)],
@@ -237,13 +243,24 @@ class Explorer:
             "error": self.error,
         }
 
-    def _offers(self) -> Offered | None:
-        """What may be done to the selected place, if the last step is shown."""
-        if not self.selected or self.shown is not None:
-            return None
-        if self._offered is None or not self._offered.is_for(self.schedule.state, self.selected):
-            self._offered = Offered(self.schedule, self.selected, self._estimates)
-        return self._offered
+    def _tree(self, state: State) -> list[dict[str, Any]]:
+        """The rows of the tree; what is not in it is no longer chosen."""
+        ranges, known = self._of(state, "program", _printed)[1], self._made(state, "levels")
+        tree = self._of(
+            state, f"tree {known is not None}", lambda s: [_row(*both) for both in zip(rows(s, known or {}), ranges)]
+        )
+        if self.selected not in [row["label"] for row in tree]:
+            self.selected = ""
+        return tree
+
+    def _offer(self) -> None:
+        self._offered = Offered(self.schedule, self.selected, self._estimates)
+
+    def _offered_now(self) -> Offered | None:
+        """What may be done to the selected place, if the last step is shown and it was asked for."""
+        made = self._offered
+        now = self.shown is None and made is not None and made.is_for(self.schedule.state, self.selected)
+        return made if now else None
 
     def _beside(self, state: State) -> str:
         """What is beside the program, to keep it by: a picture is about what is chosen."""
@@ -299,9 +316,10 @@ def _code(state: State, name: str) -> dict[str, Any]:
     return {"lines": lines, "places": places_in(code, loops)}
 
 
-def _tree(state: State) -> list[dict[str, Any]]:
-    ranges = line_ranges(state.mod, nodes_of(state))
-    return [_row(row, span) for row, span in zip(loop_tree(state).rows, ranges)]
+def _printed(state: State) -> tuple[list[str], list[tuple[int, int] | None]]:
+    """The lines of the program, and those of each row of the tree."""
+    text, ranges = line_ranges(state.mod, nodes_of(state))
+    return html_lines(text), ranges
 
 
 def _change(before: IRModule, after: IRModule) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@ as a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import log2
 
@@ -123,8 +123,12 @@ def before_and_after(before: LoopTree, after: LoopTree) -> str:
 
 def loop_tree(state: State) -> LoopTree:
     """The loop tree of the function worked on."""
-    levels = _levels(state)
-    return LoopTree(tuple(_row(state, state.index.place(n), levels) for n in nodes_of(state)))
+    return LoopTree(tuple(rows(state, levels(state))))
+
+
+def rows(state: State, known: Mapping[Var, Level]) -> Iterator[Row]:
+    """Its rows, with the bytes of the loops whose footprint is known."""
+    return (_row(state, state.index.place(n), known) for n in nodes_of(state))
 
 
 def nodes_of(state: State) -> list[For | BlockRealize]:
@@ -132,7 +136,7 @@ def nodes_of(state: State) -> list[For | BlockRealize]:
     return [n for n in state.index.nodes if type(n) is For or state.index.place(n).scope is not None]
 
 
-def _levels(state: State) -> dict[Var, Level]:
+def levels(state: State) -> dict[Var, Level]:
     """The footprint of each loop; none where sizes are not known."""
     try:
         return {level.var: level for level in footprint(state.func, target=state.target).rows}

@@ -82,14 +82,15 @@ def to_lines(program: Any, underline: Sequence[Any] = (), context: int = 2, note
 
 
 @with_recursion_limit
-def line_ranges(program: Any, nodes: Sequence[Any]) -> list[tuple[int, int] | None]:
-    """For each loop or block in ``nodes`` the lines of its text in ``program.script()``, first and last, from 0; None for
-    one that does not print, such as a root block."""
+def line_ranges(program: Any, nodes: Sequence[Any]) -> tuple[str, list[tuple[int, int] | None]]:
+    """``program.script()``, and for each loop or block in ``nodes`` the lines of its text in it, first and last, from 0; None
+    for one that does not print, such as a root block."""
     together = _program_lines(program, Printer(marks=nodes), None, True)
     heads = [n for n, line in enumerate(together) for _ in range(line.count(MARK))]
-    if len(heads) != len(nodes):  # some do not print
-        return [line_ranges(program, [node])[0] for node in nodes] if len(nodes) > 1 else [None]
-    return [(head, _end_of_body(together, head)) for head in heads]
+    text = "\n".join(together).replace(MARK, "").replace(UNMARK, "") + "\n"
+    if len(heads) == len(nodes):
+        return text, [(head, _end_of_body(together, head)) for head in heads]
+    return text, [line_ranges(program, [node])[1][0] for node in nodes] if len(nodes) > 1 else [None]
 
 
 def _end_of_body(lines: Sequence[str], head: int) -> int:
