@@ -131,10 +131,10 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     knobs = config.current()
     key = None if knobs.dump or knobs.verify else program_key(mod, target, on.key(), passes)
     start = time.perf_counter()
-    found = None if key is None else compiled.find(key, mod, on, lambda: emit()[0])
+    found = None if key is None else compiled.find(key, mod, on, emit)
     cached = found is not None
     if found is None:
-        found = compiled.Compiled.of(*emit(), on)
+        found = compiled.Compiled.of(emit, on)
         if key is not None:
             compiled.keep(key, mod, found)
     how = "loaded from the cache" if cached else "lowered and compiled"
@@ -149,7 +149,7 @@ def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | 
     from .compiled import Compiled
 
     target = Target.of(target)
-    made = Compiled.of(*_emit(lowered, target), machine_of(target))
+    made = Compiled.of(lambda: _emit(lowered, target), machine_of(target))
     return LLVMModule(lowered if source is None else source, target, made)
 
 

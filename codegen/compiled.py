@@ -24,12 +24,30 @@ class Emitted:
     text: str
 
 
+class Emission:
+    """A program on its way to machine code, kept from when it is first asked for until it is forgotten."""
+
+    def __init__(self, make: Callable[[], Emitted], made: Emitted | None = None):
+        self._make, self._made = make, made
+
+    def __call__(self) -> Emitted:
+        """What ``make`` gave."""
+        made = self._made  # of several threads that ask, each has an answer
+        if made is None:
+            made = self._made = self._make()
+        return made
+
+    def forget(self) -> None:
+        """Keep nothing: what is asked for after is made again."""
+        self._made = None
+
+
 @dataclass(frozen=True)
 class Compiled:
     """``functions``: each one's signature (a function without a body) and the positions of parameters it may write.
 
     ``messages``, ``packed`` and ``parallel`` are as in :class:`codegen.llvm.generator.Program`. ``emit`` gives what was
-    compiled, computed on first use if the code came from the cache.
+    compiled, computed if the code came from the cache, or if it was forgotten.
     """
 
     code: bytes
@@ -38,7 +56,7 @@ class Compiled:
     packed: list[dict[str, Any]]
     parallel: bool
     machine: Machine
-    emit: Callable[[], Emitted]
+    emit: Emission
 
     @property
     def needs(self) -> Needs:
@@ -46,11 +64,20 @@ class Compiled:
         return Needs.of(self.machine)
 
     @staticmethod
-    def of(emitted: Emitted, program: Any, machine: Machine) -> Compiled:
-        """Compile ``emitted``; ``program`` is the code generator's metadata."""
+    def of(emit: Callable[[], tuple[Emitted, Any]], machine: Machine) -> Compiled:
+        """Compile what ``emit`` gives; with it comes the code generator's metadata."""
+        emitted, program = emit()
         functions = {name: signature(f) for name, f in emitted.lowered.items()}
         code = object_code(emitted.text, machine)
-        return Compiled(code, functions, program.messages, program.packed, program.parallel, machine, lambda: emitted)
+        return Compiled(
+            code,
+            functions,
+            program.messages,
+            program.packed,
+            program.parallel,
+            machine,
+            Emission(lambda: emit()[0], emitted),
+        )
 
 
 def keep(key: str, source: IRModule, made: Compiled) -> None:
@@ -73,7 +100,7 @@ def keep(key: str, source: IRModule, made: Compiled) -> None:
     disk.write(path, json.dumps(about).encode())
 
 
-def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], Emitted]) -> Compiled | None:
+def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], tuple[Emitted, Any]]) -> Compiled | None:
     """The cached program for ``key`` and ``source``; None if any part is missing or damaged."""
     path = disk.place(key, ".program")
     data = None if path is None else disk.read(path)
@@ -85,7 +112,9 @@ def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], Emitte
     if code is None:
         return None
     functions = {name: (stub(source[name]), frozenset(at)) for name, at in about["written"].items()}
-    return Compiled(code, functions, about["messages"], about["packed"], about["parallel"], machine, emit)
+    return Compiled(
+        code, functions, about["messages"], about["packed"], about["parallel"], machine, Emission(lambda: emit()[0])
+    )
 
 
 def _same_signature(a: PrimFunc, b: PrimFunc) -> bool:

@@ -282,10 +282,14 @@ class LLVMModule(Module):
 
         return compile_lowered, (self.lowered, self.target, self.ir)
 
-    @functools.cached_property
+    @property
     def _emitted(self) -> Any:
         """The program lowered and as LLVM assembly: computed again if the code came from the cache."""
         return self._compiled.emit()
+
+    def forget(self) -> None:
+        """Give the memory of the program in its later stages back; :meth:`source` makes them again."""
+        self._compiled.emit.forget()
 
     @property
     def lowered(self) -> IRModule:

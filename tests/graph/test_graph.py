@@ -243,9 +243,9 @@ def test_results_that_are_inputs_constants_or_each_other_have_memory_of_their_ow
 
 def chain(length):
     b = Builder()
-    y = b.input("x", (4, 16))
-    for n in range(length):
-        y = b.call("cumsum", y, n % 2)
+    y, w = b.input("x", (4, 16)), b.input("w", (16, 16))
+    for _ in range(length):
+        y = b.call("matmul", y, w)
     return b.graph(y)
 
 
@@ -253,6 +253,15 @@ def test_a_chain_needs_two_tensors_of_memory():
     graph = chain(6)
     made = plan(groups(graph), graph.outputs.values())
     assert made.nbytes == 2 * 256 and all(offset % 64 == 0 for offset in made.offsets.values())
+
+
+def test_a_module_that_forgets_its_lowered_program_makes_it_again():
+    graph = chain(2)
+    module = compile_graph(graph, "llvm").module
+    before = module.source("llvm"), module.lowered
+    module.forget()
+    assert module.source("llvm") == before[0] and module.lowered is not before[1]
+    assert module.lowered is module.lowered, "and keeps it until it is told to forget"
 
 
 def test_overlapping_live_values_are_refused_by_the_checker():
@@ -268,14 +277,15 @@ def test_overlapping_live_values_are_refused_by_the_checker():
 
 def test_memory_overwritten_before_a_later_reader_is_refused():
     b = Builder()
-    first = b.call("cumsum", b.input("x", (16,)), 0)
-    second = b.call("cumsum", first, 0)
-    third = b.call("cumsum", second, 0)
-    graph = b.graph(b.call("cumsum", b.call("add", first, third), 0))
+    w = b.input("w", (16, 16))
+    first = b.call("matmul", b.input("x", (4, 16)), w)
+    second = b.call("matmul", first, w)
+    third = b.call("matmul", second, w)
+    graph = b.graph(b.call("matmul", b.call("cumsum", b.call("add", first, third), 0), w))
     order = groups(graph)
     made = plan(order, graph.outputs.values())
-    wrong = Plan({**made.offsets, third: made.offsets[first]}, made.lives, made.views, made.nbytes)
-    with pytest.raises(ModelError, match="reads %cumsum: .* overwritten"):
+    wrong = Plan({**made.offsets, second: made.offsets[first]}, made.lives, made.views, made.nbytes)
+    with pytest.raises(ModelError, match="writes %matmul_1: .* over %matmul: .* which it uses"):
         check_plan(wrong, order)
 
 

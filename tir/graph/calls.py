@@ -52,6 +52,9 @@ class Model:
 
     ``inputs`` and ``outputs`` have name, shape and type; ``module`` is the module, whose ``main`` takes inputs, results, the
     weights and a workspace, and ``kernels`` the names of those that it calls, in order. Threads may call it at once: each call has a workspace of its own.
+
+    ``state`` are tensors that calls update in place, such as the keys and values that a transformer has seen: a call is given arrays for
+    them, ``model(x, state=memory)``, which :meth:`new_state` makes. Calls at once need one each.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class Model:
         weights: np.ndarray,
         workspace_bytes: int,
         kernels: Sequence[str],
+        state: Sequence[Parameter] = (),
     ):
+        self.state = tuple(state)
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.module = module
@@ -73,15 +78,17 @@ class Model:
         self._set: dict[str, Any] = {}
         self._last: tuple[Any, ...] | None = None
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each.
+    def __call__(self, *args: Any, out: Any = None, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
+        """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each; ``state`` has the
+        arrays that are updated.
 
         Raises ``RunError`` for a wrong number or name of arguments, and for an array of another type or shape.
         """
         arrays = self.arrays(args, named)
-        made = self._results(out, arrays)
+        updated = self.updated(state, arrays)
+        made = self._results(out, (*arrays, *updated))
         with self.workspace() as work:
-            self.module["main"](*arrays, *made, self.weights, work)
+            self.module["main"](*arrays, *made, *updated, self.weights, work)
         if out is not None:
             return out
         given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
@@ -90,6 +97,29 @@ class Model:
     def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[np.ndarray]:
         """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
         return [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
+
+    def new_state(self) -> dict[str, np.ndarray]:
+        """Arrays of zeros for what calls update, by name."""
+        return {p.name: np.zeros(p.shape, storage_dtype(p.dtype)) for p in self.state}
+
+    def updated(self, state: Mapping[str, np.ndarray] | None, inputs: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+        """The arrays of a state, in order. Raises ``RunError`` for one that is missing, has another type or shape, cannot be written,
+        or shares memory with another or an input."""
+        given = state or {}
+        names = [p.name for p in self.state]
+        if unknown := [name for name in given if name not in names]:
+            raise RunError(f"the model has no state {unknown[0]!r}{did_you_mean(unknown[0], names)}")
+        for parameter in self.state:
+            array = given.get(parameter.name)
+            if array is None:
+                raise RunError(f"no array was given for state {parameter}; model.new_state() makes those for state=")
+            if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
+                raise RunError(f"state {parameter} is no contiguous NumPy array that may be written")
+            _require(f"state {parameter}", parameter, array)
+            others = [*inputs, *(given[name] for name in names if name != parameter.name and name in given)]
+            if any(np.may_share_memory(array, other) for other in others if isinstance(other, np.ndarray)):
+                raise RunError(f"state {parameter} shares memory with another argument; give it memory of its own")
+        return [given[name] for name in names]
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
         names = [p.name for p in self.inputs]
@@ -152,10 +182,10 @@ class Model:
             parameter = self.inputs[key] if isinstance(key, int) else next(p for p in self.inputs if p.name == key)
             self._set[parameter.name] = _input(parameter, array)
 
-    def run(self, **named: Any) -> None:
+    def run(self, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> None:
         """Run it on the inputs that were set and those given by name; :meth:`get_output` gives the results."""
         self.set_input(**named)
-        made = self(**self._set)
+        made = self(**self._set, state=state)
         self._last = made if isinstance(made, tuple) else (made,)
 
     def get_output(self, which: int | str = 0) -> np.ndarray:

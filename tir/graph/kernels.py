@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from ..tune import default
 from .calls import memory
 from .fusion import Group, group_function
 from .graph import Value
-from .memory import Place, aligned
+from .in_place import in_place
+from .memory import Place, Plan, aligned
 
 
 @dataclass(frozen=True)
@@ -36,38 +38,50 @@ class Call:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """``kept`` are the places of its arguments among the inputs and outputs of a group, and after them come arrays ``made`` by
-    the function ``maker`` of the arguments at the places ``sources``."""
+    """A scheduled ``program``. ``kept`` are the places of its arguments among the inputs and outputs of a group, and after them come
+    arrays ``made`` by the function ``maker`` of the arguments at the places ``sources``."""
 
     name: str
+    program: PrimFunc
     kept: tuple[int, ...]
     maker: str = ""
     sources: tuple[int, ...] = ()
     made: tuple[tuple[tuple[int, ...], Any], ...] = ()
 
+    @lru_cache(maxsize=64)  # noqa: B019
+    def over(self, value: int, source: int) -> PrimFunc | None:
+        """The program that writes an argument over another, which it no longer has; None if it may not. Both are places in the group."""
+        if value not in self.kept or source not in self.kept:
+            return None
+        buffers = self.program.buffers()
+        return in_place(self.program, buffers[self.kept.index(source)], buffers[self.kept.index(value)])
+
 
 class Kernels:
     """Kernels of groups: groups with equal programs have one. ``makers`` compute what constants determine."""
 
-    def __init__(self, target: Any):
-        self.functions: dict[str, PrimFunc] = {}
+    def __init__(self, order: Sequence[Group], constants: Iterable[Value], target: Any):
+        self.functions: dict[str, PrimFunc] = {}  # of the calls
         self.makers: dict[str, PrimFunc] = {}
         self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
         self._target = target
         self._known: dict[str, _Kernel] = {}
+        fixed = set(constants)  # and what is a view of one
+        for group in order:
+            if group.view is not None and group.view.source in fixed:
+                fixed.add(group.outputs[0])
+        self._of = {group: self._kernel(group, fixed) for group in order if group.view is None}
 
-    def call(self, group: Group, place: Callable[[Value], Place], constants: Container[Value]) -> Call:
-        """The call that computes a group; ``place`` of a value is where its bytes are."""
-        func = group_function(group.nodes, group.inputs, group.outputs)
-        names = [b.name for b, v in zip(func.buffers(), group.inputs) if place(v).root in constants]
-        func = func.with_attr(CONSTANT, tuple(names)) if names else func
-        key = canonical(func).key
-        if key not in self._known:
-            self._known[key] = self._kernel(
-                unique_name(identifier(group.name)[:60], {*self.functions, "main", "run"}), func
-            )
-        kernel = self._known[key]
-        arguments = tuple(map(place, (*group.inputs, *group.outputs)))
+    def over(self, group: Group, value: Value, source: Value) -> PrimFunc | None:
+        """The kernel of a group that writes a result over an input; None if it may not."""
+        values = (*group.inputs, *group.outputs)
+        return self._of[group].over(values.index(value), values.index(source))
+
+    def call(self, group: Group, plan: Plan) -> Call:
+        """The call that computes a group with its memory as in ``plan``."""
+        kernel = self._of[group]
+        values = [*group.inputs, *group.outputs]
+        arguments = tuple(map(plan.place, values))
         sources = tuple(arguments[n] for n in kernel.sources)
         made = self.made.get((kernel.maker, sources), ())
         if kernel.maker and not made:
@@ -77,19 +91,33 @@ class Kernels:
             ]
             made = tuple(Value(name, *of) for name, of in zip(names, kernel.made))
             self.made[kernel.maker, sources] = made
-        return Call(kernel.name, (*(arguments[n] for n in kernel.kept), *map(Place, made)))
+        name, func, kept = kernel.name, kernel.program, kernel.kept
+        for value, source in plan.replaced.items():
+            if value in group.outputs and (over := self.over(group, value, source)) is not None:
+                gone = values.index(source)
+                name, func, kept = f"{name}_over_{gone}", over, tuple(n for n in kept if n != gone)
+        self.functions[name] = func.without_attr("global_symbol")
+        return Call(name, (*(arguments[n] for n in kept), *map(Place, made)))
 
-    def _kernel(self, name: str, func: PrimFunc) -> _Kernel:
+    def _kernel(self, group: Group, constants: Container[Value]) -> _Kernel:
+        func = group_function(group.nodes, group.inputs, group.outputs)
+        names = [b.name for b, v in zip(func.buffers(), group.inputs) if v in constants]
+        func = func.with_attr(CONSTANT, tuple(names)) if names else func
+        key = canonical(func).key
+        if key not in self._known:
+            taken = {*(kernel.name for kernel in self._known.values()), "main", "run"}
+            self._known[key] = self._scheduled(unique_name(identifier(group.name)[:60], taken), func)
+        return self._known[key]
+
+    def _scheduled(self, name: str, func: PrimFunc) -> _Kernel:
         scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
         foldable = Foldable(scheduled)
         if not foldable.makes:
-            self.functions[name] = scheduled.without_attr("global_symbol")
-            return _Kernel(name, places(scheduled, scheduled))
+            return _Kernel(name, scheduled, places(scheduled, scheduled))
         program, maker = foldable.split()
-        self.functions[name] = program.without_attr("global_symbol")
         self.makers[name] = maker.without_attr("global_symbol")
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
-        return _Kernel(name, places(scheduled, program), name, places(scheduled, maker), made)
+        return _Kernel(name, program, places(scheduled, program), name, places(scheduled, maker), made)
 
     def weights(
         self, calls: Sequence[Call], constants: Mapping[Value, np.ndarray]

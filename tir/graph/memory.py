@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..errors import ModelError
 from .fusion import Group
@@ -24,12 +24,13 @@ class Place(NamedTuple):
 class Plan:
     """``offsets`` are the bytes at which tensors begin in a workspace of ``nbytes``; ``lives`` the first and the last
     group, counted in the order of running, in which each must be kept. ``views`` are the places of those that share
-    their memory with another."""
+    their memory with another; of these, ``replaced`` has what a kernel writes over the input that it has here."""
 
     offsets: Mapping[Value, int]
     lives: Mapping[Value, tuple[int, int]]
     views: Mapping[Value, Place]
     nbytes: int
+    replaced: Mapping[Value, Value] = field(default_factory=dict)
 
     def place(self, value: Value) -> Place:
         """The tensor in whose memory a value is, and where in it."""
@@ -45,37 +46,114 @@ def aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def plan(order: Sequence[Group], elsewhere: Iterable[Value]) -> Plan:
+Over = Callable[[Group, Value, Value], Any]  # whether the kernel of a group may write a result over an input
+
+
+def _never(*_: Any) -> None:
+    """No kernel writes over its inputs."""
+
+
+def plan(
+    order: Sequence[Group],
+    elsewhere: Iterable[Value],
+    over: Over = _never,
+    state: Mapping[Value, Value] | None = None,
+) -> Plan:
     """Offsets for what groups make, but for what is ``elsewhere``: results, which are in the caller's memory.
 
     The largest tensors are placed first, each in the lowest gap that is free while it lives; views share the place of what
-    they are of.
+    they are of, and a result that its kernel may write ``over`` an input that nothing reads after is there. ``state`` has the input in whose memory a
+    result of the graph must be: a kernel that writes it over that, or the place of a view. Raises ``ModelError`` where that cannot be.
 
     >>> from tir.graph import Builder, groups, plan
     >>> b = Builder()
-    >>> x = b.input("x", (4, 16))
-    >>> a = b.call("cumsum", b.call("cumsum", b.call("cumsum", x, 1), 0), 1)
-    >>> plan(groups(b.graph(a)), [a]).nbytes  # two tensors, both needed by the second sum
+    >>> x, w = b.input("x", (4, 16)), b.input("w", (16, 16))
+    >>> a = b.call("matmul", b.call("matmul", b.call("matmul", x, w), w), w)
+    >>> plan(groups(b.graph(a)), [a]).nbytes  # two tensors, both needed by the second product
     512
     """
-    views: dict[Value, Place] = {}
-    lives: dict[Value, tuple[int, int]] = {}
-    apart = set(elsewhere)
+    made = _Planning(order, elsewhere, over, state or {})
+    offsets: dict[Value, int] = {}
+    for value in sorted(made.lives, key=lambda v: (-v.nbytes, made.lives[v])):
+        offsets[value] = _lowest_gap(value, made.lives, offsets)
+    total = max((offset + aligned(v.nbytes) for v, offset in offsets.items()), default=0)
+    return Plan(offsets, made.lives, made.views, total, made.replaced)
+
+
+class _Planning:
+    """Who shares memory, and how long it is kept."""
+
+    def __init__(self, order: Sequence[Group], elsewhere: Iterable[Value], over: Over, state: Mapping[Value, Value]):
+        self._over = over
+        self.views: dict[Value, Place] = {}
+        self.lives: dict[Value, tuple[int, int]] = {}
+        self.replaced: dict[Value, Value] = {}
+        self._state = state
+        self._last = _last_readers(order)
+        self._apart = set(elsewhere)
+        for step, group in enumerate(order):
+            self._add(step, group)
+
+    def place(self, value: Value) -> Place:
+        return self.views.get(value, Place(value))
+
+    def _add(self, step: int, group: Group) -> None:
+        for root in {self.place(v).root for v in group.inputs} & self.lives.keys():
+            self.lives[root] = (self.lives[root][0], step)
+        if group.view is not None:
+            root, begin = self.place(group.view.source)
+            self.views[group.outputs[0]] = Place(root, begin + group.view.begin)
+            return
+        for value in group.outputs:
+            source = self._state[value] if value in self._state else self._replaceable(step, group, value)
+            if source is not None:
+                self._replace(step, group, value, source)
+            elif value not in self._apart:
+                self.lives[value] = (step, step)
+
+    def _replaceable(self, step: int, group: Group, value: Value) -> Value | None:
+        """An input that fills the memory it is in, which nothing needs after this group, and over which it may write ``value``."""
+        if value in self._apart or len(group.outputs) > 1:
+            return None
+        for source in group.inputs:
+            root = self.place(source).root
+            is_alone = [self.place(v).root for v in group.inputs].count(root) == 1 and source.nbytes == root.nbytes
+            if (
+                is_alone
+                and root in self.lives
+                and self._last[root] == step
+                and self._over(group, value, source) is not None
+            ):
+                return source
+        return None
+
+    def _replace(self, step: int, group: Group, value: Value, source: Value) -> None:
+        if value in self._state and (why := self._refusal(step, group, value, source)):
+            raise ModelError(f"state {source} cannot be updated in place by {group.name}: {why}")
+        root = self.place(source).root
+        self.views[value], self.replaced[value] = Place(root), source
+        if root in self.lives:
+            self.lives[root] = (self.lives[root][0], step)
+        self._last[root] = self._last.get(value, step)
+
+    def _refusal(self, step: int, group: Group, value: Value, source: Value) -> str:
+        if self._last.get(source, step) > step:
+            return "it is read after that as it was before"
+        if len(group.outputs) > 1 or self._over(group, value, source) is None:
+            return "its elements are read after others were written, or not by that kernel"
+        return ""
+
+
+def _last_readers(order: Sequence[Group]) -> dict[Value, int]:
+    """The last group that reads each tensor that is no view, or a view of it."""
+    roots: dict[Value, Value] = {}
+    found: dict[Value, int] = {}
     for step, group in enumerate(order):
         for value in group.inputs:
-            root = views.get(value, Place(value)).root
-            if root in lives:
-                lives[root] = (lives[root][0], step)
+            found[roots.get(value, value)] = step
         if group.view is not None:
-            root, begin = views.get(group.view.source, Place(group.view.source))
-            views[group.outputs[0]] = Place(root, begin + group.view.begin)
-            continue
-        lives.update({v: (step, step) for v in group.outputs if v not in apart})
-    offsets: dict[Value, int] = {}
-    for value in sorted(lives, key=lambda v: (-v.nbytes, lives[v])):
-        offsets[value] = _lowest_gap(value, lives, offsets)
-    total = max((offset + aligned(v.nbytes) for v, offset in offsets.items()), default=0)
-    return Plan(offsets, lives, views, total)
+            roots[group.outputs[0]] = roots.get(group.view.source, group.view.source)
+    return found
 
 
 def _lowest_gap(value: Value, lives: Mapping[Value, tuple[int, int]], offsets: Mapping[Value, int]) -> int:
@@ -91,30 +169,47 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def check_plan(made: Plan, order: Sequence[Group]) -> None:
+def check_plan(made: Plan, order: Sequence[Group], over: Over = _never) -> None:
     """Raise ``ModelError`` for a tensor that is overwritten before its last reader ran.
 
     The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used.
     """
-    holder: dict[Value, tuple[int, int]] = {}  # what is in memory: its bytes
+    whole: dict[Value, Value] = {}  # what views are of
+    held: dict[
+        Value, tuple[Value | None, int, int]
+    ] = {}  # what is in memory: the tensor that has it or the workspace, bytes
+    gone: set[Value] = set()
     for step, group in enumerate(order):
-        for value in group.inputs:
-            root = made.place(value).root
-            if root in made.offsets and root not in holder:
+        reading = {whole.get(v, v) for v in group.inputs}
+        for value in reading:
+            if value in gone or (made.place(value).root in made.offsets and value not in held):
                 raise ModelError(f"group {step}, {group.name}, reads {value}, whose memory has been overwritten")
         if group.view is not None:
+            whole[group.outputs[0]] = whole.get(group.view.source, group.view.source)
             continue
         for value in group.outputs:
-            if value not in made.offsets:
-                continue
-            begin = made.offsets[value]
-            end = begin + value.nbytes
-            if begin % ALIGNMENT or begin < 0 or end > made.nbytes:
+            memory, begin, end = bytes_of(made, value)
+            if memory is None and (begin % ALIGNMENT or begin < 0 or end > made.nbytes):
                 raise ModelError(f"{value} at byte {begin} is not aligned, or not inside of {made.nbytes} bytes")
-            written = [v for v, (b, e) in holder.items() if b < end and begin < e]
-            kept = {made.place(v).root for v in (*group.inputs, *group.outputs)}
+            source = made.replaced.get(value)
+            replaced = whole.get(source, source) if source is not None else None
+            if source is not None and (
+                bytes_of(made, source) != (memory, begin, end) or not over(group, value, source)
+            ):
+                raise ModelError(f"group {step}, {group.name}, cannot write {value} over {source}")
+            written = [v for v, (m, b, e) in held.items() if m is memory and b < end and begin < e]
+            kept = (reading | {v for v in group.outputs if v in held}) - {replaced}
             if clash := [v for v in written if v in kept]:
                 raise ModelError(f"group {step}, {group.name}, writes {value} over {clash[0]}, which it uses")
-            for gone in written:
-                del holder[gone]
-            holder[value] = (begin, end)
+            gone.update(written, [] if replaced is None else [replaced])
+            for each in written:
+                del held[each]
+            held[value] = memory, begin, end
+
+
+def bytes_of(made: Plan, value: Value) -> tuple[Value | None, int, int]:
+    """The bytes of a value in the workspace, or in a tensor that is elsewhere."""
+    root, begin = made.place(value)
+    memory = None if root in made.offsets else root
+    begin += made.offsets.get(root, 0)
+    return memory, begin, begin + value.nbytes

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.build import build
-from codegen.module import Module
+from codegen.module import LLVMModule, Module
 
 from ..buffer import Buffer, decl_buffer
-from ..errors import BuildError
+from ..errors import BuildError, ModelError
 from ..expr import BufferLoad, Expr, Var, as_bool, const
 from ..function import IRModule, PrimFunc
 from ..names import unique_name
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 _TARGETS = ("llvm", "interpreter")
 
 
-def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
+def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
     """Compile a graph: after the passes of ``tir.graph.PASSES``, a kernel a group of nodes, equal kernels once.
 
-    Raises ``ModelError`` for a graph that is none, and ``BuildError`` for a target that cannot run models, and for a group that
+    ``state`` are names of both an input and a result: the result is written over the input, in an array that the caller keeps from
+    call to call (``model(x, state=model.new_state())``).
+
+    Raises ``ModelError`` for a graph that is none, and for a state that cannot be updated in place, and ``BuildError`` for a target that cannot run models, and for a group that
     cannot be built.
 
     >>> import numpy as np
@@ -53,26 +56,44 @@ def compile_graph(graph: Graph, target: Any = "llvm") -> CompiledModel:
         raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
     final = optimized(graph)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
-    model = compile_optimized(final, target)
+    model = compile_optimized(final, target, state)
     del final
     give_back()
     return model
 
 
-def compile_optimized(graph: Graph, target: Any = "llvm") -> CompiledModel:
+def compile_optimized(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
     """The model of a graph as it is, after whatever passes."""
+    updated = _updated(graph, state)
     final = _with_own_results(graph)
     order = groups(final)
-    made = plan(order, final.outputs.values())
-    check_plan(made, order)
-    kernels = Kernels(target)
-    calls = [kernels.call(g, made.place, final.constants) for g in order if g.view is None]
+    kernels = Kernels(order, final.constants, target)
+    made = plan(order, final.outputs.values(), kernels.over, {final.outputs[n]: v for n, v in updated.items()})
+    check_plan(made, order, kernels.over)
+    calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
-    entry = _Entry(final, made, places, len(packed)).function(calls)
+    entry = _Entry(final, updated, made, places, len(packed)).function(calls)
     module = build(IRModule({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}), target)
+    if isinstance(module, LLVMModule):
+        module.forget()  # the programs of all kernels, lowered, are larger than some models
     kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
     names = tuple(call.kernel for call in calls)
-    return CompiledModel(replace(final, constants=kept), module, packed, sum(v.nbytes for v in places), made, names)
+    graph = replace(final, constants=kept)
+    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated))
+
+
+def _updated(graph: Graph, state: Sequence[str]) -> dict[str, Value]:
+    """The inputs that are state, by name. Raises ``ModelError`` for a name that is not of an input and a result alike."""
+    inputs = {v.name: v for v in graph.inputs}
+    for name in state:
+        if name not in inputs or name not in graph.outputs:
+            raise ModelError(
+                f"state {name!r} must be an input and a result: inputs are {', '.join(inputs)}, results {', '.join(graph.outputs)}"
+            )
+        before, after = inputs[name], graph.outputs[name]
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            raise ModelError(f"state {before} becomes {after}, which is no tensor of its shape and type")
+    return {name: inputs[name] for name in state}
 
 
 def with_own_workspace(entry: PrimFunc) -> PrimFunc:
@@ -105,14 +126,16 @@ def _with_own_results(graph: Graph) -> Graph:
 
 
 class _Entry:
-    """The function that calls the kernels: its parameters are inputs, results, the constants, and the workspace."""
+    """The function that calls the kernels: its parameters are inputs, results, the state, the constants, and the workspace."""
 
-    def __init__(self, graph: Graph, made: Plan, places: Mapping[Value, int], weights: int):
+    def __init__(self, graph: Graph, state: Mapping[str, Value], made: Plan, places: Mapping[Value, int], weights: int):
         self._plan = made
         self._places = places
         self._taken: set[str] = set()
-        self._buffers = {v: self._parameter(v.shape, v.dtype, v.name) for v in graph.inputs}
-        self._buffers |= {v: self._parameter(v.shape, v.dtype, name) for name, v in graph.outputs.items()}
+        values = {v: v.name for v in graph.inputs if v.name not in state}
+        values |= {v: name for name, v in graph.outputs.items() if name not in state}
+        values |= {v: name for name, v in state.items()}
+        self._buffers = {v: self._parameter(v.shape, v.dtype, name) for v, name in values.items()}
         self._weights = self._parameter((max(weights, 1),), "uint8", "weights", ALIGNMENT)
         self._work = self._parameter((max(made.nbytes, 1),), "uint8", "workspace", ALIGNMENT)
 
@@ -162,10 +185,12 @@ class CompiledModel(Model):
         weights_bytes: int,
         made: Plan,
         kernels: tuple[str, ...],
+        state: Sequence[str] = (),
     ):
-        inputs = [Parameter(v.name, v.shape, v.dtype) for v in graph.inputs]
-        outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items()]
-        super().__init__(inputs, outputs, module, weights, made.nbytes, kernels)
+        inputs = {v.name: Parameter(v.name, v.shape, v.dtype) for v in graph.inputs}
+        outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items() if name not in state]
+        kept = [inputs.pop(name) for name in state]
+        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept)
         self.graph = graph
         self.plan = made
         self.weights_bytes = weights_bytes

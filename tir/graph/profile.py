@@ -95,7 +95,8 @@ def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any],
         raise RunError(f"repeat must be at least 1, got {repeat}")
     arrays = model.arrays(args, named)
     with model.workspace() as work:
-        memory = [*arrays, *(np.empty(p.shape, storage_dtype(p.dtype)) for p in model.outputs), model.weights, work]
+        made = [np.empty(p.shape, storage_dtype(p.dtype)) for p in model.outputs]
+        memory = [*arrays, *made, *model.new_state().values(), model.weights, work]
         names, calls = calls_of(model, memory)
         times = [_timed(calls) for _ in range(repeat + 1)][1:]
     seconds = [statistics.median(each) for each in zip(*times)]

@@ -26,6 +26,7 @@ _PARAMETERS = [(str, [int], str)]
 _FORM = {
     "inputs": _PARAMETERS,
     "outputs": _PARAMETERS,
+    "state": _PARAMETERS,
     "kernels": [str],
     "workspace_bytes": int,
     "weights": {"parameter": str, "bytes": int, "file": str, "digest": str},
@@ -65,8 +66,10 @@ def save(
     }
     sizes = {"WORKSPACE_BYTES": model.workspace_bytes, "WEIGHTS_BYTES": model.weights.nbytes}
     about = {
-        "inputs": [[p.name, list(p.shape), str(p.dtype)] for p in model.inputs],
-        "outputs": [[p.name, list(p.shape), str(p.dtype)] for p in model.outputs],
+        **{
+            which: [[p.name, list(p.shape), str(p.dtype)] for p in parameters]
+            for which, parameters in (("inputs", model.inputs), ("outputs", model.outputs), ("state", model.state))
+        },
         "kernels": list(model.kernels),
         "workspace_bytes": model.workspace_bytes,
         "weights": {
@@ -81,9 +84,9 @@ def save(
 
 
 def _called(model: CompiledModel, name: str, symbol: str) -> _Function:
-    """A function under a symbol of C. It writes the results, and the workspace if it takes one."""
-    func, results = model.module[name].func, len(model.inputs) + len(model.outputs)
-    written = {*range(len(model.inputs), results), *range(results + 1, len(func.params))}
+    """A function under a symbol of C. It writes the results, the state, and the workspace if it takes one."""
+    func, ends = model.module[name].func, len(model.inputs) + len(model.outputs) + len(model.state)
+    written = {*range(len(model.inputs), ends), *range(ends + 1, len(func.params))}
     return _Function(func.with_attr("global_symbol", symbol), frozenset(written))
 
 
@@ -113,15 +116,15 @@ def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
     if not fits(about, _FORM):
         raise BuildError(f"{module.path.name} does not describe a model as CompiledModel.save does")
     try:
-        inputs, outputs = (
+        inputs, outputs, state = (
             [Parameter(name, tuple(shape), DType(dtype)) for name, shape, dtype in about[which]]
-            for which in ("inputs", "outputs")
+            for which in ("inputs", "outputs", "state")
         )
         name, size, file, digest = (about["weights"][key] for key in ("parameter", "bytes", "file", "digest"))
         if not file and weights is not None:
             raise BuildError(f"{module.path.name} has its weights in it, and takes no file of them")
         held = module.held(name, size) if not file else _mapped(module.path, file, weights, size, digest)
-        made = LoadedModel(inputs, outputs, module, held, about["workspace_bytes"], about["kernels"])
+        made = LoadedModel(inputs, outputs, module, held, about["workspace_bytes"], about["kernels"], state)
         made.file = None if weights is None else Path(weights).resolve()
         return made
     except (LookupError, TypeError, ValueError) as error:

@@ -1,0 +1,110 @@
+"""Results that kernels write over an input: what is legal, the plan that says so, and its checker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.random_graphs import expected
+from tir import te
+from tir.graph import Builder, ModelError, check_plan, compile_graph, groups, optimized
+from tir.graph import plan as plan_of
+from tir.graph.in_place import in_place
+from tir.graph.kernels import Kernels
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def changed(compute, *shapes):
+    """The function of a tensor ``x`` of 4 x 4, and others, over ``x``."""
+    x = te.placeholder((4, 4), name="x")
+    others = [te.placeholder(shape, name=f"y{n}") for n, shape in enumerate(shapes)]
+    func = te.create_prim_func([x, *others, compute(x, *others)])
+    return in_place(func, func.buffers()[0], func.buffers()[-1])
+
+
+K = te.reduce_axis((0, 4), "k")
+LEGAL = {
+    "elementwise": lambda x: te.compute((4, 4), lambda i, j: x[i, j] * 2.0),
+    "read before": lambda x: (lambda s: te.compute((4, 4), lambda i, j: x[i, j] - s[i]))(
+        te.compute((4,), lambda i: te.sum(x[i, K], axis=K))
+    ),
+}
+ILLEGAL = {
+    "transposed": lambda x: te.compute((4, 4), lambda i, j: x[j, i]),
+    "neighbour": lambda x: te.compute((4, 4), lambda i, j: x[i, j] + x[(i + 1) % 4, j]),
+    "reduction": lambda x: te.compute((4, 4), lambda i, j: te.sum(x[i, j] * 1.0, axis=te.reduce_axis((0, 2), "r"))),
+    "other shape": lambda x: te.compute((16,), lambda i: x[i // 4, i % 4]),
+    "other type": lambda x: te.compute((4, 4), lambda i, j: x[i, j].astype("int32")),
+    "nothing to do": lambda x: te.compute((4, 4), lambda i, j: x[i, j]),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_result_may_be_written_where_each_element_is_read_last(name):
+    assert changed(LEGAL[name]) is not None
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_elements_that_are_read_after_others_were_written_stay(name):
+    assert changed(ILLEGAL[name]) is None
+
+
+def plan(graph):
+    order = groups(graph)
+    kernels = Kernels(order, graph.constants, "interpreter")
+    made = plan_of(order, graph.outputs.values(), kernels.over)
+    check_plan(made, order, kernels.over)
+    return made, order, kernels.over
+
+
+def blocks(b, x, count, width):
+    """Residual blocks: a product, its nonlinearity, a product back, and the addition."""
+    for _ in range(count):
+        y = b.call("nn.relu", b.call("matmul", x, b.constant(numbers(x.shape[-1], width), "w")))
+        x = b.call("add", b.call("matmul", y, b.constant(numbers(width, x.shape[-1]), "w")), x)
+    return x
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_a_residual_is_added_in_place(target):
+    b = Builder()
+    x = b.call("cumsum", b.input("x", (4, 16)), 0)
+    graph = b.graph({"y": b.call("nn.softmax", blocks(b, x, 2, 8))})
+    made, _, _ = plan(optimized(graph))
+    assert len(made.replaced) == 2 and made.nbytes == 4 * (4 * 16 + 4 * 8)
+    x = numbers(4, 16)
+    np.testing.assert_allclose(compile_graph(graph, target)(x), expected(graph, [x])["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_constants_results_and_what_is_read_later_are_not_overwritten():
+    b = Builder()
+    x, c = b.input("x", (4, 4)), b.constant(numbers(4, 4), "c")
+    kept = b.call("cumsum", x, 0)
+    result = b.call("cumsum", b.call("add", x, c), 1)
+    graph = b.graph({"r": result, "s": b.call("cumsum", b.call("cumsum", kept, 1), 0), "t": b.call("cumsum", kept, 1)})
+    made, _, _ = plan(graph)
+    assert {old.name for old in made.replaced.values()}.isdisjoint({"x", "c", result.name, kept.name})
+
+
+def test_the_checker_finds_a_value_that_is_read_after_it_was_replaced():
+    b = Builder()
+    first = b.call("cumsum", b.input("x", (4, 4)), 0)
+    second = b.call("cumsum", first, 1)
+    third = b.call("cumsum", second, 0)
+    graph = b.graph({"y": b.call("matmul", third, first)})
+    made, order, over = plan(graph)
+    (new, old), *_ = made.replaced.items()
+    assert (new, old) == (third, second)
+    wrong = replace(made, replaced={**made.replaced, second: first}, views={**made.views, second: made.place(first)})
+    with pytest.raises(ModelError, match="overwritten|cannot write"):
+        check_plan(wrong, order, over)
+    turned = replace(made, replaced={third: first})
+    with pytest.raises(ModelError, match="cannot write %cumsum_2"):
+        check_plan(turned, order, over)
