@@ -17,6 +17,7 @@ from small_models import small_model
 import tir
 from tir.cli import command_line, execution, machine, models, programs, subjects, texts, tuning, tvmc, verbs
 from tir.dtype import DType
+from tir.library import rows
 from tir.script import programs_in
 from tir.script import tir as T
 from tir.testing import oracle
@@ -115,6 +116,45 @@ def test_the_length_of_a_text_is_limited(monkeypatch):
                 assert programs.read_text(place) == text
             else:
                 assert refused(programs.read_text, place) == f"{place} is longer than 0 million characters"
+
+
+MAKERS = """
+import tir
+from tir.library import rows
+
+def softmax(m, n=8, *, more=()) -> "tir.PrimFunc":
+    return rows.softmax(m, n)
+
+def small() -> tuple[tir.PrimFunc, tir.Schedule]:
+    program = softmax(2)
+    sch = tir.Schedule(program)
+    sch.parallel("out.i")
+    return program, sch
+
+def fails() -> tir.PrimFunc:
+    raise OSError("no")
+
+def other():
+    return 3
+"""
+
+
+def test_a_program_that_a_function_of_a_file_makes(tmp_path):
+    path = tmp_path / "makers.py"
+    path.write_text(MAKERS)
+
+    def said(call: str) -> str:
+        return refused(programs.named, f"{path}:{call}" if call else str(path)).replace(str(path), "F")
+
+    assert tir.structural_equal(programs.named(f"{path}:softmax(4, n=16, more=['a', (1, None)])"), rows.softmax(4, 16))
+    assert programs.named(f"{path}:small()").history[-1].text == 'parallel("out.i")'
+    assert said("") == "0 programs in F; say one of F:softmax(m, n, more), F:small(), F:fails()"
+    for call in ("softmax(x)", "softmax(1)(2)", "softmax(__import__('os'))", "softmax(", "softmax(,)"):
+        assert said(call).startswith(f"`{call}` is no call with numbers" if call[-1] == ")" else "no program"), call
+    assert said("nobody(1)") == "no function `nobody` in F"
+    assert said("other()") == "other() of F makes no program, but a value of type int"
+    with pytest.raises(programs.FileError, match=r"makers.py:15: OSError: no$"):
+        programs.named(f"{path}:fails()")
 
 
 def test_what_the_files_of_a_program_are():

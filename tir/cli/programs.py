@@ -3,10 +3,15 @@ them."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
 import runpy
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import tir
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST = 64 << 20  # characters of a text that is read
 SAVED = (".so", ".o", ".zip")
 MODELS = (".onnx",)
+_CALL = re.compile(r"(.+?\.py):(\w+\(.*\))", re.DOTALL)  # a file and a call
+_PROGRAM = re.compile(r"\b(PrimFunc|IRModule|Schedule)\b")
 
 
 class FileError(TirError):
@@ -34,7 +41,7 @@ class FileError(TirError):
 
 
 def program_of(spec: str) -> tir.PrimFunc | tir.IRModule:
-    """The program that ``FILE[:NAME]`` names: of a schedule, what it made; of a saved module, its signatures. Raises
+    """The program that ``FILE[:NAME]`` names, or ``FILE:CALL`` makes: of a schedule, what it made; of a saved module, its signatures. Raises
     ``ValueError`` unless it is one, and what reading the file raises.
 
     >>> program_of("nowhere.tir")
@@ -48,13 +55,46 @@ def program_of(spec: str) -> tir.PrimFunc | tir.IRModule:
 def named(spec: str) -> tir.PrimFunc | tir.IRModule | Schedule:
     """As :func:`program_of`, but a schedule is given as it is."""
     path, name = _split(spec)
+    if name.endswith(")"):
+        return _made(path, name)
     found = _read(path)
     if name in found:
         return found[name]
     if len(found) == 1 and (not name or _function(found, name) is not None):
         return _function(found, name) if name else next(iter(found.values()))  # pyright: ignore[reportReturnType]
     what = f"no program `{name}`" if name else f"{len(found)} programs"
-    raise ValueError(f"{what} in {path}; say one of {', '.join(f'{path}:{n}' for n in found) or 'none'}")
+    choices = [f"{path}:{n}" for n in found] or (_makers(path) if path.endswith(".py") else [])
+    raise ValueError(f"{what} in {path}; say one of {', '.join(choices) or 'none'}")
+
+
+def _made(path: str, text: str) -> tir.PrimFunc | tir.IRModule | Schedule:
+    """What a function of a Python file makes, called with literals: a program or a schedule, or the last of several."""
+    from ..schedule import Schedule
+
+    try:
+        call: Any = ast.parse(text, mode="eval").body
+        args = [ast.literal_eval(a) for a in call.args]
+        name, keywords = call.func.id, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, AttributeError):
+        raise ValueError(f"`{text}` is no call with numbers, strings and lists of them") from None
+    made = _names(path).get(name)
+    if not callable(made):
+        raise ValueError(f"no function `{name}` in {path}")
+    found = _from_file(path, lambda: made(*args, **keywords))
+    found = found[-1] if isinstance(found, tuple) and found else found
+    if not isinstance(found, (tir.PrimFunc, tir.IRModule, Schedule)):
+        raise ValueError(f"{text} of {path} makes no program, but a value of type {type(found).__name__}")
+    return found
+
+
+def _makers(path: str) -> list[str]:
+    """The functions of a Python file that say that they make programs, as calls."""
+    functions = {n: f for n, f in _names(path).items() if isinstance(f, FunctionType) and f.__module__ == "<run_path>"}
+    return [
+        f"{path}:{name}({', '.join(inspect.signature(f).parameters)})"
+        for name, f in functions.items()
+        if _PROGRAM.search(str(f.__annotations__.get("return", "")))
+    ]
 
 
 def is_saved(spec: str) -> bool:
@@ -91,6 +131,8 @@ def read_text(path: str) -> str:
 
 
 def _split(spec: str) -> tuple[str, str]:
+    if call := _CALL.fullmatch(spec):
+        return call[1], call[2]
     path, colon, name = spec.rpartition(":")
     return (path, name) if colon and path else (spec, "")
 
@@ -128,13 +170,24 @@ def _is_file(path: str) -> bool:
 
 
 def _run(path: str) -> dict[str, Any]:
-    """The programs and schedules that a Python file defines. It is run, though not as ``__main__``."""
+    """The programs and schedules that a Python file defines."""
     from ..schedule import Schedule
 
+    found = _names(path)
+    return {name: value for name, value in found.items() if isinstance(value, (tir.PrimFunc, tir.IRModule, Schedule))}
+
+
+def _names(path: str) -> dict[str, Any]:
+    """What a Python file defines. It is run, though not as ``__main__``."""
+    require_file(path)
+    return _from_file(path, lambda: runpy.run_path(path))
+
+
+def _from_file(path: str, run: Callable[[], Any]) -> Any:
+    """What ``run`` returns, which runs a user's file."""
     try:
-        names = runpy.run_path(path)
+        return run()
     except ParseError:
         raise  # it says its place
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise FileError(path, error) from error
-    return {name: value for name, value in names.items() if isinstance(value, (tir.PrimFunc, tir.IRModule, Schedule))}

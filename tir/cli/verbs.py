@@ -61,7 +61,9 @@ def option(*names: str, **settings: Any) -> Callable[[argparse.ArgumentParser], 
 
 
 PROGRAM = option(
-    "program", metavar="FILE[:NAME]", help="a .tir file, a .py file (which is run), or - for standard input"
+    "program",
+    metavar="FILE[:NAME]",
+    help="a .tir file, a .py file (which is run; kernels.py:matmul(512) calls a function of it), or - for standard input",
 )
 MODEL = option(
     "program",
