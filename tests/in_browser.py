@@ -6,7 +6,6 @@ import importlib.util
 import io
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,9 +35,9 @@ def started() -> Iterator[Any]:
 
 def own_address() -> str:
     """An address of this machine that is no loopback: a browser takes its pages over plain http as insecure."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect(("192.0.2.1", 9))  # an address for documentation; nothing is sent
-        return asked.getsockname()[0]
+    from tir.notebook import server
+
+    return server._own_address()
 
 
 def keep_picture(page: Any, name: str, **options: Any) -> None:

@@ -201,6 +201,26 @@ def test_a_run_has_a_rate_if_there_is_arithmetic(body, has_rate):
     )
 
 
+def test_a_program_of_symbolic_sizes_is_timed_at_sizes_that_are_told():
+    @T.prim_func
+    def axpy(x: T.handle, y: T.handle, alpha: T.float32):
+        m, n = T.int32(), T.int32()
+        X, Y = T.match_buffer(x, (m, n), "float32"), T.match_buffer(y, (m, n), "float32")
+        for i, j in T.grid(m, n):
+            Y[i, j] = Y[i, j] + alpha * X[i, j]
+
+    explorer = Explorer(tir.Schedule(axpy))
+    explorer.schedule.parallel("i")
+    explorer.handle({"do": "run"})
+    assert explorer.error == "" and ", m = 1024, n = 1024, right: " in view(explorer)["runs"][-1]["text"]
+
+
+def test_an_error_that_nobody_expects_is_shown(explorer, monkeypatch):
+    monkeypatch.setitem(explorer._actions, "run", lambda message: {}["nothing"])
+    explorer.handle({"do": "run"})
+    assert view(explorer)["error"] == "KeyError: 'nothing'"
+
+
 def test_a_check_runs_the_reference_executor(explorer):
     explorer.schedule.vectorize(explorer.schedule.split("j", [None, 16])[1])
     explorer.handle({"do": "check"})

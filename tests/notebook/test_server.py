@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import urllib.error
 import urllib.request
 from http.client import HTTPConnection
@@ -81,3 +83,20 @@ def test_requests_of_others_are_refused(server, method, path, body, headers, sta
 def test_a_port_in_use_is_an_error(server):
     with pytest.raises(OSError):
         Server(tir.Schedule(rows.softmax(8, 16)), port=urlsplit(server.url).port)
+
+
+def test_the_address_of_a_server_at_every_address_can_be_opened():
+    with Server(tir.Schedule(rows.softmax(8, 16)), "0.0.0.0") as made:
+        assert "//0.0.0.0" not in made.url and b"<!doctype html>" in urllib.request.urlopen(made.url).read()
+
+
+def test_a_page_that_is_closed_while_it_is_answered_is_no_error(server, capfd):
+    """Its server writes no traceback, and answers others."""
+    for _ in range(3):
+        with socket.create_connection(urlsplit(server.url).netloc.split(":")) as made:
+            body = b'{"do": "refresh"}'
+            head = f"POST / HTTP/1.1\r\nX-Tir-Token: {server.token}\r\nContent-Length: {len(body)}\r\n\r\n"
+            made.sendall(head.encode() + body)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed at once
+    assert sent(server, {"do": "refresh"})["error"] == ""
+    assert capfd.readouterr().err == ""

@@ -639,7 +639,7 @@ function splitter(axis, property, start, label) {
 
 function render({ model, el }) {
   define();
-  const local = { left: "program", group: "all", subject: "", lit: "", failure: "", waiting: 0, asked: -1 };
+  const local = { left: "program", group: "all", subject: "", lit: "", failure: "", waiting: 0, asked: -1, due: 0 };
   const parts = ["tir-history", "tir-tree", "tir-offers", "tir-program", "tir-pane", "tir-replay", "tir-failure"];
   const made = Object.fromEntries(parts.map((name) => [name, document.createElement(name)]));
   made["tir-tree"].className = "tir-tree tir-scroll";
@@ -662,6 +662,11 @@ function render({ model, el }) {
       draw();
     }, SLOW);
     root.setAttribute("aria-busy", "true");
+    post(message);
+  };
+  // `due` is the number of the answer to what was sent last: those before it are no end of the waiting.
+  const post = (message) => {
+    local.due = Math.max(local.due, model.get("view").answered) + 1;
     model.send(message);
   };
   const light = (label) => {
@@ -685,14 +690,17 @@ function render({ model, el }) {
     }
   }
   function answered() {
-    clearTimeout(local.waiting);
-    local.failure = "";
-    root.removeAttribute("aria-busy");
+    const { pending, answered: number, lost } = model.get("view");
+    if (lost) local.due = number; // there will be no answer
+    if (number >= local.due) {
+      clearTimeout(local.waiting);
+      local.failure = "";
+      root.removeAttribute("aria-busy");
+    }
     draw();
-    const { pending, answered: number } = model.get("view");
     if (pending && local.asked !== number) {
       local.asked = number;
-      model.send({ do: "more" });
+      post({ do: "more" });
     }
   }
   const release = () => {

@@ -87,7 +87,7 @@ class Explorer:
             if action is None:
                 raise ScheduleError(f"the explorer knows no message {do!r}")
             action(message)
-        except TirError as error:
+        except (TirError, ValueError) as error:
             self.error = str(error)
         except Exception as error:  # no message may end a page or a cell
             self.error = f"{type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ async function send(message) {
     if (view === null || made.answered > view.answered) view = made; // answers may overtake each other
   } catch (error) {
     const why = error instanceof TypeError ? "the server does not answer; is the command that started it still running?" : error.message;
-    view = { ...view, error: why };
+    view = { ...view, error: why, lost: true };
   }
   for (const draw of drawn) draw();
 }

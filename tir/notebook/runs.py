@@ -16,7 +16,7 @@ from ..expr import IntImm
 from ..function import IRModule, PrimFunc
 from ..interp import run
 from ..target import GPUS, Target
-from ..testing.oracle import assert_same_call, compare, copied, random_inputs, usual_engine
+from ..testing.oracle import assert_same_call, compare, copied, random_inputs, symbolic_sizes, usual_engine
 
 MOST_CHECKED = 40_000_000  # iterations, some two microseconds each
 
@@ -31,7 +31,7 @@ class Run:
 
 def timed(mod: IRModule, first: IRModule, target: Target | None, name: str) -> Run:
     """Time function ``name`` of ``mod``, and compare what it computes with the function in ``first``. Both are compiled for
-    ``target``; symbolic sizes are drawn. Raises ``RunError`` for a target that does not run here, and what building and
+    ``target``; symbolic sizes are chosen, and told. Raises ``RunError`` for a target that does not run here, and what building and
     running raise.
 
     >>> import tir
@@ -46,14 +46,14 @@ def timed(mod: IRModule, first: IRModule, target: Target | None, name: str) -> R
         raise RunError(
             f"the explorer times programs for llvm; this schedule is for {where.kind}: Check runs it on the simulator"
         )
-    function, arguments = mod[name], random_inputs(mod[name])
+    function, names = mod[name], symbolic_sizes(mod[name])
+    sizes = dict.fromkeys(names, 1 << 20 // max(len(names), 1))
+    arguments = random_inputs(function, sizes=sizes)
     kernel = build(mod, where)
     wrong = _difference(build(first, where)[name], kernel[name], function, arguments)
     seconds = kernel.time_evaluator(name, number=1, repeat=5, min_repeat_ms=20)(*arguments).median
-    rate = _rate(function, seconds)
-    return Run(
-        seconds, f"{duration(seconds)}{rate}, {wrong or 'right: it computes what the program without steps does'}"
-    )
+    at = "".join(f", {name} = {size}" for name, size in sizes.items()) + _rate(function, seconds)
+    return Run(seconds, f"{duration(seconds)}{at}, {wrong or 'right: it computes what the program without steps does'}")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _rate(function: PrimFunc, seconds: float) -> str:
     """Operations a second and their share of what the footprint allows one core, if their number is known."""
     try:
         found = footprint(function)
-    except TirError:
+    except (TirError, ValueError):  # sizes are not known
         return ""
     if not found.flops or not found.bound:
         return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import socket
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,7 @@ from ..schedule import Schedule
 from .explorer import Explorer
 
 MOST_BYTES = 1 << 20  # of a message
+ANY = "0.0.0.0"  # every address of the machine, which no browser can open
 _FILES = {"/explorer.js": "text/javascript", "/explorer.css": "text/css", "/page.js": "text/javascript"}
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -53,7 +55,8 @@ class Server:
         self.lock = threading.Lock()  # one message at a time
         self._http = _Http((host, port), self)
         at, used = self._http.server_address[:2]
-        self.url = f"http://{at if isinstance(at, str) else at.decode()}:{used}/?token={self.token}"
+        place = at if isinstance(at, str) else at.decode()
+        self.url = f"http://{_own_address() if place == ANY else place}:{used}/?token={self.token}"
         self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
         self._thread.start()
 
@@ -80,6 +83,16 @@ class Server:
         with self.lock:
             self.explorer.handle(message)
             return self.explorer.view()
+
+
+def _own_address() -> str:
+    """The address of this machine by which others reach it; its own if there is no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("192.0.2.1", 9))  # an address for documentation; nothing is sent
+        except OSError:
+            return "127.0.0.1"
+        return asked.getsockname()[0]
 
 
 class _Http(ThreadingHTTPServer):
