@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 EXAMPLES ?= 20000
 SEED ?= 0
+GRAPHS ?= 2000
 AGAINST ?= HEAD
 MUTANTS ?= 100
 SELECTION ?= core
 
-.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu fuzz-values mutants pythons replay recorded counts bench bench-gpu site clean
+.PHONY: demo test test-gpu lint generated fuzz fuzz-gpu fuzz-graphs fuzz-values mutants pythons replay recorded counts bench bench-gpu site clean
 
 $(VENV)/.lean: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,9 @@ fuzz: $(VENV)/.installed
 
 fuzz-gpu: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz.steps --gpu --all --steps 8 --examples $(EXAMPLES) --seed $(SEED)
+
+fuzz-graphs: $(VENV)/.installed
+	$(BIN)/python -m tests.random_graphs $(SEED) $$(($(SEED) + $(GRAPHS)))
 
 fuzz-values: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz.values --examples $(EXAMPLES) --seed $(SEED)

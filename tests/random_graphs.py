@@ -182,4 +182,6 @@ if __name__ == "__main__":
         except Exception as error:  # shown, and counted
             wrong += 1
             print(f"seed {number}: {error}", flush=True)
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1 - int(sys.argv[1])} graphs, {wrong} wrong", flush=True)
     sys.exit(f"{wrong} are wrong" if wrong else 0)

@@ -152,16 +152,16 @@ def test_an_exported_program_is_described(monkeypatch, torch):
     weight = np.ones(3, "float32")
     nodes = [
         Node("placeholder", "x", val=Tensor()), Node("placeholder", "n", val=7), Node("placeholder", "p_w"), Node("placeholder", "c"),
-        Node("get_attr", "part_w", "part.w"), Node("get_attr", "part_n", "part.n"),
+        Node("placeholder", "b_mean", val=Tensor()), Node("get_attr", "part_w", "part.w"), Node("get_attr", "part_n", "part.n"),
         Node("call_function", "y", operator("aten.relu", "self"), (Node("placeholder", "x"),), val=Tensor()),
     ]  # fmt: skip
-    inputs = [(named("x"),), (named("n"),), (named("p_w"), "w"), (named("c"), "lifted")]
+    inputs = [(named("x"),), (named("n"),), (named("p_w"), "w"), (named("c"), "lifted"), (named("b_mean"), "mean")]
     outputs = [("USER_OUTPUT", named("y")), ("USER_OUTPUT", named("k", value=5)), ("BUFFER_MUTATION", named("y"), "mean"), ("USER_INPUT_MUTATION", named("y"))]  # fmt: skip
     state = {"w": Tensor("float32", (3,), weight)}, {"lifted": Tensor("float32", (3,), weight + 1)}
     made = torch_program.read_exported(exported(nodes, inputs, outputs, *state))
-    assert made.inputs == {"x": ("float32", (2, 3))} and made.numbers == {"n": 7}
+    assert made.inputs == dict.fromkeys(("x", "b_mean"), ("float32", (2, 3))) and made.numbers == {"n": 7}
     assert {k: v.tolist() for k, v in made.constants.items()} == {"p_w": [1] * 3, "c": [2] * 3, "part_w": [1]}
-    assert made.outputs == (Ref("y"), 5) and made.updates == ("mean", "y")
+    assert made.outputs == (Ref("y"), 5) and made.updates == ("y",) and made.state == {"b_mean": "y"}
     assert [s.operator for s in made.steps] == ["aten.relu"] and isinstance(made, Program)
 
 

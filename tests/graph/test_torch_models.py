@@ -116,13 +116,24 @@ def test_all_that_cannot_be_imported_is_one_table():
     assert "aten._fft_r2c" in rows
 
 
-def test_a_program_with_state_is_refused():
+def test_buffers_that_a_program_updates_are_state():
     def function(m, x):
         m.count.add_(1)
         return x * m.count
 
-    with pytest.raises(ModelError, match="update .* count .*|changes a tensor in place"):
-        from_exported(exported(function, torch.rand(3), count=torch.zeros(())))
+    graph = from_exported(exported(function, torch.ones(3), count=torch.zeros(())))
+    (name,) = [v.name for v in graph.inputs if v.name in graph.outputs]
+    model = compile_graph(graph, state=[name])
+    state = model.new_state()
+    assert [float(model(np.ones(3, "float32"), state=state)[0]) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_program_that_updates_an_input_is_refused():
+    def function(m, x):
+        return x.add_(1)
+
+    with pytest.raises(ModelError, match="changes a tensor in place"):
+        from_exported(exported(function, torch.rand(3)))
 
 
 def test_training_is_refused_with_the_way_out():

@@ -21,9 +21,10 @@ def from_exported(program: Any, shapes: Mapping[str, Sequence[int]] | None = Non
     """The graph of a ``torch.export.ExportedProgram``: parameters and buffers are constants of it, in the memory of torch.
 
     ``shapes`` gives the shape of inputs with symbolic sizes; sizes computed of them are computed here. Operators without
-    a row are decomposed, as torch says. The results are named as in the program.
+    a row are decomposed, as torch says. The results are named as in the program. Buffers that the program updates are inputs and
+    results of one name: the ``state`` of :func:`tir.graph.compile_graph`.
 
-    Raises ``ModelError`` for what is no program, for an open size, for a program that updates an input or a buffer, and,
+    Raises ``ModelError`` for what is no program, for an open size, for a program that updates an input, and,
     with a row for each operator and reason, for all that cannot be imported.
     """
     if not hasattr(program, "graph_signature"):

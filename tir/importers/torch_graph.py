@@ -44,7 +44,7 @@ class Import:
         self._inputs(shapes)
         self.values.update({n: self.builder.constant(a, n) for n, a in program.constants.items()})
         for name in program.updates:
-            self.faults.add("update", "", "it changes a tensor in place; a graph has no state", name)
+            self.faults.add("update", "", "it changes a tensor in place that is no buffer", name)
         for step in program.steps:
             self._step(step)
         for said in program.outputs:
@@ -84,7 +84,9 @@ class Import:
             if not isinstance(value, Value):
                 value = Call(self.builder, "number", "", (), f"result{n}").tensor(value)
             name = said.name if isinstance(said, Ref) else f"result{n}"
-            outputs[name if name not in outputs else f"{name}_{n}"] = value
+            outputs[name if name not in outputs and name not in self.program.state else f"{name}_{n}"] = value
+        for name, after in self.program.state.items():
+            outputs[name] = self.values[after]
         if not outputs:
             raise ModelError("the program has no results")
         return self.builder.graph(outputs)

@@ -34,7 +34,8 @@ class Step:
 @dataclass(frozen=True)
 class Program:
     """What is imported: ``inputs`` by name as type and sizes (texts for open ones), ``constants``, ``numbers`` that are
-    given as inputs, ``steps`` in order, ``outputs`` as names of values, or numbers; ``updates`` are values that it changes."""
+    given as inputs, ``steps`` in order, ``outputs`` as names of values, or numbers; ``state`` are inputs that it has as buffers, and what these
+    become; ``updates`` are other values that it changes."""
 
     inputs: Mapping[str, tuple[str, tuple[int | str, ...]]]
     steps: tuple[Step, ...]
@@ -42,6 +43,7 @@ class Program:
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     updates: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 def array_of(tensor: Any) -> np.ndarray:
@@ -148,9 +150,11 @@ def read_exported(program: Any) -> Program:
     held = {**program.state_dict, **program.constants}
     inputs, constants, numbers = {}, {}, {}
     nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    changed = {s.target: s.arg.name for s in program.graph_signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
+    state = {s.arg.name: changed[s.target] for s in program.graph_signature.input_specs if s.target in changed}
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
-        if spec.target is not None:
+        if spec.target is not None and name not in state:
             constants[name] = array_of(held[spec.target])
         elif isinstance(nodes[name].meta.get("val"), torch.Tensor):
             inputs[name] = described(nodes[name].meta["val"])
@@ -162,11 +166,11 @@ def read_exported(program: Any) -> Program:
             outputs.append(
                 Ref(spec.arg.name) if hasattr(spec.arg, "name") and not hasattr(spec.arg, "value") else spec.arg.value
             )
-        else:
+        elif spec.target not in changed:
             updates.append(str(spec.target or spec.arg.name))
     attributes = {n.name: _attribute(program.graph_module, n.target) for n in program.graph.nodes if n.op == "get_attr"}
     constants.update({n: array_of(t) for n, t in attributes.items() if isinstance(t, torch.Tensor)})
-    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates))
+    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates), state)
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -323,8 +323,14 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
     if len(places) == 1 == len(indices) and places[0].dtype.is_bool and values.elements == 1 and not accumulate:
         mask = c.shaped(places[0], (*places[0].shape, *[1] * (len(x.shape) - len(places[0].shape))))  # x[mask] = v
         return c.op("where", mask, c.shaped(values, ()), x)
-    if len(places) < len(indices) or any(i.dtype.is_bool for i in places):
-        raise Unsupported("indices that leave out an axis, or a mask with several values")
+    if any(i.dtype.is_bool for i in places):
+        raise Unsupported("a mask with several values")
+    if len(places) == 1 < len(indices):  # x[:, i] = v: all indices of the axes before
+        before, rank = len(indices) - 1, len(places[0].shape)
+        whole = [np.arange(x.shape[n]).reshape(-1, *[1] * (before - n - 1 + rank)) for n in range(before)]
+        places = [*(c.builder.constant(each, "whole") for each in whole), *places]
+    if len(places) < len(indices):
+        raise Unsupported("several indices that leave out an axis")
     return c.op("index_put", x, [c.from_front(i, n) for i, n in zip(places, x.shape)], values, accumulate)
 
 
