@@ -20,8 +20,8 @@ class LiveCode:
     def __init__(self, root: Path):
         self.root = root
         self.functions: dict[tuple[Any, ...], list[FunctionType]] = defaultdict(list)
-        for found in gc.get_objects():
-            if isinstance(found, FunctionType) and found.__code__.co_filename.startswith(f"{root}/"):
+        for found in gc.get_objects():  # by their type: some objects of others warn when `isinstance` asks for a class
+            if type(found) is FunctionType and found.__code__.co_filename.startswith(f"{root}/"):
                 self.functions[_key(found.__code__)].append(found)
         self.modules = {
             module.__file__: module
@@ -63,7 +63,7 @@ class LiveCode:
 def forget() -> None:
     """Empty the caches of functions, which remember what unchanged code answered."""
     for found in gc.get_objects():
-        if isinstance(found, functools._lru_cache_wrapper):
+        if type(found) is functools._lru_cache_wrapper:
             found.cache_clear()
 
 
