@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import tir
 
@@ -25,3 +26,12 @@ def test_importing_the_command_does_not_hide_the_function():
     import tir.doctor
 
     assert tir.doctor()["LLVM"].ok
+
+
+def test_the_cpu_is_told_with_the_features_it_has(monkeypatch):
+    here = SimpleNamespace(cpu="some-cpu", features="+avx2,-avx512f,+fma", width=256)
+    monkeypatch.setattr("codegen.llvm.compile.machine", lambda: here)
+    cores = tir.Target.host().attrs["num_cores"]
+    assert tir.doctor()["CPU"].text == f"some-cpu, {cores} cores, 256-bit vectors (avx2, fma)"
+    here.features = ""
+    assert tir.doctor()["CPU"].text.endswith("(base)")

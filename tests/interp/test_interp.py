@@ -327,3 +327,15 @@ def test_a_binding_is_evaluated_only_where_the_predicate_holds():
             result = np.zeros(8, "float32")
             call(result, n)
             assert result.sum() == written, n
+
+
+def test_a_loop_of_the_same_threads_inside_is_the_same_thread():
+    f = kernel("""
+def once(C: T.Buffer((4,), "float32")):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        for j in T.thread_binding(4, thread="threadIdx.x"):
+            C[j] = C[j] + T.float32(1)
+""")
+    c = np.zeros(4, "float32")
+    run(f, c)
+    np.testing.assert_array_equal(c, np.ones(4))

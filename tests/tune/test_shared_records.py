@@ -148,3 +148,12 @@ def test_claims_are_counted_by_program_and_machine():
     )
     made.finish(trial, Measurement(0, "ok", 1.0))
     assert made.claimed(named, "here", {}) == 0
+
+
+@pytest.mark.parametrize("gone, old", [(True, False), (False, True), (True, True)])
+def test_claims_of_processes_that_ended_or_wait_too_long_do_not_count(monkeypatch, gone, old):
+    made, named = Records(None), canonical(parse(MATMUL))
+    made.claim(named, "here", [])
+    monkeypatch.setattr("tir.tune.records._is_gone", lambda owner: gone)
+    monkeypatch.setattr("tir.tune.records._is_old", lambda when: old)
+    assert made.claimed(named, "here", {}) == 0
