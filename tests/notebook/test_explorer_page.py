@@ -164,6 +164,21 @@ def test_a_loop_is_split_by_its_handle(browser):
         assert page.locator(".tir-step").inner_text().startswith("2:")
 
 
+def test_a_loop_that_is_dragged_stays_while_answers_come(browser):
+    with explored(browser) as page:
+        page.locator(".tir-row[data-place=k]").hover()
+        page.mouse.down()
+        page.locator(".tir-row[data-place=j]").hover()  # the drag begins
+        page.locator(".tir-row[data-place=k]").evaluate("(row) => row.setAttribute('data-dragged', 'yes')")
+        page.locator(".tir-run").evaluate("(button) => button.click()")
+        page.locator("[aria-busy]").wait_for()
+        page.locator("[aria-busy]").wait_for(state="detached")
+        assert page.locator(".tir-row[data-dragged]").count() == 1 and not page.locator(".tir-ran span").count()
+        page.locator(".tir-row[data-place=i]").hover()
+        page.mouse.up()
+        page.locator(".tir-step", has_text='1: reorder("k", "i", "j")').wait_for()
+
+
 def test_pictures_beside_the_program(browser):
     with explored(browser) as page:
         page.locator(".tir-row[data-place=k]").click()

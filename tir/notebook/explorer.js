@@ -676,8 +676,8 @@ function render({ model, el }) {
   const context = { send, light, local, redraw: () => draw(), selected: () => model.get("view").selected };
 
   function draw() {
-    local.late = local.held; // what is pressed must be there still when it is let go
-    if (local.held) return;
+    local.late = local.held || local.dragged; // what is pressed or dragged must be there still when it is let go
+    if (local.late) return;
     try {
       const view = model.get("view");
       for (const part of Object.values(made)) part.update(view, context);
@@ -705,13 +705,20 @@ function render({ model, el }) {
   }
   const release = () => {
     local.held = false;
-    if (local.late) draw();
+    if (local.late && !local.dragged) draw();
   };
   const let_go = () => setTimeout(release); // after the click
   root.addEventListener("pointerdown", () => {
     local.held = true;
   });
   for (const kind of ["pointerup", "pointercancel"]) window.addEventListener(kind, let_go);
+  root.addEventListener("dragstart", () => {
+    local.dragged = true; // a drag cancels the pointer
+  });
+  root.addEventListener("dragend", () => {
+    local.dragged = false;
+    release();
+  });
   root.addEventListener("keydown", (event) => {
     if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.target.matches("input")) return;
     event.preventDefault();
