@@ -27,7 +27,7 @@ from tir.graph import (
 from tir.graph.calls import give_back
 from tir.graph.memory import Plan
 from tir.graph.passes import evaluate
-from tir.graph.profile import calls_of
+from tir.graph.profile import KernelTime, Profile, calls_of
 
 
 def network():
@@ -490,6 +490,18 @@ def test_a_profile_has_the_time_bytes_and_operations_of_each_kernel(target):
     assert sum(k["share"] for k in found["kernels"]) == pytest.approx(1) and found["seconds"] > 0
     with pytest.raises(tir.RunError, match="repeat must be at least 1"):
         made.profile(np.ones((4, 8), "float32"), repeat=0)
+
+
+def test_a_profile_is_drawn_as_a_bar_for_each_kernel():
+    import xml.etree.ElementTree as Tree
+
+    long = KernelTime("reshape_" * 9, 1, 1e-3, 64, 0, None)
+    picture = Tree.fromstring(Profile((KernelTime("matmul<1>", 2, 3e-3, 64, 64, 0.25), long)).svg())
+    boxes = [float(e.attrib["width"]) for e in picture.iter() if e.tag.endswith("rect")]
+    assert boxes == [320.0, 80.0, 106.7], "the time, what a core needs of it, and the time of the second"
+    words = [e.text for e in picture.iter() if e.tag.endswith("text")]
+    assert words[:2] == ["matmul<1>", "3.000 ms, 75%"] and "…" in words[2] and len(words[2]) <= 40
+    assert Tree.fromstring(Profile(()).svg()) is not None
 
 
 def test_a_profile_runs_each_kernel_on_what_it_has_in_a_call():

@@ -196,7 +196,7 @@ class CompiledModel(Model):
         self.weights_bytes = weights_bytes
 
     def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Profile:
-        """Time each kernel in ``repeat`` calls of the model: a table of the medians, as text, in a notebook, as JSON.
+        """Time each kernel in ``repeat`` calls of the model: a table of the medians, as text, in a notebook, as JSON, and a picture.
 
         Raises ``RunError`` as a call does.
 

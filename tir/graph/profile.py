@@ -14,7 +14,7 @@ import numpy as np
 from ..analysis.footprint import operations
 from ..analysis.footprint_table import Machine
 from ..buffer import Buffer
-from ..display import html_table, text_table
+from ..display import FAINT, YES, html_table, svg_box, svg_figure, svg_text, text_table
 from ..errors import RunError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var
 from ..function import PrimFunc
@@ -25,6 +25,20 @@ from .fusion import group_function, groups
 
 if TYPE_CHECKING:
     from .model import CompiledModel
+
+
+_NAME, _BAR, _ROW = 280, 320, 20  # of a picture: columns for names and bars, the height of a row
+_MOST = 40  # characters of a name
+
+
+def shortened(name: str) -> str:
+    """A name of at most so many characters, without what is in its middle.
+
+    >>> shortened("matmul_add"), len(shortened("strided_slice_" * 9))
+    ('matmul_add', 39)
+    """
+    half = _MOST // 2 - 1
+    return name if len(name) <= _MOST else f"{name[:half]}…{name[-half:]}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,21 @@ class Profile:
 
     def _repr_html_(self) -> str:
         return html_table(self.HEAD, self._rows(), right=range(1, len(self.HEAD)), code=[0])
+
+    def svg(self) -> str:
+        """A bar for each kernel, as long as its share of the time; the green part is what a core needs at least."""
+        longest = max((k.seconds for k in self.kernels), default=0.0) or 1.0
+        whole = self.seconds or 1.0
+        parts = []
+        for n, k in enumerate(self.kernels):
+            y, width = n * _ROW, _BAR * k.seconds / longest
+            title = f"{k.kernel}: {k.seconds * 1e3:.3f} ms in {k.calls} calls, {k.bytes / 1e6:.2f} MB"
+            parts.append(svg_text(_NAME - 8, y + 14, shortened(k.kernel), "end"))
+            parts.append(svg_box(_NAME, y + 3, width, _ROW - 6, FAINT, title))
+            if k.roofline is not None:
+                parts.append(svg_box(_NAME, y + 3, width * min(k.roofline, 1), _ROW - 6, YES, title))
+            parts.append(svg_text(_NAME + width + 6, y + 14, f"{k.seconds * 1e3:.3f} ms, {k.seconds / whole:.0%}"))
+        return svg_figure(_NAME + _BAR + 120, len(self.kernels) * _ROW + 4, *parts)
 
     def as_dict(self) -> dict[str, Any]:
         """The rows as plain data, with the share of the time."""
