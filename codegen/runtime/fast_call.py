@@ -93,8 +93,12 @@ def _code() -> Any:
 @functools.cache
 def _compiled(count: int) -> Callable[..., int]:
     """Runs without the interpreter lock, as any compiled function: the caller keeps the arrays alive."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.py_object] * count)
-    return kind(_code().function(f"tir_fast_{count}"))
+    code = _code()
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.py_object] * count)(
+        code.function(f"tir_fast_{count}")
+    )
+    run.code = code  # type: ignore[attr-defined]  (two threads may each make one at first: the cache keeps only the last)
+    return run
 
 
 def _emit(text: Any, count: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -106,3 +109,28 @@ def test_negative_strides_and_views():
         function(*arrays()[:2], whole[:4])
         function(whole[:4], whole[:4], whole[4:])
     np.testing.assert_array_equal(whole[4:], 2 * whole[:4])
+
+
+HELD = """
+import gc
+import numpy as np
+import tir
+from codegen.runtime import fast_call
+
+kernel = tir.build(tir.library.elementwise.scale_add(64))
+given, made = np.ones(64, "float32"), np.zeros(64, "float32")
+for _ in range(4):
+    kernel(given, made)
+assert kernel["main"]._fast is not None
+fast_call._compiled.cache_clear()  # as where another thread made the code at the same time, and the cache has that one
+fast_call._code.cache_clear()
+gc.collect()
+for _ in range(4):
+    kernel(given, made)
+print(made[0])
+"""
+
+
+def test_a_fast_path_holds_its_code():
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
