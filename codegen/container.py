@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,11 +72,22 @@ def sealed_with(kind: str, code: bytes, about: dict[str, Any]) -> bytes:
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> None:
-    """Write ``content``. Raises ``BuildError`` where that cannot be done."""
+    """Write ``content``, whole or not at all: who interrupts it finds the file that was there before. Raises ``BuildError`` where
+    that cannot be done."""
+    part = path.parent / f".{os.getpid()}-{threading.get_ident()}.part"
     try:
-        path.write_bytes(content)
+        if path.exists() and (path.is_symlink() or not path.is_file() or not os.access(path, os.W_OK)):
+            path.write_bytes(content)  # what cannot be replaced
+            return
+        part.write_bytes(content)
+        if path.exists():
+            part.chmod(path.stat().st_mode)
+        part.replace(path)
     except (OSError, ValueError) as error:
         raise BuildError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
+    finally:
+        with suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)
 
 
 def read(path: Path) -> File:
