@@ -140,7 +140,8 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
     """A function or a module of functions: ``tir.build`` under its newer name. A model: :func:`tir.graph.compile_graph`.
 
     A model is a ``tir.graph.Graph``, the path of an ONNX file, its bytes, a ``ModelProto``, or an ``ExportedProgram`` of
-    torch. Raises as these do.
+    torch. Of an ONNX model whose inputs act as attributes (axes, a shape) a call makes a model for their values: see
+    :class:`tir.importers.specialised.SpecialisedModel`. Raises as these do.
 
     >>> import numpy as np
     >>> import tir
@@ -157,9 +158,9 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
     if isinstance(mod, Graph):
         return compile_graph(mod, target)
     if isinstance(mod, (str, bytes, bytearray, os.PathLike)) or type(mod).__name__ == "ModelProto":
-        from .importers.onnx import from_onnx
+        from .importers.specialised import compile_onnx
 
-        return compile_graph(from_onnx(mod), target)
+        return compile_onnx(mod, target)
     if type(mod).__name__ == "ExportedProgram":
         from .importers.torch import from_exported
 

@@ -115,7 +115,7 @@ class ModelError(TirError):
     """A model that cannot be read, or a graph that is none.
 
     ``faults`` has a row for each operator of a model that cannot be imported: operator, version, count, first node, why.
-    ``needs`` are the inputs of the model whose values those operators take as attributes, and would have to be known.
+    ``needs`` are the inputs whose values these take as attributes and would have to be known, if that is all that is wrong.
 
     >>> import tir
     >>> b = tir.graph.Builder()

@@ -10,7 +10,7 @@ import pytest
 import tir
 from tir.dtype import DType
 from tir.graph import Builder, ModelError, compile_graph, memory, optimized, passes
-from tir.graph.calls import Parameter, _input, _require
+from tir.graph.calls import Parameter, _require, input_array
 from tir.graph.calls import memory as bytes_of
 from tir.graph.graph import Value
 from tir.graph.layout import _first, _last
@@ -85,9 +85,11 @@ def test_an_argument_is_a_compact_array_of_its_type_and_shape():
     parameter = Parameter("x", (2, 3), F32)
     assert str(parameter) == "x: float32[2, 3]"
     for given in (np.ones((2, 3), "float32"), np.ones((3, 2), "float32").T, [[1, 1, 1], [1, 1, 1]]):
-        made = _input(parameter, given)
+        made = input_array(parameter, given)
         assert made.flags.c_contiguous and made.dtype == "float32" and made.tolist() == [[1.0] * 3] * 2
-    assert _input(Parameter("s", (), F32), 3).shape == () and _input(Parameter("s", (), F32), np.float32(3)) == 3
+    assert (
+        input_array(Parameter("s", (), F32), 3).shape == () and input_array(Parameter("s", (), F32), np.float32(3)) == 3
+    )
     for given, said in (
         (np.ones((2, 3)), "input x: float32[2, 3]: the array is of float64; convert it, as by x.astype('float32')"),
         (np.ones((2, 3, 1), "float32"), "input x: float32[2, 3]: the array has 3 dimensions, [2, 3, 1]"),
@@ -96,7 +98,7 @@ def test_an_argument_is_a_compact_array_of_its_type_and_shape():
         ("text", "input x: float32[2, 3]: str is no array"),
     ):
         with pytest.raises(tir.RunError) as caught:
-            _input(parameter, given)
+            input_array(parameter, given)
         assert str(caught.value).startswith(said)
     _require("w", Parameter("w", (1,), DType("bfloat16")), np.zeros(1, "uint16"))
 

@@ -113,8 +113,8 @@ def test_no_pass_changes_a_network(left_out):
 def test_attention_is_right_and_its_shapes_are_known_at_import(target):
     made = judge(attention(), weights(2, 5, 8), target=target, shapes={"x": (2, 5, 8)})
     assert not {node.operator for node in made.graph.nodes} & {"shape", "take", "concatenate"}
-    # one kernel each: q, k, v with their reshape and transposition; scores, softmax; the result with the heads joined
-    assert len(made.kernels) == 6
+    # one kernel each: q, k and v as one product; a part of it turned; scores, softmax; the result with the heads joined
+    assert len(made.kernels) == 5
 
 
 def test_ids_are_embedded_and_negative_ones_count_from_the_end():
@@ -283,6 +283,68 @@ def test_inputs_that_act_as_attributes_are_given_at_import():
     assert made(np.ones((2, 3), "float32")).tolist() == [3, 3]
     with pytest.raises(ModelError, match="values gives int32"):
         from_onnx(model, values={"axes": np.array([1], "int32")})
+
+
+def sums(*more):
+    """``x`` summed over ``axes``, which the caller gives."""
+    nodes = [("ReduceSum", "x axes", "y", {"keepdims": 0}), *more]
+    inputs = [tensor("x", [2, 3]), tensor("axes", [1], TensorProto.INT64), tensor("shape", [2], TensorProto.INT64)]
+    return model_of(nodes, inputs, [tensor(nodes[-1][2], None)])
+
+
+def test_a_model_is_compiled_for_the_values_of_attributes_when_a_call_gives_them():
+    model = tir.compile(sums(("Expand", "y shape", "z")), "interpreter")
+    x = weights(2, 3)
+    assert (
+        repr(model)
+        == "SpecialisedModel(x: float32[2, 3], axes: int64[1], shape: int64[2]; compiled for each value of axes)"
+    )
+    for axis, shape in ((1, [2, 2]), (0, [4, 3]), (1, [2, 2])):
+        made = model(x, np.array([axis]), shape=np.array(shape))
+        np.testing.assert_allclose(made, np.broadcast_to(x.sum(axis), shape), rtol=1e-6)
+    assert model.specialised == ({"axes": [0], "shape": [4, 3]}, {"axes": [1], "shape": [2, 2]})
+    one = model.model(x, [1], [2, 2])
+    assert one is model.model(x, [1], [2, 2]) and [p.name for p in one.inputs] == ["x"] and one.specialised == ()
+    for n in range(2, 11):
+        model(x, [1], [n, 2])
+    assert [each["shape"] for each in model.specialised] == [[n, 2] for n in range(3, 11)]
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "said"),
+    [
+        ((), tir.RunError, "no value was given for input 'x', 'axes', 'shape'"),
+        (([[1.0] * 3] * 2, [1.5], [2, 2], 3), tir.RunError, "4 inputs were given"),
+        (([[1.0] * 3] * 2, np.array([1.5]), [2, 2]), tir.RunError, "axes: int64.1.: the array is of float64"),
+        (([[1.0] * 3] * 2, [1, 1], [2, 2]), tir.RunError, "size 0 is 2"),
+        (([[1.0] * 3] * 2, [7], [2, 2]), ModelError, "axis 7 of a tensor of 2 dimensions"),
+        (([[1.0] * 3] * 2, [1], [2, 5]), ModelError, "broadcast"),
+    ],
+)
+def test_what_no_model_is_compiled_for_is_refused_at_the_call(args, error, said):
+    model = tir.compile(sums(("Expand", "y shape", "z")), "interpreter")
+    with pytest.raises(error, match=said):
+        model(*args)
+    assert model.specialised == ()
+
+
+def test_a_model_with_other_faults_is_refused_at_once():
+    for fault, why in ((("Conv3", "x", "z"), "no row"), (("NonZero", "x", "z"), "the size of its result depends on")):
+        with pytest.raises(ModelError, match=why) as caught:
+            tir.compile(sums(fault), "interpreter")
+        assert caught.value.needs == () and len(caught.value.faults) == 2
+
+
+def test_threads_share_what_was_compiled_for_a_value():
+    model, made = tir.compile(sums(), "interpreter"), []
+    threads = [
+        threading.Thread(target=lambda: made.append(model.model([[1.0] * 3] * 2, [1], [1, 1]))) for _ in range(3)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(set(map(id, made))) == 1
 
 
 # ---------------------------------------------------------------- versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -51,11 +51,14 @@ class Model:
     """A model that runs: ``model(x, …)`` by position or by name gives its result, or a tuple of several.
 
     ``inputs`` and ``outputs`` have name, shape and type; ``module`` is the module, whose ``main`` takes inputs, results, the
-    weights and a workspace, and ``kernels`` the names of those that it calls, in order. Threads may call it at once: each call has a workspace of its own.
+    weights and a workspace, and ``kernels`` the names of those that it calls, in order; ``specialised`` is for models whose inputs act as
+    attributes (:class:`tir.importers.specialised.SpecialisedModel`). Threads may call it at once: each call has a workspace of its own.
 
     ``state`` are tensors that calls update in place, such as the keys and values that a transformer has seen: a call is given arrays for
     them, ``model(x, state=memory)``, which :meth:`new_state` makes. Calls at once need one each.
     """
+
+    specialised: tuple[dict[str, Any], ...] = ()
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class Model:
 
     def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[np.ndarray]:
         """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
-        return [_input(p, a) for p, a in zip(self.inputs, self._in_order(args, named))]
+        return [input_array(p, a) for p, a in zip(self.inputs, inputs_in_order(self.inputs, args, named))]
 
     def new_state(self) -> dict[str, np.ndarray]:
         """Arrays of zeros for what calls update, by name."""
@@ -120,27 +123,6 @@ class Model:
             if any(np.may_share_memory(array, other) for other in others if isinstance(other, np.ndarray)):
                 raise RunError(f"state {parameter} shares memory with another argument; give it memory of its own")
         return [given[name] for name in names]
-
-    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
-        names = [p.name for p in self.inputs]
-        shown = ", ".join(map(str, self.inputs)) or "no inputs"
-        if len(args) > len(names):
-            raise RunError(f"{len(args)} inputs were given; the model takes {len(names)}: {shown}")
-        given = dict(zip(names, args))
-        for name, value in named.items():
-            self._require_input(name)
-            if name in given:
-                raise RunError(f"input {name!r} was given twice, by position and by name")
-            given[name] = value
-        if missing := [name for name in names if name not in given]:
-            raise RunError(f"no value was given for input {', '.join(map(repr, missing))}; the model takes {shown}")
-        return [given[name] for name in names]
-
-    def _require_input(self, name: str) -> None:
-        names = [p.name for p in self.inputs]
-        if name not in names:
-            shown = ", ".join(map(str, self.inputs)) or "no inputs"
-            raise RunError(f"the model has no input {name!r}{did_you_mean(name, names)}; it takes {shown}")
 
     def _results(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         if out is None:
@@ -176,11 +158,11 @@ class Model:
         given = {**({} if name is None else {name: value}), **named}
         for key, array in given.items():
             if not isinstance(key, int):
-                self._require_input(key)
+                _require_input(self.inputs, key)
             elif not 0 <= key < len(self.inputs):
                 raise RunError(f"the model has {len(self.inputs)} inputs, counted from 0; there is no input {key}")
             parameter = self.inputs[key] if isinstance(key, int) else next(p for p in self.inputs if p.name == key)
-            self._set[parameter.name] = _input(parameter, array)
+            self._set[parameter.name] = input_array(parameter, array)
 
     def run(self, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> None:
         """Run it on the inputs that were set and those given by name; :meth:`get_output` gives the results."""
@@ -204,8 +186,32 @@ class Model:
         return f"{type(self).__name__}({takes} -> {makes}; {len(self.kernels)} kernels, {self.module.target})"
 
 
-def _input(parameter: Parameter, given: Any) -> np.ndarray:
-    """An argument as a compact array."""
+def inputs_in_order(inputs: Sequence[Parameter], args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """What a call gives by position and by name, in the order of the inputs. Raises ``RunError`` for a wrong number or name."""
+    names = [p.name for p in inputs]
+    shown = ", ".join(map(str, inputs)) or "no inputs"
+    if len(args) > len(names):
+        raise RunError(f"{len(args)} inputs were given; the model takes {len(names)}: {shown}")
+    given = dict(zip(names, args))
+    for name, value in named.items():
+        _require_input(inputs, name)
+        if name in given:
+            raise RunError(f"input {name!r} was given twice, by position and by name")
+        given[name] = value
+    if missing := [name for name in names if name not in given]:
+        raise RunError(f"no value was given for input {', '.join(map(repr, missing))}; the model takes {shown}")
+    return [given[name] for name in names]
+
+
+def _require_input(inputs: Sequence[Parameter], name: str) -> None:
+    names = [p.name for p in inputs]
+    if name not in names:
+        shown = ", ".join(map(str, inputs)) or "no inputs"
+        raise RunError(f"the model has no input {name!r}{did_you_mean(name, names)}; it takes {shown}")
+
+
+def input_array(parameter: Parameter, given: Any) -> np.ndarray:
+    """An argument as a compact array. Raises ``RunError`` for one of another type or shape."""
     if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
         raise RunError(f"input {parameter}: {type(given).__name__} is no array{way_out(given)}")
     if isinstance(given, (int, float, bool, list, tuple)):

@@ -54,20 +54,22 @@ class Faults:
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str, str], list[str]] = {}
-        self.needs: dict[str, None] = {}  # the inputs that would have to be known, in order
+        self._inputs: dict[str, None] = {}  # that would have to be known, in order
+        self._only_unknown = True
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
-    def add(self, operator: str, version: str, why: str, *titles: str) -> None:
-        """More nodes, ``titles``."""
+    def add(self, operator: str, version: str, why: str, *titles: str, inputs: Sequence[str] | None = None) -> None:
+        """More nodes, ``titles``, for which ``inputs`` of the model would have to be known; None: that would not do."""
+        self._inputs |= dict.fromkeys(inputs or ())
+        self._only_unknown &= inputs is not None
         self._nodes.setdefault((operator, version, why), []).extend(titles)
 
     def include(self, other: Faults) -> None:
         """The nodes of another import, too."""
         for about, titles in other._nodes.items():
             self.add(*about, *titles)
-        self.needs |= other.needs
 
     def titles(self) -> set[str]:
         """All nodes."""
@@ -80,10 +82,10 @@ class Faults:
 
     def error(self) -> ModelError:
         """All of them as one error."""
-        rows = self.rows()
+        rows, needs = self.rows(), tuple(self._inputs) if self._only_unknown else ()
         count = sum(n for _, _, n, _, _ in rows)
         return ModelError(
-            f"{'1 node' if count == 1 else f'{count} nodes'} of the model cannot be imported", rows, tuple(self.needs)
+            f"{'1 node' if count == 1 else f'{count} nodes'} of the model cannot be imported", rows, needs
         )
 
 
@@ -111,10 +113,10 @@ class Making:
                 return values[0] if len(values) == 1 else values
         return self.builder.call(operator, *arguments, **attributes)
 
-    def room(self, *sizes: int) -> tuple[int, ...]:
+    def room(self, *sizes: int, most: int = MOST) -> tuple[int, ...]:
         """The sizes of a constant that is made here. Raises :class:`Unsupported` if they are none, or too large."""
-        if min(sizes, default=0) < 0 or math.prod(sizes) > MOST:
-            raise Unsupported(f"it makes a constant of shape {list(sizes)}; at most {MOST} elements are made at import")
+        if min(sizes, default=0) < 0 or math.prod(sizes) > most:
+            raise Unsupported(f"it makes a constant of shape {list(sizes)}; at most {most} elements are made at import")
         return sizes
 
     def array(self, array: Any) -> Value:

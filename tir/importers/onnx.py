@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..checked import checked
+from ..dtype import DType
 from ..errors import ModelError
 from ..graph import Builder, Graph, Value
 from ..names import did_you_mean
@@ -64,6 +65,13 @@ def open_inputs(model: Any) -> dict[str, list[int | str]]:
     constants = {tensor.name for tensor in model.graph.initializer}
     found = {i.name: _sizes(i.type.tensor_type) for i in model.graph.input if i.name not in constants}
     return {name: sizes for name, sizes in found.items() if any(isinstance(s, str) for s in sizes)}
+
+
+def parameters(model: Any) -> list[tuple[str, tuple[int, ...], DType]]:
+    """Name, shape and type of each input of a ``ModelProto`` that can be imported, and whose sizes are all given."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    given = [(i.name, i.type.tensor_type) for i in model.graph.input if i.name not in constants]
+    return [(n, tuple(d.dim_value for d in t.shape.dim), onnx_table.dtype_of(t.elem_type)) for n, t in given]
 
 
 def _sizes(about: Any) -> list[int | str]:
@@ -357,9 +365,8 @@ class _Import:
         why = reason(error)
         if why == NO_ROW:
             why += did_you_mean(node.op_type, onnx_table.names())
-        if isinstance(error, Unknown):
-            self.faults.needs |= dict.fromkeys(error.inputs)
-        self.faults.add(*self._operator(node), why, _title(node))
+        inputs = error.inputs if isinstance(error, Unknown) and error.inputs else None
+        self.faults.add(*self._operator(node), why, _title(node), inputs=inputs)
 
     def _operator(self, node: Any) -> tuple[str, str]:
         """The operator of a node, and its version."""

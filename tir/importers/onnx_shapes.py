@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import Unsupported, axis_of
+from .making import MOST, Unsupported, axis_of
 from .onnx_table import Call, dtype_of, row
 
 
@@ -177,8 +177,9 @@ def _padded(c: Call, pads: list[int], axes: list[int] | None, value: Any) -> Val
 
 @row("ConstantOfShape", 9)
 def _constant_of_shape(c: Call) -> Any:
+    """One element, which is seen in each place: weights without their data are made so."""
     value = c.attribute("value", np.zeros(1, "float32"))
-    return c.array(np.full(c.room(*(c.integers(0, "shape") or ())), value.reshape(-1)[0], value.dtype))
+    return c.array(np.broadcast_to(value.reshape(-1)[0], c.room(*(c.integers(0, "shape") or ()), most=4 * MOST)))
 
 
 @row("Range", 11)
