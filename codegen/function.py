@@ -35,7 +35,7 @@ from .runtime.parallel import Team
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _FORMATS = {
     "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q", "uint8": "B7x", "uint16": "H6x", "uint32": "I4x",
-    "uint64": "Q", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
+    "uint64": "Q", "int2": "b7x", "uint2": "B7x", "int4": "b7x", "uint4": "B7x", "bool": "?7x", "float16": "e6x", "float32": "f4x", "float64": "d",
     "handle": "Q",
 }  # fmt: skip
 _FORMATS |= {name: "H6x" if small.storage.itemsize == 2 else "B7x" for name, small in SMALL_FLOATS.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PATTERN = re.compile(r"(int|uint|float)(\d+)?$")
 CLASSIC = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}  # TVM's names before ml_dtypes had any
-_LEGAL_BITS = {"int": (4, 8, 16, 32, 64), "uint": (1, 4, 8, 16, 32, 64), "float": (16, 32, 64)}
+_LEGAL_BITS = {"int": (2, 4, 8, 16, 32, 64), "uint": (1, 2, 4, 8, 16, 32, 64), "float": (16, 32, 64)}
 
 
 class _Floats(NamedTuple):
@@ -212,7 +212,7 @@ def _parse(name: str) -> tuple[str, int, int]:
             return "bfloat" if base == "bfloat16" else base, small.bits, lanes
     usual = [f"{code}{bits}" for code, sizes in _LEGAL_BITS.items() for bits in sizes]
     raise ValueError(
-        f"unknown data type {name!r}: expected bool, handle, int4..int64, uint4..uint64, float16/32/64, "
+        f"unknown data type {name!r}: expected bool, handle, int2..int64, uint2..uint64, float16/32/64, "
         f"{', '.join(_small_floats())}, optionally with lanes as in 'float32x4'"
         f"{did_you_mean(base, [*usual, *_small_floats()])}"
     )

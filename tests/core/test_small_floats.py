@@ -195,14 +195,14 @@ def test_a_type_of_ml_dtypes_is_one_of_the_dialect(name: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [*NAMES, "int4", "uint4"])
+@pytest.mark.parametrize("name", [*NAMES, "int2", "uint2", "int4", "uint4"])
 def test_arrays_of_ml_dtypes_come_and_go(name: str, engine: str):
     module = tir.build(parse(MAP.format(n=4, source=name, target=name, value="A[i]", loop="T.serial")), engine)
-    x = np.array([1, 2, 4, 1]).astype(getattr(ml_dtypes, name))
+    x = np.array([1, 0, 1, 1] if name.endswith("int2") else [1, 2, 4, 1]).astype(getattr(ml_dtypes, name))
     made = module.new(x)
     assert made.dtype == x.dtype and made.tolist() == x.tolist()
     out = np.zeros(4, np.uint8 if name != "bfloat16" else np.uint16)
-    if name != "int4":
+    if name not in ("int2", "int4"):
         module(x, out)
         assert out.view(x.dtype).tolist() == x.tolist()
 

@@ -2,7 +2,7 @@
 
 Integers are Python ints in the range of their dtype. float16/32/64 are NumPy scalars of that type. The small floats of
 ml_dtypes are NumPy float32 scalars that hold a representable number. Vectors are NumPy arrays of lanes. In memory small
-floats are their bits: bfloat16 is uint16, the others are uint8, also those of 4 and 6 bits; int4 and uint4 take one byte too.
+floats are their bits: bfloat16 is uint16, the others are uint8, also those of 4 and 6 bits; integers of 2 and 4 bits take one byte too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ..small_floats import SMALL_FLOATS
 
 _STORAGE = {
     "bool": np.bool_,
+    "int2": np.int8,
     "int4": np.int8,
+    "uint2": np.uint8,
     "uint4": np.uint8,
     "uint1": np.uint8,
 }

@@ -43,6 +43,7 @@ __all__ = [
     "infinity",
     "int16",
     "int32",
+    "int2",
     "int4",
     "int64",
     "int8",
@@ -51,6 +52,7 @@ __all__ = [
     "ptr",
     "uint16",
     "uint32",
+    "uint2",
     "uint4",
     "uint64",
     "uint8",
@@ -141,8 +143,8 @@ class _Handle(DataType):
 
 
 bool = boolean = DataType("bool")
-int4, int8, int16, int32, int64 = (DataType(f"int{bits}") for bits in (4, 8, 16, 32, 64))
-uint4, uint8, uint16, uint32, uint64 = (DataType(f"uint{bits}") for bits in (4, 8, 16, 32, 64))
+int2, int4, int8, int16, int32, int64 = (DataType(f"int{bits}") for bits in (2, 4, 8, 16, 32, 64))
+uint2, uint4, uint8, uint16, uint32, uint64 = (DataType(f"uint{bits}") for bits in (2, 4, 8, 16, 32, 64))
 float16, float32, float64 = (DataType(f"float{bits}") for bits in (16, 32, 64))
 bfloat16 = DataType("bfloat16")
 float4_e2m1fn = DataType("float4_e2m1fn")
