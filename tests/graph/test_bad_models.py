@@ -107,3 +107,28 @@ def test_an_interrupt_leaves_the_file_that_was_there(interrupted, name, monkeypa
         model.save(tmp_path / "model.o", weights=tmp_path / "weights.bin")
     assert (tmp_path / name).read_bytes() == b"before"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.o", "weights.bin"]
+
+
+def test_loops_in_loops_are_not_written_out_without_end(monkeypatch):
+    monkeypatch.setattr("tir.importers.onnx.MOST_WRITTEN", 300)
+    pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+    from onnx import TensorProto, helper, numpy_helper
+
+    from tir.importers.onnx import from_onnx
+
+    def tensor(name, kind=TensorProto.FLOAT):
+        return helper.make_tensor_value_info(name, kind, [])
+
+    def loop(depth):
+        node = helper.make_node("Exp", ["s"], ["t"])
+        if depth:
+            node = helper.make_node("Loop", ["m", "", "s"], ["t"], body=loop(depth - 1))
+        going = helper.make_node("Identity", ["go"], ["gone"])
+        inputs = [tensor("n", TensorProto.INT64), tensor("go", TensorProto.BOOL), tensor("s")]
+        return helper.make_graph([node, going], "b", inputs, [tensor("gone", TensorProto.BOOL), tensor("t")])
+
+    outer = helper.make_node("Loop", ["m", "", "x"], ["y"], body=loop(2))
+    many = numpy_helper.from_array(np.array(1000, "int64"), "m")
+    graph = helper.make_graph([outer], "g", [tensor("x")], [tensor("y")], [many])
+    with pytest.raises(ModelError, match="more than 300 nodes, when written out"):
+        from_onnx(helper.make_model(graph))

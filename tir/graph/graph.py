@@ -15,7 +15,6 @@ from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..expr import IntImm
 from ..interp.numbers import array_dtype
-from ..names import unique_name
 from ..ops import registry
 from ..te import Tensor, placeholder
 from ..te.to_primfunc import identifier
@@ -278,9 +277,13 @@ class Builder:
         self._inputs: list[Value] = []
         self._nodes: list[Node] = []
         self._names: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of a name: those with a number up to this one are taken
 
     def _named(self, name: str) -> str:
-        made = unique_name(identifier(name), self._names)
+        base = made = identifier(name)
+        while made in self._names:
+            self._numbers[base] = self._numbers.get(base, 0) + 1
+            made = f"{base}_{self._numbers[base]}"
         self._names.add(made)
         return made
 

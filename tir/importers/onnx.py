@@ -19,6 +19,8 @@ from . import onnx_functions, onnx_table
 from .making import FAULTS, NO_ROW, Fault, Faults, Unknown, Unsupported, reason
 from .onnx_table import Call, Items, Made
 
+MOST_WRITTEN = 1 << 14  # nodes of definitions, and of the steps of loops, in one model
+
 
 @checked
 def from_onnx(
@@ -148,6 +150,7 @@ class _Import:
         self.builder = Builder()
         self.values: dict[str, Made] = {}
         self.faults = Faults()
+        self.written = 0  # nodes of definitions and of steps of loops
         self.shapes = shapes
         self.given = given
 
@@ -321,6 +324,11 @@ class _Import:
         """The values of ``results`` after nodes that stand inside of another one. An inner fault is one of the outer node."""
         values = dict(scope.values)
         for node in nodes:
+            self.written += 1
+            if self.written > MOST_WRITTEN:
+                raise Unsupported(
+                    f"definitions and steps of loops are more than {MOST_WRITTEN} nodes, when written out"
+                )
             inputs = [values.get(name) if name else None for name in node.input]
             try:
                 made = self._made(node, inputs, list(node.output), _Scope(scope.versions, values))

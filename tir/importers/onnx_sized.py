@@ -44,6 +44,7 @@ def _suppression(c: Call) -> Any:
     most, overlap, least = (
         None if c.get(n) is None else float(c.sizing(n).reshape(-1)[0]) for n in (2, 3, 4)
     )  # the number of boxes of a class, and limits
+    c.room(scores.size * boxes.shape[1])
     corners = _corners(boxes, bool(c.attribute("center_point_box", 0)))
     kept = []
     for batch, kind in np.ndindex(*scores.shape[:2]):
@@ -51,7 +52,7 @@ def _suppression(c: Call) -> Any:
         for box in np.argsort(-scores[batch, kind], kind="stable"):
             if len(chosen) >= (most or 0) or (least is not None and scores[batch, kind, box] <= least):
                 break
-            if all(_shared(corners[batch, box], corners[batch, other]) <= (overlap or 0.0) for other in chosen):
+            if (_shared(corners[batch, box], corners[batch, chosen]) <= (overlap or 0.0)).all():
                 chosen.append(int(box))
         kept += [(batch, kind, box) for box in chosen]
     return c.array(np.array(kept, "int64").reshape(-1, 3))
@@ -66,8 +67,8 @@ def _corners(boxes: np.ndarray, is_centered: bool) -> np.ndarray:
     return np.concatenate([np.minimum(one, other), np.maximum(one, other)], -1)
 
 
-def _shared(a: np.ndarray, b: np.ndarray) -> float:
-    """The area that two boxes share, over the area of both together."""
-    inside = np.clip(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0, None).prod()
-    both = (a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - inside
-    return float(inside / both) if both > 0 else 0.0
+def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The area that a box shares with each of others, over the area of both together."""
+    inside = np.clip(np.minimum(a[2:], b[:, 2:]) - np.maximum(a[:2], b[:, :2]), 0, None).prod(1)
+    both = (a[2:] - a[:2]).prod() + (b[:, 2:] - b[:, :2]).prod(1) - inside
+    return np.divide(inside, both, out=np.zeros(len(b)), where=both > 0)

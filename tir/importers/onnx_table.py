@@ -139,6 +139,7 @@ class Call(Making):
         if found is None:
             of = ", ".join(f"`{source.name}`" for source in self.builder.sources(value))
             raise Unsupported(f"the size of its result depends on the elements of {of}, known only when it runs")
+        self.room(found.size)
         return found
 
     def integers(self, index: int, what: str) -> list[int] | None:
