@@ -305,3 +305,50 @@ def test_resizing_by_parts_of_elements(mode, how, scales):
     """Scales that make no whole sizes, and channels."""
     x = np.random.default_rng(0).standard_normal((1, 3, 5, 6)).astype("float32")
     judge("Resize", [x, None, np.array(scales, "float32")], mode=mode, coordinate_transformation_mode=how)
+
+
+def _erf(x):
+    from math import erf
+
+    return np.vectorize(erf)(x)
+
+
+def _root(x, g, e):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + e) * g
+
+
+def _norm(x, g, b, e):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + e) * g + b
+
+
+X, SKIP, G, B, BIAS = (
+    numbers(*s, seed=n).astype("float64") for n, s in enumerate([(2, 3, 4), (2, 3, 4), (4,), (4,), (4,)])
+)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "expected"),
+    [
+        ("Gelu", [X], {}, [X * (1 + _erf(X / 2**0.5)) / 2]),
+        ("BiasGelu", [X, B], {}, [(X + B) * (1 + _erf((X + B) / 2**0.5)) / 2]),
+        ("FastGelu", [X, B], {}, [(X + B) / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * ((X + B) + 0.044715 * (X + B) ** 3)))]),
+        ("QuickGelu", [X], {"alpha": 1.5}, [X / (1 + np.exp(-1.5 * X))]),
+        ("FusedMatMul", [X, SKIP], {"transB": 1, "alpha": 0.5}, [X @ SKIP.transpose(0, 2, 1) / 2]),
+        ("SimplifiedLayerNormalization", [X, G], {"epsilon": 0.1}, [_root(X, G, 0.1)]),
+        ("SkipSimplifiedLayerNormalization", [X, SKIP, G, BIAS], {"epsilon": 0.1}, [_root(X + SKIP + BIAS, G, 0.1), None, None, X + SKIP + BIAS]),
+        ("SkipLayerNormalization", [X, SKIP, G, B, BIAS], {"epsilon": 0.1}, [_norm(X + SKIP + BIAS, G, B, 0.1), None, None, X + SKIP + BIAS]),
+        ("SkipLayerNormalization", [X, SKIP, G], {"epsilon": 0.1}, [_norm(X + SKIP, G, 0, 0.1)]),
+    ],
+)  # fmt: skip
+def test_operators_of_onnxruntime(operator, inputs, attributes, expected):
+    made = model(operator, [a.astype("float32") for a in inputs], len(expected), **attributes)
+    if not operator.startswith("Simplified"):
+        made.graph.node[0].domain = "com.microsoft"
+        made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    made.graph.node[0].output[:] = ["" if e is None else f"y{n}" for n, e in enumerate(expected)]
+    for n in reversed([n for n, e in enumerate(expected) if e is None]):
+        del made.graph.output[n]
+    got = compile_graph(from_onnx(made), "interpreter")(inputs[0].astype("float32"))
+    wanted = [e for e in expected if e is not None]
+    for one, other in zip(got if len(wanted) > 1 else (got,), wanted):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -21,6 +21,7 @@ _FILES = (
     "onnx_reductions",
     "onnx_networks",
     "onnx_recurrent",
+    "onnx_contrib",
     "onnx_control",
     "onnx_sequences",
     "onnx_windows",
