@@ -23,6 +23,7 @@ from tir.testing.oracle import random_inputs
 from tir.tune.drawing import RuleSource
 from tir.tune.space import Env, space_of
 
+from .arrays import aligned
 from .plain import timed
 from .random_plain import plain_program, square_program
 
@@ -73,7 +74,7 @@ def judged(func: tir.PrimFunc, seed: int) -> Row:
 
 def _measured(func: tir.PrimFunc, sch: tir.Schedule) -> tuple[float, float]:
     modules = [tir.build(m, target=TARGET) for m in (IRModule.of(func), sch.mod)]
-    given = [random_inputs(func) for _ in modules]
+    given = [[_on_a_line(a) for a in random_inputs(func)] for _ in modules]
     for module, arrays in zip(modules, given):
         module(*arrays)
     for one, other in zip(*given):
@@ -84,6 +85,13 @@ def _measured(func: tir.PrimFunc, sch: tir.Schedule) -> tuple[float, float]:
         if default < SLOWER * plain:
             break
     return plain, default
+
+
+def _on_a_line(array: np.ndarray) -> np.ndarray:
+    """An array that begins at a cache line, so that it is not left to chance which program reads across lines."""
+    made = aligned(array.shape, array.dtype)
+    made[...] = array
+    return made
 
 
 def main() -> None:

@@ -68,7 +68,8 @@ def offered(name: str, target: str) -> Texts:
         made = space.made(begin, likeliest_offer if seed == 0 else draw.randrange)
         yield f"{seed}.steps", steps(made.schedule)
         yield f"{seed}.program", made.schedule.mod.script()
-        yield f"{seed}.predicted", f"{made.fusions}\n{predicted(made.schedule, target)}"
+        decisions = [(d.rule, d.block, d.fuses) for d in made.decisions]
+        yield f"{seed}.predicted", f"{decisions}\n{predicted(made.schedule, target)}"
     yield "dropped", f"{space.dropped} {list(space.faults)}"
 
 

@@ -12,6 +12,8 @@ from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction
 
+pytestmark = pytest.mark.usefixtures("rules_alone")
+
 # vectors of two numbers and caches of a few lines: small products have panels, groups of them, and tails
 SMALL = "llvm -vector_width=64 -num-cores={cores} -l1_bytes=256 -l2_bytes=2048"
 

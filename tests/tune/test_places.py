@@ -10,6 +10,8 @@ from tir import te
 from tir.tune import model, space
 from tir.tune.nest import extent_of
 
+pytestmark = pytest.mark.usefixtures("rules_alone")
+
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:

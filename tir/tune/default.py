@@ -1,4 +1,4 @@
-"""The schedule that a program gets at once: the first result of every rule."""
+"""The schedule that a program gets at once: the first result of every rule, unless the model expects more of less."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ..target import GPUS
 from .model import predict
 from .space import Space, likeliest_offer, space_of
 
-TRIES = 3  # fusions that are tried the other way
+TRIES = 3  # decisions of each kind that are tried the other way: the last ones
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
+LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
 
 
 def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
@@ -44,20 +45,25 @@ def likeliest(mod: PrimFunc | IRModule, space: Space) -> Schedule:
 
 
 def _least(begin: Schedule, space: Space) -> Schedule:
-    """The least prediction of: the likeliest results, these without some of the fusions, and (on a CPU) the plain program."""
+    """The least prediction of: the likeliest results, these without some of the decisions, and (on a CPU) the plain program. What
+    is less than the likeliest results has to be faster by more than the model errs."""
     best = space.made(begin, likeliest_offer)
     seconds = _seconds(best.schedule, space)
     if seconds is None:
         return best.schedule
+    on_cpu = space.env.target.kind not in GPUS
     left: list[tuple[str, str]] = []
-    for fusion in best.fusions[: -TRIES - 1 : -1]:
-        other = space.made(begin, likeliest_offer, [*left, fusion])
-        shorter = _seconds(other.schedule, space)
-        if shorter is not None and shorter < GAIN * seconds:
-            best, seconds = other, shorter
-            left.append(fusion)
-    plain = None if space.env.target.kind in GPUS else _seconds(begin, space)
-    return begin if plain is not None and plain < seconds else best.schedule
+    for fuses, gain in ((True, GAIN), (False, LESS))[: 1 + on_cpu]:
+        for one in [d for d in best.decisions if d.fuses is fuses][: -TRIES - 1 : -1]:
+            if one not in best.decisions:
+                continue  # another decision, without which there is none of it
+            other = space.without(one, best, [*left, (one.rule, one.block)])
+            shorter = _seconds(other.schedule, space)
+            if shorter is not None and shorter < gain * seconds:
+                best, seconds = other, shorter
+                left.append((one.rule, one.block))
+    plain = _seconds(begin, space) if on_cpu else None
+    return begin if plain is not None and plain < LESS * seconds else best.schedule
 
 
 def _seconds(sch: Schedule, space: Space) -> float | None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import takewhile
+from math import gcd, prod
 from typing import Any
 
 from ..analysis.constants import at_each_call
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
-from ..arith import Analyzer
+from ..arith import Analyzer, simplify
+from ..arith.linear import key
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var
 from ..function import PrimFunc
 from ..intrin.dot_products import DotProduct
@@ -24,9 +26,10 @@ from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt
 from ..target import GPUS
 from ..transform.lower_match_buffer import lower_match_buffer
-from ..visit import substitute, walk
+from ..visit import has_load, substitute, walk
+from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .machine import measured
-from .nest import Access, cost, unconverted, usual
+from .nest import Access, unconverted, usual
 from .space import Env
 
 SHARPNESS = 6  # of the smooth maximum
@@ -35,8 +38,13 @@ FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before i
 # without a star of benchmarks.model_order.
 EXPOSED = {"L2": 0.5, "L3": 0.1, "memory": 1.0}
 START = 5e-6  # seconds to start and to join threads
-LATENCY = 4  # cycles until the result of a multiply-add can be used
+ROB = 512  # instructions that are under way at a time
+PAGE, LINE = 4096, 64  # bytes: of lines of the L1 cache, one of each set, and of one of them
+DIGITS = 4  # loads of a vector whose place is computed by divisions: mostly of some runs of neighbours
+MISS = 6.5  # loads that one takes whose line is in the L2 cache
+WINDOW = 256  # instructions, of several vectors, that wait for operands at a time
 PORTS = 2  # vector operations and loads a cycle
+GATHER = 1.6  # loads that one lane of a strided vector takes, where LLVM loads the elements of a vector one by one
 TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
 
@@ -158,6 +166,19 @@ class _Around:
     loops: tuple[For, ...] = ()
     values: Mapping[Var, Expr] | None = None
     passes: float = 1.0
+    compiled: Compiled | None = None
+    gather: float = GATHER
+
+    @property
+    def innermost(self) -> For | None:
+        """The innermost loop, if no step has marked it and LLVM may vectorize it."""
+        left = next((loop for loop in reversed(self.loops) if loop.kind != UNROLLED), None)
+        return left if left is not None and self.compiled and left.loop_var in self.compiled.innermost else None
+
+    def inside(self, loop: For) -> _Around:
+        """In the loop too, as what LLVM makes of it."""
+        straight = self.compiled is not None and loop.loop_var in self.compiled.straight
+        return replace(self, loops=(*self.loops, replace(loop, kind=UNROLLED) if straight else loop))
 
     def count(self, *kinds: str) -> int:
         return prod(_extent(loop) for loop in self.loops if loop.kind in kinds)
@@ -171,8 +192,13 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float
     """Seconds of the instructions of the busiest thread; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
     total, most, shared, passes = 0.0, 0.0, 1, 1.0
-    for store, around in _stores(func.body, _Around()):
-        cycles, lanes = _cycles(store, around, env) if isinstance(store, BufferStore) else _of_tiles(store, around, env)
+    found = list(_stores(func.body, _Around(compiled=Compiled.of(func.body))))
+    for store, around in found:
+        if isinstance(store, BufferStore):
+            inside = [s for s, at in found if isinstance(s, BufferStore) and at.innermost is around.innermost]
+            cycles, lanes = _compiled_cycles(store, around, inside, env)
+        else:
+            cycles, lanes = _of_tiles(store, around, env)
         threads = min(env.threads, around.count(PARALLEL))
         rate = machine.peak / (2 * PORTS * lanes)  # cycles a second
         seconds = cycles / rate / max(1, threads)
@@ -189,7 +215,7 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Arou
     elif isinstance(s, BufferStore):
         yield (substitute(s, around.values) if around.values else s), around
     elif isinstance(s, For):
-        yield from _stores(s.body, replace(around, loops=(*around.loops, s)))
+        yield from _stores(s.body, around.inside(s))
     elif isinstance(s, BlockRealize):
         known = dict(around.values or {})
         known.update({v: substitute(e, known) if known else e for v, e in s.bindings.items()})
@@ -212,6 +238,30 @@ def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
     return min(1.0, domain / max(1, prod(_extent(loop) for loop in loops)))
 
 
+def _compiled_cycles(store: BufferStore, around: _Around, inside: Sequence[BufferStore], env: Env) -> tuple[float, int]:
+    """As :func:`_cycles`, with the innermost loop as vectors where LLVM makes them and that takes less time."""
+    cycles, lanes = _cycles(store, around, env)
+    loop = around.innermost
+    target = Access(store.buffer, store.indices)
+    straight = (x for x in around.loops if x.kind == UNROLLED and target.stride(x.loop_var) == 1)
+    if around.compiled and around.compiled.may_overlap(store) and around.count(UNROLLED) > 1:
+        return cycles, lanes  # too many places to compare
+    widest = min(lanes, env.lanes(_width(store.value)))
+    made = None if loop is None else vectors_of(store, loop, inside, widest, prod(map(_extent, straight)))
+    if loop is None or made is None:
+        return cycles, lanes
+    at = around.loops.index(loop)
+    loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
+    vectors = replace(around, loops=loops, gather=1.0)
+    return min(cycles, _cycles(made.store, vectors, env)[0] + made.rest * cycles), lanes
+
+
+def _width(value: Expr) -> int:
+    """Bits of the widest number that a value is computed of, without indices."""
+    inner = [] if isinstance(value, BufferLoad) else [c for c in value.children() if isinstance(c, Expr)]
+    return max([value.dtype.element.bits, *map(_width, inner)])
+
+
 def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     """The cycles of all runs of a store, and the lanes of its vectors: the slowest of arithmetic, loads, stores, and the
     chain of sums that wait for each other."""
@@ -223,18 +273,27 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     runs = prod(_extent(loop) for loop in around.loops if loop.kind in (SERIAL, PARALLEL))
     known = Analyzer({loop.loop_var: loop.domain for loop in around.loops})
     target = _access(store, known)
-    loads = [_access(n, known) for n in walk(store.value) if isinstance(n, BufferLoad)]
+    loads = list({key(n): _access(n, known) for n in walk(store.value) if isinstance(n, BufferLoad)}.values())
+    work, depth = work_of(store.value)
     sums = any(a.buffer is store.buffer for a in loads)
-    operations = max(1, cost(store.value) - len(loads) - int(sums and len(loads) > 2)) * copies * registers / PORTS
-    loaded = sum(_instructions(a, straight, around, registers) for a in loads if a.buffer is not store.buffer)
+    if sums and len(loads) == 1 and isinstance(simplify(store.value), BufferLoad):
+        return 0.0, full  # nothing is left of it
+    operations = max(1.0, work - int(sums and len(loads) > 2)) * copies * registers / PORTS
+    ways = max(1, env.machine.sizes["L1"] // PAGE)
+    most = env.vectors.count
+    counted = [(a, _instructions(a, straight, around, registers, ways)) for a in loads if a.buffer is not store.buffer]
+    loaded = sum(n for a, n in counted if a.buffer.scope != "local" or n > most)
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0
     results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
-    most = env.vectors.count
     spilled = 1.5 * max(0, results + 2 - most)  # sums stay in registers as long as there are enough
-    stored = spilled if stays else results + (results / PORTS if sums else 0)
+    stays_there = stays or (store.buffer.scope == "local" and results <= most)
+    stored = spilled if stays_there else results + (results / PORTS if sums else 0)
+    issued = operations * PORTS + sum(copies * registers if any(map(has_load, a.indices)) else n for a, n in counted)
     chain = LATENCY * copies * registers / results if stays else 0.0
-    return around.passes * runs * max(operations, loaded / PORTS, stored, chain), full
+    terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
+    beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
+    return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, depth * issued / WINDOW), full
 
 
 def _of_tiles(instruction: Call, around: _Around, env: Env) -> tuple[float, int]:
@@ -248,9 +307,10 @@ def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
     return Access(item.buffer, tuple(simple))
 
 
-def _instructions(access: Access, straight: Sequence[For], around: _Around, registers: int) -> float:
-    """Load instructions of an access in one run of straight code: vectors, one for a broadcast, one for each element of a
-    gather; what does not depend on an unrolled loop is loaded once."""
+def _instructions(access: Access, straight: Sequence[For], around: _Around, registers: int, ways: int) -> float:
+    """Load instructions of an access in one run of straight code: vectors, one for a broadcast, two for a vector backwards, one for each
+    element of a gather, more where its lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop
+    is loaded once."""
     each = prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
     lanes = [loop for loop in around.loops if loop.kind == VECTORIZED]
     steps = [access.stride(loop.loop_var) for loop in lanes]
@@ -258,7 +318,31 @@ def _instructions(access: Access, straight: Sequence[For], around: _Around, regi
         return each
     if all(s in (0, 1) for s in steps):
         return each * registers
-    return each * prod(_extent(loop) for loop in lanes)
+    if all(s in (0, -1) for s in steps):
+        return each * registers * 2
+    by_data = any(map(has_load, access.indices))
+    if None in steps and not by_data:
+        return each * registers * DIGITS
+    return (
+        each
+        * prod(_extent(loop) for loop in lanes)
+        * (MISS if _collides(access, around, ways) else 1.0 if by_data else around.gather)
+    )
+
+
+def _collides(access: Access, around: _Around, ways: int) -> bool:
+    """Whether a row of elements, each in a line of its own, takes more lines of the same sets of the L1 cache than these hold."""
+    lines, step = 1, 0
+    for loop in reversed(around.loops):
+        found = access.stride(loop.loop_var)
+        if found is None:
+            return False
+        stride = found * access.buffer.dtype.bytes
+        step = step or abs(stride)
+        if stride and stride % step:
+            break
+        lines *= _extent(loop) if stride else 1
+    return step >= LINE and lines > ways * (PAGE // gcd(PAGE, step))
 
 
 def tile_cost(rows: Sequence[tuple[int, int]], columns: int, vectors: int, lanes: int) -> float:

@@ -29,6 +29,7 @@ NO_FUNCTIONS = (
     "likely",
     "reinterpret",
     "call_llvm_pure_intrin",
+    *("fabs", "floor", "ceil", "trunc", "nearbyint"),
 )  # calls that are one instruction, or none
 FAR = 1 << 20  # the stride of an axis behind one of symbolic size
 

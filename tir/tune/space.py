@@ -164,11 +164,23 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """What a rule made of a block of the schedule ``before``: ``fuses`` if blocks are computed together that were apart. ``rest`` is
+    what comes after it: the number of the rule, and the blocks that are left for it."""
+
+    rule: str
+    block: str
+    before: Schedule
+    fuses: bool
+    rest: tuple[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Made:
-    """A schedule, and the decisions (rule, block) by which blocks are computed together that were apart."""
+    """A schedule, and the decisions that made it, in order."""
 
     schedule: Schedule
-    fusions: tuple[tuple[str, str], ...]
+    decisions: tuple[Decision, ...]
 
 
 @dataclass
@@ -195,20 +207,43 @@ class Space:
         return self.made(sch, pick).schedule
 
     def made(self, sch: Schedule, pick: Callable[[int], int], left: Collection[tuple[str, str]] = ()) -> Made:
-        """As :meth:`schedule`, with the fusions among the decisions; those in ``left`` are not taken."""
-        fusions: list[tuple[str, str]] = []
-        for one in self.rules:
-            for block in reversed(block_names(sch)):
+        """As :meth:`schedule`, with its decisions; those in ``left``, by rule and block, are not taken."""
+        return self._continued(sch, pick, left, (0, None))
+
+    def without(self, one: Decision, made: Made, left: Collection[tuple[str, str]]) -> Made:
+        """``made`` by the likeliest results, but for a decision and those in ``left``: the block is for the rules after it, or
+        stays as it is."""
+        kept = made.decisions[: made.decisions.index(one)]
+        after = self._continued(one.before, likeliest_offer, left, one.rest)
+        return Made(after.schedule, (*kept, *after.decisions))
+
+    def _continued(
+        self,
+        sch: Schedule,
+        pick: Callable[[int], int],
+        left: Collection[tuple[str, str]],
+        start: tuple[int, Sequence[str] | None],
+    ) -> Made:
+        """The results from a rule on, for all blocks or (of this rule) for some."""
+        decisions: list[Decision] = []
+        first, some = start
+        for number, one in enumerate(self.rules[first:], first):
+            names = tuple(reversed(block_names(sch))) if some is None or number > first else tuple(some)
+            for at, block in enumerate(names):
                 if (one.name, block) in left:
                     continue
-                offers = list(self._offers(one, sch, block))
-                at = pick(len(offers)) if len(offers) > 1 else 0
-                offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
-                made = next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
-                if _joins(sch, made):
-                    fusions.append((one.name, block))
-                sch = made
-        return Made(sch, tuple(fusions))
+                before, sch = sch, self._picked(one, sch, block, pick)
+                if sch is not before:
+                    rest = (number, names[at + 1 :])
+                    decisions.append(Decision(one.name, block, before, _joins(before, sch), rest))
+        return Made(sch, tuple(decisions))
+
+    def _picked(self, one: Rule, sch: Schedule, block: str, pick: Callable[[int], int]) -> Schedule:
+        """What a rule makes of a block: the offer that is picked, or the next ones where a step of it is refused."""
+        offers = list(self._offers(one, sch, block))
+        at = pick(len(offers)) if len(offers) > 1 else 0
+        offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
+        return next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
 
     def _offers(self, one: Rule, sch: Schedule, block: str) -> Sequence[Fork]:
         return self._tried(one, lambda: _offered(one, sch, block, self.env)) or ()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from ...expr import BufferLoad, Call
+from ...analysis.annotations import PARTITION_HINT
+from ...analysis.index import index_of
+from ...expr import BufferLoad, Call, FloorDiv, FloorMod
 from ...schedule import LoopRV, Schedule
+from ...stmt import SERIAL
 from ...target import streams
+from ...visit import has_load, uses_var, walk
 from ..nest import Axis, Nest, continued, extent_of, usual, volume
 from ..space import Env, rule
 
@@ -31,7 +35,22 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
+    _without_borders(made, nest)
     return [made]
+
+
+def _without_borders(sch: Schedule, nest: Nest) -> None:
+    """Run what is within the borders of an array without asking for them, where a block reads zeros, or others, beyond these."""
+    chosen = getattr(nest.block.body, "value", None)
+    if not isinstance(chosen, Call) or chosen.op != "if_then_else" or not nest.computed:
+        return
+    if has_load(chosen.args[0]) or any(isinstance(c, (FloorDiv, FloorMod)) for c in walk(chosen.args[0])):
+        return
+    *_, row, last = (a.var for a in (nest.axes[0], *nest.by_stride(nest.axes)))
+    iterators = index_of(sch.func).blocks[nest.name].node.bindings
+    for loop in sch.get_loops(nest.name):
+        if sch.get(loop).kind == SERIAL and any(uses_var(iterators[v], loop.var) for v in (row, last)):
+            sch.annotate(loop, PARTITION_HINT, 1)
 
 
 def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[list[LoopRV], LoopRV, int]:

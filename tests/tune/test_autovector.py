@@ -1,0 +1,64 @@
+"""What LLVM makes of loops without marks: the model counts straight code and vectors, and no vectors where it makes none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import tir
+from tir import te
+from tir.stmt import BufferStore, For
+from tir.tune.autovector import Compiled, vectors_of
+from tir.visit import walk
+
+ONE = "llvm -num-cores=1"
+
+
+def window(size: int) -> tir.PrimFunc:
+    x, k = te.placeholder((4096,), name="X"), te.reduce_axis((0, size), "k")
+    return te.create_prim_func([x, te.compute((4097 - size,), lambda i: te.sum(x[i + k], axis=k), name="Y")])
+
+
+def rows(dtype: str) -> tir.PrimFunc:
+    x, k = te.placeholder((256, 1000), dtype, name="X"), te.reduce_axis((0, 1000), "k")
+    return te.create_prim_func([x, te.compute((256,), lambda i: te.sum(x[i, k], axis=k), name="Y")])
+
+
+def recurrence() -> tir.PrimFunc:
+    x, state = te.placeholder((1000,), name="X"), te.placeholder((1000,), name="state")
+    step = te.compute((1000,), lambda t: state[t - 1] * 0.5 + x[t])
+    return te.create_prim_func([x, te.scan(te.compute((1,), lambda _: x[0]), step, state, name="Y")])
+
+
+def names(variables) -> set[str]:
+    return {v.name for v in variables}
+
+
+def test_short_loops_become_straight_code_and_the_loop_around_vectors():
+    short, long = (Compiled.of(window(size).body) for size in (5, 500))
+    assert (names(short.straight), names(short.innermost)) == ({"k"}, {"i"})
+    assert (names(long.straight), names(long.innermost)) == (set(), {"k"})
+
+
+@pytest.mark.parametrize(
+    ("program", "has_vectors"), [(rows("float32"), False), (rows("int32"), True), (recurrence(), False)]
+)
+def test_vectors_are_made_where_llvm_makes_them(program: tir.PrimFunc, has_vectors: bool):
+    loop = next(
+        n for n in walk(program.body) if isinstance(n, For) and n.loop_var in Compiled.of(program.body).innermost
+    )
+    (store,) = (n for n in walk(loop) if isinstance(n, BufferStore) and isinstance(n.value, tir.expr.Add))
+    block = next(n for n in walk(program.body) if isinstance(n, tir.stmt.BlockRealize) and store in walk(n.block.body))
+    store = tir.visit.substitute(store, block.bindings)
+    assert (vectors_of(store, loop, [store], 8) is not None) == has_vectors
+    code = tir.build(program, ONE).source("asm")
+    assert bool(re.search(r"^\s*v(add|padd)[a-z]*[ps]?[sd]\s.*%[yz]mm", code, re.MULTILINE)) == has_vectors
+
+
+@pytest.mark.parametrize("size", [64, 512])
+def test_a_transposed_sum_is_tiled_where_its_lines_push_each_other_out(size: int):
+    x = te.placeholder((size, size), name="X")
+    program = te.create_prim_func([x, te.compute((size, size), lambda i, j: x[i, j] + x[j, i], name="Y")])
+    loops = len(tir.tune.default(program, f"{ONE} -vector_width=512 -l1_bytes=49152 -l2_bytes=2097152").get_loops("Y"))
+    assert (loops == 2) == (size == 64)

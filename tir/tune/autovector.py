@@ -1,0 +1,160 @@
+"""What LLVM makes of loops that no step has marked: short ones become straight code, the innermost ones vectors.
+
+The model counts a serial loop as what it becomes, so that the program as it was written is judged by the same terms as its
+schedules. LLVM unrolls a loop whose iterations together are :data:`STRAIGHT` operations at most, from the inside out; of the loops
+that are innermost then, it vectorizes those whose iterations are independent, or are a sum or an extremum of integers. Sums of floating-point numbers
+keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..arith.linear import key
+from ..buffer import Buffer
+from ..expr import Add, BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Var
+from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
+from ..visit import has_load, substitute, uses_var, walk
+from .nest import Access, cost, usual
+
+STRAIGHT = 300  # operations of a loop that becomes straight code
+COUNTED = 3  # operations of a loop beside those of its statement
+TOGETHER = 4  # vectors at a time
+LEAST = 4  # lanes of a vector
+GROUP = 8  # neighbours that each iteration stores, at most
+LATENCY = 4  # cycles until the result of an operation can be used
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What becomes of the serial loops of a statement, by their variables: ``straight`` code, or perhaps vectors (``innermost``).
+    ``allocated`` are its own buffers: parts of one memory, which LLVM tells apart while the program runs."""
+
+    straight: frozenset[Var]
+    innermost: frozenset[Var]
+    allocated: frozenset[Buffer]
+
+    def may_overlap(self, store: BufferStore) -> bool:
+        """Whether a store is to the memory that it also loads other buffers of."""
+        loaded = {n.buffer for n in walk(store.value) if isinstance(n, BufferLoad)} - {store.buffer}
+        return store.buffer in self.allocated and not loaded.isdisjoint(self.allocated)
+
+    @staticmethod
+    def of(s: Any) -> Compiled:
+        """Of all loops in ``s``."""
+        straight, innermost = set[Var](), set[Var]()
+        _size(s, straight, innermost)
+        own = (b for n in walk(s) if isinstance(n, Block) for b in n.alloc_buffers)
+        return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
+
+
+def _size(s: Any, straight: set[Var], innermost: set[Var]) -> int | None:
+    """The operations of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
+    to ``straight`` or, if no loop is left in them, to ``innermost``."""
+    if isinstance(s, BufferStore):
+        loads = {key(n) for n in walk(s.value) if isinstance(n, BufferLoad)}
+        return COUNTED + 1 + len(loads) + int(work_of(s.value)[0])
+    if isinstance(s, Evaluate):
+        return None
+    if isinstance(s, For):
+        size = _size(s.body, straight, innermost)
+        if size is None or s.kind not in (SERIAL, UNROLLED):
+            return size if s.kind == VECTORIZED else None
+        if isinstance(s.extent, IntImm) and (s.kind == UNROLLED or size * s.extent.value <= STRAIGHT):
+            if s.kind == SERIAL:
+                straight.add(s.loop_var)
+            return size * s.extent.value
+        innermost.add(s.loop_var)
+        return None
+    if isinstance(s, BlockRealize):
+        return _size(s.block, straight, innermost)
+    sizes = [_size(c, straight, innermost) for c in _statements(s)]
+    return None if None in sizes else sum(n for n in sizes if n is not None)
+
+
+def _statements(s: Any) -> list[Any]:
+    if isinstance(s, Block):
+        return [s.body]
+    return [c for c in s.children() if not isinstance(c, Expr) and hasattr(c, "children")]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A store whose innermost loop is one of vectors: ``loops`` stand in its place, ``rest`` is the share of its iterations that are
+    left over, one at a time."""
+
+    store: BufferStore
+    loops: tuple[For, ...]
+    rest: float
+
+
+def vectors_of(
+    store: BufferStore, loop: For, inside: Sequence[BufferStore], lanes: int, group: int = 1
+) -> Vectors | None:
+    """``store`` with ``loop``, around it and the other stores ``inside``, as vectors of at most ``lanes``; None where LLVM leaves it.
+
+    Each iteration stores a ``group`` of neighbours, in straight code. Sums of integers are of parts, as many as there are lanes.
+    """
+    size = usual(loop.extent)
+    lanes = min(lanes, 1 << (size.bit_length() - 1)) if size else 1
+    if lanes < LEAST or not all(_is_free(s, loop.loop_var, inside, group) for s in inside):
+        return None
+    together = next(n for n in range(TOGETHER, 0, -1) if size // lanes % n == 0)
+    part, lane = (Var(f"{loop.loop_var.name}_{n}", loop.loop_var.dtype) for n in range(2))
+    inner = part * lanes + lane
+    made = substitute(store, {loop.loop_var: loop.loop_var * (together * lanes) + inner})
+    if not _access(store).stride(loop.loop_var):
+        made = replace(made, indices=(*made.indices[:-1], made.indices[-1] + inner))
+    extents = (
+        (loop.loop_var, size // (together * lanes), SERIAL),
+        (part, together, UNROLLED),
+        (lane, lanes, VECTORIZED),
+    )
+    loops = tuple(replace(loop, loop_var=v, extent=IntImm(n), kind=kind) for v, n, kind in extents)
+    return Vectors(made, loops, size % lanes / size)
+
+
+def _access(item: BufferStore | BufferLoad) -> Access:
+    return Access(item.buffer, item.indices)
+
+
+def _is_free(store: BufferStore, var: Var, inside: Sequence[BufferStore], group: int) -> bool:
+    """Whether the iterations of a loop of ``var`` store neighbours that none of them reads elsewhere, or update one integer."""
+    step = _access(store).stride(var)
+    if any(has_load(i) for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices):
+        return False
+    if any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(store)) and any(
+        isinstance(n, Call) and n.op == "if_then_else" for n in walk(store.value)
+    ):
+        return False  # the generator of code forbids it
+    loads = [n for s in inside for n in walk(s.value) if isinstance(n, BufferLoad) and n.buffer is store.buffer]
+    if step == 0:
+        known = isinstance(store.value, (Add, Min, Max)) and not store.value.dtype.is_float
+        return known and len(loads) == 1 and key(loads[0]) == key(BufferLoad(store.buffer, store.indices))
+    return step in (1, -1, group if group <= GROUP else 1) and all(
+        key(a) == key(b)
+        for load in loads
+        for a, b in zip(load.indices, store.indices)
+        if uses_var(a, var) or uses_var(b, var)
+    )
+
+
+def work_of(value: Expr) -> tuple[float, float]:
+    """The operations of a value, those that it has twice counted once, without loads; and the cycles from loading its operands
+    until it is known."""
+    seen: set[Any] = set()
+
+    def visit(e: Expr) -> tuple[float, float]:
+        if isinstance(e, BufferLoad):
+            return 0.0, LATENCY
+        children = [c for c in e.children() if isinstance(c, Expr)]
+        parts = [visit(c) for c in children]
+        own = cost(e) - sum(cost(c) for c in children)
+        again = own > 0 and key(e) in seen
+        seen.add(key(e))
+        work = 0.0 if again else own + sum(w for w, _ in parts)
+        return work, LATENCY * own + max((d for _, d in parts), default=0.0)
+
+    return visit(value)
