@@ -59,6 +59,8 @@ DENSE = Contract("(…, k) T, (n, k) T, (n) -> (…, n)")
 GATES = Contract("(t, i) float, (4h, i), (h, 4h) integer|float -> (t, h)")
 ALONG = Contract("(…, c@axis, …), (c), (c, 3) -> (…)")
 SAME = Contract("(…, n), (…, n), (…m) -> (…)")
+TOGETHER = Contract("(…*), (…*, k), [(…*)] -> (…*)")
+JOINED = Contract("[(…, _@axis, …) T] -> (…, _@axis, …)")
 REFUSED = {
     "too few dimensions": (DENSE, (t(()), t((4, 5))), r"a has shape \(\), which is not \(…, k\)"),
     "another rank": (DENSE, (t((3, 5)), t((4, 5, 1))), r"b has shape \(4, 5, 1\), which is not \(n, k\)"),
@@ -73,6 +75,11 @@ REFUSED = {
     "along an axis": (ALONG, (t((2, 2, 5)), t((4,))), r"b \(4,\) is not \(c\): axis 0 is 4, and c is 5 by a \(2, 2, 5\)"),
     "others of a rest": (SAME, (t((2, 3, 4)), t((2, 5, 4))), r"`…` is \(2, 5\) in b \(2, 5, 4\), and \(2, 3\) in a \(2, 3, 4\)"),
     "fewer of a rest": (SAME, (t((2, 3, 4)), t((3, 4))), r"`…` is \(3,\) in b \(3, 4\), and \(2, 3\) in a"),
+    "what broadcasts": (TOGETHER, (t((2, 3)), t((4, 7))), r"shapes \(2, 3\) and \(4,\) do not broadcast: axis 1 of the result would be 3 and 4"),
+    "one of several that broadcasts": (TOGETHER, (t((2, 3)), t((7,)), [t((1, 3)), t((5, 1))]), r"shapes \(2, 3\) and .* and \(5, 1\) do not broadcast"),
+    "one of several": (JOINED, ([t((2, 2, 4)), t((2, 3, 5))],), r"a\[0\] \(2, 2, 4\) and a\[1\] \(2, 3, 5\) differ beside axis 2"),
+    "one of several of another rank": (JOINED, ([t((2, 2, 4)), t((2, 2, 4, 1))],), r"a\[1\] \(2, 2, 4, 1\) differ beside axis 2"),
+    "the type of one of several": (JOINED, ([t((2, 2, 4)), t((2, 2, 4), "int8")],), r"a\[1\] is int8, but a\[0\] is float32"),
 }  # fmt: skip
 
 
@@ -96,6 +103,27 @@ def test_what_a_contract_allows():
         SAME.check("abc", {"a": t((4,)), "b": t((4,)), "c": t((7, 7))})
         GATES.check("abc", {"a": t((2, 3)), "b": t((n, 3)), "c": t((m, 8))})
         assert [str(c) for c in noted()] == ["m == n", "n % 4 == 0", "m == n // 4", "n // 4 == 2"]
+    with requirements():
+        TOGETHER.check("abc", {"a": t((2, 1)), "b": t((3, 7)), "c": [t(()), 4.0, t((2, 1))]})
+        JOINED.check("a", {"a": [t((2, n)), t((2, m))], "axis": -1})
+        JOINED.check("a", {"a": [t((2, n)), t((3,))], "axis": None})  # says nothing
+        assert noted() == ()
+
+
+def test_what_several_results_and_those_that_broadcast_are():
+    a, b = t((2, 1)), t((3,))
+    TOGETHER.check_results("abc", {"a": a, "b": t((3, 7))}, [t((2, 3))])
+    with pytest.raises(TensorExpressionError, match=r"`…\*` is \(1, 3\) in the result \(1, 3\), and \(2, 3\) in"):
+        TOGETHER.check_results("abc", {"a": a, "b": t((3, 7))}, [t((1, 3))])
+    several = Contract("[(…*)] -> (1), [(…*)]")
+    several.check_results("a", {"a": [a, b]}, [t((1,)), t((2, 3)), t((2, 3))])
+    with pytest.raises(TensorExpressionError, match=r"`…\*` is \(3,\)"):
+        several.check_results("a", {"a": [a, b]}, [t((1,)), t((2, 3)), b])
+
+
+def test_an_operator_states_its_shapes_or_why_no_text_can():
+    assert [name for name, found in operators().items() if (found.contract is None) != bool(found.unstated)] == []
+    assert len(STATED) >= 0.75 * len(operators())
 
 
 @pytest.mark.parametrize(
@@ -105,6 +133,7 @@ def test_what_a_contract_allows():
         ("(n, k -> (n)", r"no shape begins at '\(n, k'"),
         ("(n, K) -> (n)", "'K' is no extent"),
         ("(…, n, …) -> (n)", r"has more than one …"),
+        ("[(n) -> (n)", r"no shape begins at '\[\(n\)'"),
     ],
 )
 def test_a_text_that_is_no_contract_is_refused(text, message):

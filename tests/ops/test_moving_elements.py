@@ -23,7 +23,7 @@ REFUSED = {
     "missing": (lambda: ops.transpose(x, (0,)), r"each of the 2 dimensions"),
     "broadcast": (lambda: ops.broadcast_to(x, (3, 3)), r"extent 2 is neither 1 nor 3"),
     "concatenate": (lambda: ops.concatenate([x, lengths]), r"as many dimensions"),
-    "beside": (lambda: ops.concatenate([x, te.placeholder((2, 4))], 0), r"differ beside axis 0"),
+    "beside": (lambda: ops.concatenate([x, te.placeholder((2, 4))], 0), r"beside axis 0"),
     "nothing": (lambda: ops.stack([]), r"no tensor"),
     "kinds": (lambda: ops.stack([lengths, te.placeholder((3,))]), r"int32 and float32"),
     "stride": (lambda: ops.strided_slice(x, (0,), (2,), (0,)), r"stride of 0"),

@@ -96,7 +96,7 @@ WRONG = {
     "group_norm": (lambda: topi.nn.group_norm(tensor(2, 8, 3), tensor(8), tensor(8), 3), "divisor of the channels"),
     "attention: lengths": (
         lambda: topi.nn.scaled_dot_product_attention(tensor(1, 2, 3, 4), tensor(1, 2, 5, 6), tensor(1, 2, 5, 4)),
-        r"query `x` \(1, 2, 3, 4\).*\n.*\nlegal: \(…, H, L, E\)",
+        r"key \(1, 2, 5, 6\) is not \(…, g, s, e\): axis 3 is 6, and e is 4 by query \(1, 2, 3, 4\)\n.*\nlegal: query \(…, h, l, e\)",
     ),
     "attention: heads": (
         lambda: topi.nn.scaled_dot_product_attention(tensor(1, 3, 3, 4), tensor(1, 2, 5, 4), tensor(1, 2, 5, 4)),

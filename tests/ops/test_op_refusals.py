@@ -24,7 +24,7 @@ def i(*shape, dtype="int32"):
 CASES = [
     (lambda: ops.reinterpret(t(4), "uint32"), lambda: ops.reinterpret(t(4), "uint16"), "float32 has 32 bits, and uint16 16"),
     (lambda: ops.reinterpret(t(4, dtype="int8"), "uint8"), lambda: ops.reinterpret(t(4, dtype="int8"), "bool"), "int8 has 8 bits, and bool"),
-    (lambda: ops.full_like(t(4), t(name="v")), lambda: ops.full_like(t(4), t(1)), r"the value is a number or a tensor of 0 dimensions, and has shape \(1,\)"),
+    (lambda: ops.full_like(t(4), t(name="v")), lambda: ops.full_like(t(4), t(1)), r"value has shape \(1,\), which is not \(\)"),
     (lambda: ops.fixed_point_multiply(i(4), 3, 1), lambda: ops.fixed_point_multiply(t(4), 3, 1), "a product in fixed point is of int32, but `x` is float32"),
     (lambda: ops.take(t(2, 5), i(2, 3), 1, batch_dims=1), lambda: ops.take(t(2, 5), i(3, 3), 1, batch_dims=1), r"the first 1 dimensions of \(2, 5\) and \(3, 3\) differ"),
     (lambda: ops.take(t(2, 5), i(2), 1, batch_dims=1), lambda: ops.take(t(2, 5), i(2), 0, batch_dims=1), "1 dimensions of a batch stand before axis 0"),

@@ -28,6 +28,7 @@ def _numpy_einsum(subscripts: str, *operands: Any, out_dtype: Any = None) -> Any
 
 
 @operator(
+    unstated="which axes meet is for the subscripts to say",
     section="linear algebra",
     reference=_numpy_einsum,
     cases=[
@@ -151,6 +152,7 @@ def _numpy_tensordot(a: Any, b: Any, axes: Any = 2, out_dtype: Any = None) -> An
 
 
 @operator(
+    unstated="which axes meet is for `axes` to say",
     section="linear algebra",
     reference=_numpy_tensordot,
     cases=[

@@ -27,6 +27,7 @@ def _converted(x: Any, dtype: str) -> Any:
 
 
 @operator(
+    shapes="(…) -> (…)",
     section=SECTION,
     reference=_converted,
     aliases=("cast",),
@@ -67,6 +68,7 @@ def _numpy_unpack_bits(x: Any, bits: int, axis: int = -1) -> Any:
 
 
 @operator(
+    shapes="(…, _@axis, …) integer -> (…, _@axis, …)",
     section=SECTION,
     reference=_numpy_unpack_bits,
     cases=[
@@ -99,6 +101,7 @@ def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
 
 
 @operator(
+    shapes="(…) -> (…)",
     section=SECTION,
     reference=lambda x, dtype: x.astype(np.float32).view(dtype) if x.dtype == np.float64 else x.view(dtype),
     aliases=("view",),
@@ -132,6 +135,7 @@ def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 @operator(
+    shapes="(…*), (…*), (…*) -> (…*)",
     section=SECTION,
     reference=_clipped,
     cases=[
@@ -168,6 +172,7 @@ def clip(x: te.Tensor, min: Operand | None = None, max: Operand | None = None) -
 
 
 @operator(
+    shapes="(…*), (…*), (…*) -> (…*)",
     section=SECTION,
     reference=np.where,
     cases=[
@@ -216,7 +221,12 @@ def _like(x: Tensor, value: Any, dtype: Any, name: str) -> Tensor:
     return te.compute(x.shape, lambda *_: as_type(filled.read(()), want), name=name)
 
 
-@operator(section=SECTION, reference=lambda x, value, dtype=None: np.full_like(x, value, dtype), cases=_dtype_cases(3))
+@operator(
+    shapes="(…), () -> (…)",
+    section=SECTION,
+    reference=lambda x, value, dtype=None: np.full_like(x, value, dtype),
+    cases=_dtype_cases(3),
+)
 def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
     """A tensor of the shape of ``x``, and of its type or ``dtype``, with ``value`` everywhere.
 
@@ -227,7 +237,9 @@ def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
     return _like(x, value, dtype, "full_like")
 
 
-@operator(section=SECTION, reference=lambda x, dtype=None: np.zeros_like(x, dtype), cases=_dtype_cases())
+@operator(
+    shapes="(…) -> (…)", section=SECTION, reference=lambda x, dtype=None: np.zeros_like(x, dtype), cases=_dtype_cases()
+)
 def zeros_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
     """A tensor of the shape of ``x``, and of its type or ``dtype``, with 0 everywhere.
 
@@ -238,7 +250,9 @@ def zeros_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
     return _like(x, 0, dtype, "zeros_like")
 
 
-@operator(section=SECTION, reference=lambda x, dtype=None: np.ones_like(x, dtype), cases=_dtype_cases())
+@operator(
+    shapes="(…) -> (…)", section=SECTION, reference=lambda x, dtype=None: np.ones_like(x, dtype), cases=_dtype_cases()
+)
 def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
     """A tensor of the shape of ``x``, and of its type or ``dtype``, with 1 everywhere.
 
@@ -250,6 +264,7 @@ def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
 
 
 @operator(
+    shapes="[(…*)] -> (…*)",
     section=SECTION,
     reference=sum,
     aliases=("elemwise_sum",),
@@ -281,6 +296,7 @@ def _fixed_point_product(x: Any, multiplier: int, shift: int) -> Any:
 
 
 @operator(
+    shapes="(…) -> (…)",
     section=SECTION,
     reference=_fixed_point_product,
     cases=[

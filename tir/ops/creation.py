@@ -28,6 +28,7 @@ def _numpy_full(shape: Any, fill_value: Any, dtype: Any = "float32") -> Any:
 
 
 @operator(
+    shapes="-> (…)",
     section="creation",
     reference=_numpy_full,
     cases=[
@@ -51,6 +52,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = "float32") -> Tensor:
 
 
 @operator(
+    shapes="-> (…)",
     section="creation",
     reference=lambda shape, dtype="float32": np.zeros(shape),
     cases=[case((2, 3)), case((), "int64"), case((0,), "bool")],
@@ -66,6 +68,7 @@ def zeros(shape: Any, dtype: Any = "float32") -> Tensor:
 
 
 @operator(
+    shapes="-> (…)",
     section="creation",
     reference=lambda shape, dtype="float32": np.ones(shape),
     cases=[case((2, 3)), case((), "uint8"), case(3, "bool")],
@@ -85,6 +88,7 @@ def _numpy_arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
 
 
 @operator(
+    shapes="-> (_)",
     section="creation",
     reference=_numpy_arange,
     cases=[
@@ -137,6 +141,7 @@ def _numpy_linspace(start: Any, stop: Any, num: int = 50, dtype: Any = "float32"
 
 
 @operator(
+    shapes="-> (_)",
     section="creation",
     reference=_numpy_linspace,
     cases=[
@@ -177,6 +182,7 @@ def _numpy_hamming(window_size: int, periodic: bool, alpha: float, beta: float, 
 
 
 @operator(
+    shapes="-> (_)",
     section="creation",
     reference=_numpy_hamming,
     cases=[
@@ -212,6 +218,7 @@ def _numpy_eye(n: int, m: Any = None, k: int = 0, dtype: Any = "float32") -> Any
 
 
 @operator(
+    shapes="-> (_, _)",
     section="creation",
     reference=_numpy_eye,
     cases=[case(3), case(2, 4, 1), case(3, 2, -1, "int8"), case(0, 3), case(2, 2, 5, dtype="bool")],

@@ -54,7 +54,14 @@ _CASES: list[Case] = [
 ]
 
 
-@operator(section=SECTION, reference=_reference(np.cumsum, 0), aliases=("cumulative_sum",), cases=_CASES, tolerance=64)
+@operator(
+    unstated="the result has the shape of the tensor, or one dimension where `axis` is None",
+    section=SECTION,
+    reference=_reference(np.cumsum, 0),
+    aliases=("cumulative_sum",),
+    cases=_CASES,
+    tolerance=64,
+)
 def cumsum(
     x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None
 ) -> te.Tensor:
@@ -70,7 +77,12 @@ def cumsum(
 
 
 @operator(
-    section=SECTION, reference=_reference(np.cumprod, 1), aliases=("cumulative_prod",), cases=_CASES, tolerance=64
+    unstated="the result has the shape of the tensor, or one dimension where `axis` is None",
+    section=SECTION,
+    reference=_reference(np.cumprod, 1),
+    aliases=("cumulative_prod",),
+    cases=_CASES,
+    tolerance=64,
 )
 def cumprod(
     x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None

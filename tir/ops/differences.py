@@ -25,6 +25,7 @@ def _numpy_diff(x: Any, n: int, axis: int, prepend: Any, append: Any) -> Any:
 
 
 @operator(
+    shapes="(…, _@axis, …), (…p), (…q) -> (…, _@axis, …)",
     section="cumulative",
     reference=complete(_numpy_diff),
     cases=[

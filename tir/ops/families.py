@@ -78,7 +78,8 @@ def binary(
             Tensor({name}, (4, 3), {result or dtype})
             """,
         )
-        return operator(section=SECTION, reference=reference, cases=cases, aliases=aliases)(function)
+        shapes = "(…*), (…*) -> (…*)"
+        return operator(shapes=shapes, section=SECTION, reference=reference, cases=cases, aliases=aliases)(function)
 
     return register
 

@@ -224,6 +224,7 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
 
 
 @operator(
+    shapes="(…x), [(…*)] -> (…r)",
     section="indexing",
     reference=lambda x, indices: x[tuple(i.astype(np.int64) for i in indices)],
     cases=[

@@ -11,7 +11,6 @@ from ..arith import simplify
 from ..expr import Expr, cast, const, is_const
 from ..te import Tensor, compute, if_then_else
 from ..te.places import error
-from ..te.sizes import equate, equate_shapes
 from .places import MOVED_DTYPES, integer, listed, replaced
 from .promotion import result_type
 from .registry import arg, case, operator
@@ -22,6 +21,7 @@ from .transform import ravel
 
 
 @operator(
+    shapes="[(…, _@axis, …)] -> (…, _@axis, …)",
     section="transform",
     reference=np.concatenate,
     aliases=["concat"],
@@ -50,9 +50,6 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
     tensors = _tensors(arrays)
     first, dtype = tensors[0], result_type(t.dtype for t in tensors)
     at = axis_of(axis, first.ndim)
-    for t in tensors:
-        if not all(equate(a, b) for n, (a, b) in enumerate(zip(first.shape, t.shape)) if n != at):
-            raise error(f"shapes {first.shape} and {t.shape} differ beside axis {at}", "other extents that are equal")
     ends: list[Expr] = []
     for t in tensors:
         ends.append(simplify(ends[-1] + t.shape[at]) if ends else t.shape[at])
@@ -72,21 +69,18 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
 
 
 def _tensors(arrays: Any) -> list[Tensor]:
-    """Tensors of as many dimensions. Raises ``TensorExpressionError`` for others."""
+    """The tensors of a list. Raises ``TensorExpressionError`` for what is none, and for an empty one."""
     tensors = list(listed(arrays))
     for t in tensors:
         if not isinstance(t, Tensor):
             raise error(f"a list of tensors is joined; {t!r} is none")
     if not tensors:
         raise error("there is no tensor to be joined")
-    first = tensors[0]
-    for t in tensors[1:]:
-        if t.ndim != first.ndim:
-            raise error(f"{first!r} and {t!r} do not join", "tensors of as many dimensions")
     return tensors
 
 
 @operator(
+    shapes="[(…a)] -> (…r)",
     section="transform",
     reference=np.stack,
     cases=[
@@ -107,9 +101,6 @@ def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
     tensors = _tensors(arrays)
     first, dtype = tensors[0], result_type(t.dtype for t in tensors)
     at = axis_of(axis, first.ndim + 1)
-    for t in tensors:
-        if not equate_shapes(first.shape, t.shape):
-            raise error(f"shapes {first.shape} and {t.shape} differ", "tensors of one shape")
 
     def element(*indices: Any) -> Expr:
         rest = replaced(indices, at)
@@ -122,6 +113,7 @@ def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 @operator(
+    unstated="the parts have one dimension less than the tensor",
     section="transform",
     reference=lambda x, axis=0: list(np.moveaxis(x, axis, 0)),
     cases=[case(arg((2, 3))), case(arg((2, 3), "int8"), -1), case(arg((1, 0)))],
@@ -150,6 +142,7 @@ def _numpy_meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
 
 
 @operator(
+    shapes="-> [(…g)]",
     section="transform",
     reference=_numpy_meshgrid,
     cases=[

@@ -13,6 +13,7 @@ from ..expr import Expr, const
 from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import at_most, equate, is_multiple
+from .contract import BY_LAYOUT
 from .order import transpose
 from .padding import nn_pad
 from .places import flat_index, gathered, integer, listed, require_rank, sized, unflattened
@@ -59,6 +60,7 @@ def _numpy_layout_transform(x: Any, src_layout: str, dst_layout: str, schedule_r
 
 
 @operator(
+    unstated=BY_LAYOUT,
     section="transform",
     reference=_numpy_layout_transform,
     cases=[
@@ -236,6 +238,7 @@ def _numpy_space_to_batch_nd(x: Any, block_shape: Any, pad_before: Any, pad_afte
 
 
 @operator(
+    shapes="(_, …x) -> (_, …r)",
     section="transform",
     namespace="nn",
     reference=_numpy_space_to_batch_nd,
@@ -291,6 +294,7 @@ def _numpy_batch_to_space_nd(x: Any, block_shape: Any, crop_begin_list: Any, cro
 
 
 @operator(
+    shapes="(_, …x) -> (_, …r)",
     section="transform",
     namespace="nn",
     reference=_numpy_batch_to_space_nd,

@@ -27,6 +27,7 @@ from .transform import ravel, reshape
 
 
 @operator(
+    unstated="`axes` say the order of the result's",
     section="transform",
     reference=np.transpose,
     aliases=["permute_dims"],
@@ -57,6 +58,7 @@ def transpose(x: Tensor, axes: Any = None) -> Tensor:
 
 
 @operator(
+    shapes="(…, n, m) -> (…, m, n)",
     section="transform",
     reference=lambda x: np.swapaxes(x, -1, -2),
     cases=[
@@ -74,12 +76,11 @@ def matrix_transpose(x: Tensor) -> Tensor:
     >>> ops.matrix_transpose(te.placeholder((2, 3, 4), name="x")).shape
     (2, 4, 3)
     """
-    if x.ndim < 2:
-        raise error(f"a matrix has two dimensions, not the shape {x.shape}")
     return transpose(x, (*range(x.ndim - 2), -1, -2))
 
 
 @operator(
+    unstated="`axes` say the order of the result's",
     section="transform",
     reference=np.moveaxis,
     cases=[
@@ -104,6 +105,7 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 @operator(
+    shapes="(…) -> (…)",
     section="transform",
     reference=np.flip,
     aliases=["reverse"],
@@ -132,6 +134,7 @@ def flip(x: Tensor, axis: Any = None) -> Tensor:
 
 
 @operator(
+    shapes="(…) -> (…)",
     section="transform",
     reference=np.roll,
     cases=[

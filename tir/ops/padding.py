@@ -11,6 +11,7 @@ from ..arith import simplify
 from ..expr import Expr, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
 from ..te.places import error
+from .contract import BY_PADS
 from .places import MOVED_DTYPES, chosen, constant_of, listed, sized
 from .registry import arg, case, operator
 
@@ -18,6 +19,7 @@ _PADS = [((1, 2), (0, 3)), ((2, 0), (0, 0))]
 
 
 @operator(
+    unstated=BY_PADS,
     section="transform",
     reference=np.pad,
     cases=[
@@ -129,6 +131,7 @@ def _numpy_nn_pad(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any
     section="transform",
     namespace="nn",
     name="pad",
+    unstated=BY_PADS,
     reference=_numpy_nn_pad,
     cases=[
         case(arg((2, 3)), (1, 0)),
@@ -170,6 +173,7 @@ def _numpy_mirror_pad(x: Any, pad_before: Any, pad_after: Any = None, mode: str 
 
 
 @operator(
+    unstated=BY_PADS,
     section="transform",
     namespace="nn",
     reference=_numpy_mirror_pad,
@@ -207,7 +211,13 @@ _PADDED = (
 )
 
 
-@operator(section="transform", namespace="nn", reference=_numpy_padded("wrap"), cases=_PADDED)
+@operator(
+    unstated=BY_PADS,
+    section="transform",
+    namespace="nn",
+    reference=_numpy_padded("wrap"),
+    cases=_PADDED,
+)
 def circular_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "CircularPadInput"
 ) -> Tensor:
@@ -220,7 +230,13 @@ def circular_pad(
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "wrap", name)
 
 
-@operator(section="transform", namespace="nn", reference=_numpy_padded("reflect"), cases=_PADDED)
+@operator(
+    unstated=BY_PADS,
+    section="transform",
+    namespace="nn",
+    reference=_numpy_padded("reflect"),
+    cases=_PADDED,
+)
 def reflect_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReflectPadInput"
 ) -> Tensor:
@@ -233,7 +249,13 @@ def reflect_pad(
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "reflect", name)
 
 
-@operator(section="transform", namespace="nn", reference=_numpy_padded("edge"), cases=_PADDED)
+@operator(
+    unstated=BY_PADS,
+    section="transform",
+    namespace="nn",
+    reference=_numpy_padded("edge"),
+    cases=_PADDED,
+)
 def replicate_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReplicatePadInput"
 ) -> Tensor:

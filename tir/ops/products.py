@@ -13,6 +13,7 @@ from ..expr import Expr
 from ..te import Tensor
 from ..te.places import error
 from ..te.sizes import equate
+from .contract import BY_RANK
 from .operands import require_kind
 from .places import replaced
 from .promotion import result_type
@@ -50,6 +51,7 @@ def matmul_reference(
 
 
 @operator(
+    unstated=BY_RANK,
     section="linear algebra",
     reference=lambda a, b, transp_a=False, transp_b=False: matmul_reference(a, b, None, None, transp_a, transp_b),
     cases=[
@@ -139,6 +141,7 @@ def _numpy_vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 
 @operator(
+    unstated="the axis may be another one of each, and the others broadcast",
     section="linear algebra",
     reference=_numpy_vecdot,
     cases=[

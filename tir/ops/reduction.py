@@ -23,6 +23,7 @@ from ..te.reduction import Reducer
 from ..te.sizes import equate
 from ..te.tensor import data_type
 from .cases import Case, arg, case
+from .contract import BY_AXES
 from .places import sized
 from .registry import operator
 from .shapes import Shape, axes_of
@@ -217,6 +218,7 @@ def _numpy_collapse_sum(data: Any, target_shape: Any) -> Any:
 
 
 @operator(
+    unstated="`target_shape` is the shape of the result",
     section=SECTION,
     reference=_numpy_collapse_sum,
     cases=[
@@ -321,7 +323,12 @@ def _is_true(element: Any) -> Expr:
     return element if element.dtype.is_bool else compare(NE, element, const(0, element.dtype))
 
 
-@operator(section=SECTION, reference=plain_reference(np.all), cases=reduction_cases(("bool", "integer", "float")))
+@operator(
+    unstated=BY_AXES,
+    section=SECTION,
+    reference=plain_reference(np.all),
+    cases=reduction_cases(("bool", "integer", "float")),
+)
 def all(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """Whether all elements over ``axis`` are true, or not 0; of no elements true.
 
@@ -332,7 +339,12 @@ def all(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     return _tested("all", _all, TRUE, x, axis, keepdims)
 
 
-@operator(section=SECTION, reference=plain_reference(np.any), cases=reduction_cases(("bool", "integer", "float")))
+@operator(
+    unstated=BY_AXES,
+    section=SECTION,
+    reference=plain_reference(np.any),
+    cases=reduction_cases(("bool", "integer", "float")),
+)
 def any(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """Whether some element over ``axis`` is true, or not 0; of no elements false.
 
@@ -344,6 +356,7 @@ def any(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
 
 
 @operator(
+    unstated=BY_AXES,
     section=SECTION,
     reference=plain_reference(np.count_nonzero),
     cases=[*reduction_cases(("bool", "integer", "float")), case(arg((9, 3), "float32", "nonfinite"), axis=0)],

@@ -44,7 +44,7 @@ class Operator:
     """An operator: ``function`` from tensors to a tensor, or to a tuple of them.
 
     ``name`` is dotted for one of a namespace (``nn.conv2d``); ``aliases`` are other names of it, as complete.
-    ``contract`` says the shapes of its tensors, where a text can. ``reference`` takes NumPy arrays, those of floats as float64, and the attributes of the call; ``tolerance`` is how far
+    ``contract`` says the shapes of its tensors; where no text can, ``unstated`` says why. ``reference`` takes NumPy arrays, those of floats as float64, and the attributes of the call; ``tolerance`` is how far
     a result may be off, in units of the last place of the coarsest float type in the call, at 1 or at the value if that
     is larger.
     """
@@ -57,6 +57,7 @@ class Operator:
     cases: tuple[Case, ...]
     tolerance: float
     contract: Contract | None = None
+    unstated: str = ""
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -106,6 +107,7 @@ def operator(
     reference: Callable[..., Any] | complete,
     cases: Iterable[Case],
     shapes: str | None = None,
+    unstated: str = "",
     aliases: Sequence[str] = (),
     tolerance: float | None = None,
     namespace: str = "",
@@ -148,6 +150,7 @@ def operator(
             tuple(cases),
             _TOLERANCE if tolerance is None else float(tolerance),
             contract,
+            unstated,
         )
         _add(made)
         return made.function
@@ -278,9 +281,13 @@ def _namespaces() -> set[str]:
 
 
 def tensors_of(signature: inspect.Signature) -> tuple[str, ...]:
-    """The parameters that are annotated as tensors, or as one or None."""
-    kinds = ("Tensor", "te.Tensor", "Tensor | None", "te.Tensor | None")
-    return tuple(p.name for p in signature.parameters.values() if p.annotation in kinds)
+    """The parameters that are annotated as tensors or operands, as one or None, or as several."""
+    kinds = ("Tensor", "Operand", "Sequence[Tensor]")
+    return tuple(
+        p.name
+        for p in signature.parameters.values()
+        if str(p.annotation).removesuffix(" | None").replace("te.Tensor", "Tensor") in kinds
+    )
 
 
 def _checked(name: str, function: Callable[P, R], contract: Contract | None = None) -> Callable[P, R]:

@@ -17,6 +17,7 @@ from ..te import Tensor, all, any, if_then_else
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import Case, arg, case
+from .contract import BY_LAYOUT
 from .places import chosen, clamped, constant, constant_of, gathered, require_rank, sized
 from .variants import Definition
 
@@ -336,6 +337,7 @@ def _operator(doc: str, letters: str, gives: tuple[int, ...], *cases: Case) -> A
         doc,
         cases,
         gives,
+        unstated=BY_LAYOUT,
         letters=letters,
         layout=f"NC{letters}",
     )

@@ -17,6 +17,7 @@ from ..te.places import error
 from ..te.sizes import equate
 from ..te.tensor import data_type
 from .cases import Case
+from .contract import BY_LAYOUT
 from .nn._references import laid_out, plain
 from .nn.windows import dilated, pads_of, window_count
 from .places import (
@@ -248,6 +249,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 @operator(
+    unstated=BY_LAYOUT,
     section="image",
     namespace="image",
     reference=_numpy_grid_sample,

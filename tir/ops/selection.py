@@ -36,6 +36,7 @@ def _numpy_nonzero(x: Any) -> Any:
 
 
 @operator(
+    shapes="(…) -> (_, _), (1)",
     section="sort",
     reference=_numpy_nonzero,
     cases=[
@@ -79,6 +80,7 @@ def _numpy_argwhere(output_shape: Any, condition: Any) -> Any:
 
 
 @operator(
+    shapes="(…) -> (_, _)",
     section="sort",
     reference=_numpy_argwhere,
     cases=[

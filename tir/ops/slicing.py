@@ -94,6 +94,7 @@ def _numpy_strided_slice(
 
 
 @operator(
+    unstated="each extent is what the call leaves of it",
     section="transform",
     reference=_numpy_strided_slice,
     aliases=["slice"],
@@ -160,6 +161,7 @@ def _numpy_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 @operator(
+    shapes="(…, _@axis, …) -> [(…, _@axis, …)]",
     section="transform",
     reference=_numpy_split,
     cases=[
@@ -337,6 +339,7 @@ def _numpy_sliding_window(x: Any, axis: int, window_shape: Any, strides: Any) ->
 
 
 @operator(
+    unstated="each extent is what the call leaves of it",
     section="transform",
     reference=_numpy_sliding_window,
     cases=[

@@ -214,6 +214,7 @@ def _numpy_topk(
 
 
 @operator(
+    shapes="(…, _@axis, …) -> (…, _@axis, …), (…, _@axis, …)",
     section="sort",
     reference=_numpy_topk,
     cases=[

@@ -14,6 +14,7 @@ from ..te import Tensor
 from ..te.places import error
 from ..te.tensor import data_type
 from .cases import arg, case
+from .contract import BY_AXES
 from .reduction import SECTION, Axes, Reduction, accumulator, max, reduction, reduction_cases
 from .registry import operator
 from .variants import Definition
@@ -41,6 +42,7 @@ def _count(x: Any, axis: Any) -> Any:
 
 
 @operator(
+    unstated=BY_AXES,
     section=SECTION,
     reference=_mean,
     cases=[
@@ -118,7 +120,7 @@ def _spread_reference(
 def _spread_operator(name: str, doc: str) -> Any:
     parameters = "x axis correction keepdims dtype acc_dtype"
     definition = Definition(_spread, _spread_reference, SECTION, "")
-    return definition.variant(name, parameters, doc, _CORRECTED, (4,), tolerance=32, name=name)
+    return definition.variant(name, parameters, doc, _CORRECTED, (4,), unstated=BY_AXES, tolerance=32, name=name)
 
 
 _SPREADS = [

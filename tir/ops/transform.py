@@ -13,6 +13,7 @@ from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.sizes import equate, is_multiple
 from ..te.tensor import size
+from .contract import BY_CALL
 from .places import (
     MOVED_DTYPES,
     constant,
@@ -37,6 +38,7 @@ from .shapes import are_equal, axes_of, axis_of, broadcast
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=np.reshape,
     cases=[
@@ -124,6 +126,7 @@ def _regrouped(indices: Sequence[Any], new: Sequence[Expr], old: Sequence[Expr])
 
 
 @operator(
+    shapes="(…) -> (_)",
     section="transform",
     reference=np.ravel,
     cases=[case(arg((2, 3))), case(arg(())), case(arg((0, 3))), case(arg(("n", 2), "int16"))],
@@ -139,6 +142,7 @@ def ravel(x: Tensor) -> Tensor:
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=np.squeeze,
     cases=[
@@ -182,6 +186,7 @@ def _numpy_expand_dims(x: Any, axis: Any = 0, num_newaxis: int = 1) -> Any:
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=_numpy_expand_dims,
     cases=[
@@ -215,6 +220,7 @@ def expand_dims(x: Tensor, axis: Any = 0, num_newaxis: int = 1) -> Tensor:
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=np.broadcast_to,
     cases=[
@@ -248,6 +254,7 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
 
 
 @operator(
+    shapes="[(…*)] -> [(…*)]",
     section="transform",
     reference=lambda *arrays: list(np.broadcast_arrays(*arrays)),
     cases=[
@@ -279,6 +286,7 @@ def _numpy_expand_like(x: Any, shape_like: Any, axis: Any) -> Any:
 
 
 @operator(
+    shapes="(…x), (…l) -> (…l)",
     section="transform",
     reference=_numpy_expand_like,
     cases=[
@@ -304,6 +312,7 @@ def expand_like(x: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=np.tile,
     cases=[
@@ -336,6 +345,7 @@ def tile(x: Tensor, reps: Any) -> Tensor:
 
 
 @operator(
+    unstated=BY_CALL,
     section="transform",
     reference=np.repeat,
     cases=[
@@ -409,6 +419,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
 
 
 @operator(
+    shapes="(…) -> (_)",
     section="transform",
     reference=lambda x, dtype="int32": np.array(x.shape),
     cases=[case(arg((2, 3))), case(arg(("n", 0, 4)), "int64"), case(arg(()))],
@@ -431,6 +442,7 @@ def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
 
 
 @operator(
+    shapes="(…) -> ()",
     section="transform",
     reference=lambda x, dtype="int32": np.size(x),
     cases=[case(arg((2, 3))), case(arg(("n", 4)), "int64"), case(arg((0, 2))), case(arg(()))],

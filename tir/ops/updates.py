@@ -205,7 +205,7 @@ def _numpy_index_put(x: Any, indices: Any, values: Any, accumulate: bool = False
 
 
 @operator(
-    shapes="(…x) T, (…v) T -> (…x)",
+    shapes="(…x) T, [(…*)], (…v) T -> (…x)",
     section="indexing",
     reference=_numpy_index_put,
     cases=[

@@ -33,6 +33,7 @@ class Definition:
         gives: tuple[int, ...],
         *,
         shapes: str | None = None,
+        unstated: str = "",
         aliases: Sequence[str] = (),
         tolerance: float | None = None,
         **values: Any,
@@ -63,6 +64,7 @@ class Definition:
             reference=with_all(self._complete_reference()),
             cases=cases,
             shapes=shapes,
+            unstated=unstated,
             aliases=aliases,
             tolerance=tolerance,
         )

@@ -12,6 +12,7 @@ from ...arith import simplify
 from ...expr import Expr
 from ...te.tensor import Tensor
 from ..cases import Case
+from ..contract import BY_LAYOUT
 from ..places import constant, integer
 from ..reduction import maximum_reducer
 from ..variants import Definition
@@ -99,6 +100,7 @@ def _operator(name: str, doc: str, spatial: str, gives: tuple[int, ...], *cases:
         doc,
         cases,
         gives,
+        unstated=BY_LAYOUT,
         aliases=aliases,
         spatial=spatial,
         layout=f"NC{spatial}",
@@ -153,6 +155,7 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
 
 
 @nn_operator(
+    unstated=BY_LAYOUT,
     reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout, _spatial(layout)),
     cases=(
         case(arg((2, 3, 4, 5)), "avg"),

@@ -14,7 +14,7 @@ import numpy as np
 from ... import te
 from ...expr import Expr, all_of, const
 from ...te.places import error
-from ...te.sizes import at_most, equate, equate_shapes
+from ...te.sizes import at_most, equate_shapes
 from ...te.tensor import Tensor
 from ..indexing import from_front
 from ..places import constant, integer
@@ -51,6 +51,7 @@ def _attention_reference(
 
 
 @nn_operator(
+    shapes="(…, h, l, e), (…, g, s, e), (…, g, s, v) -> (…, h, l, v)",
     reference=complete(_attention_reference),
     tolerance=128,
     cases=(
@@ -92,7 +93,7 @@ def scaled_dot_product_attention(
     Tensor(attention, (1, 8, 5, 16), float32)
     """
     q, k, v = (require_float(x, f"the {what}") for x, what in ((query, "query"), (key, "key"), (value, "value")))
-    group = _queries_of_a_key(q, k, v)
+    group = _queries_of_a_key(q, k)
     dtype = result_type(x.dtype for x in (q, k, v))
     inner = wide(dtype)
     factor = 1 / math.sqrt(integer(q.shape[-1], "the length of a query")) if scale is None else scale
@@ -134,19 +135,13 @@ def scaled_dot_product_attention(
     return te.compute(weighted.shape, element, name="attention")
 
 
-def _queries_of_a_key(q: Tensor, k: Tensor, v: Tensor) -> Any:
-    """How many heads of queries there are for one of keys. Raises where shapes do not agree."""
-    shapes = ", ".join(f"{what} `{x.name}` {x.shape}" for what, x in (("query", q), ("key", k), ("value", v)))
-    if not q.ndim == k.ndim == v.ndim >= 3:
-        raise error(f"attention of {shapes}", "(…, H, L, E), (…, G, S, E) and (…, G, S, V)")
-    pairs = [*zip(q.shape[:-3], k.shape), *zip(k.shape[:-1], v.shape), (q.shape[-1], k.shape[-1])]
-    if not all(equate(a, b) for a, b in pairs):
-        raise error(f"attention of {shapes}", "(…, H, L, E), (…, G, S, E) and (…, G, S, V)")
+def _queries_of_a_key(q: Tensor, k: Tensor) -> Any:
+    """How many heads of queries there are for one of keys. Raises where they are no multiple."""
     heads, groups = (constant(x.shape[-3]) for x in (q, k))
     if heads == groups:
         return 1
     if not heads or not groups or heads % groups:
-        raise error(f"attention of {shapes}: {q.shape[-3]} heads of queries are no multiple of {k.shape[-3]} of keys")
+        raise error(f"{q.shape[-3]} heads of queries are no multiple of {k.shape[-3]} of keys")
     return heads // groups
 
 
@@ -205,6 +200,7 @@ def _square(n: int, m: int | None = None) -> Any:
 
 
 @nn_operator(
+    unstated="the masks and biases are tensors or None, and heads share weights as the call says",
     reference=_multi_head_reference,
     tolerance=2048,
     cases=(
@@ -296,6 +292,7 @@ def _rotary_reference(
 
 
 @nn_operator(
+    shapes="(…x), (…t), (…t) -> (…x)",
     reference=_rotary_reference,
     cases=(
         case(arg((2, 2, 3, 4)), arg((5, 2)), arg((5, 2))),
@@ -327,7 +324,6 @@ def rotary_embedding(
     half = width // 2
     require_tensor(cos, "the cosines", 2, 3)
     require_extent(cos.shape[-1], half, f"a row of the cosines `{cos.name}` of shape {cos.shape}")
-    require_shape(sin, cos.shape, "the table of sines")
     if cos.ndim == 3:
         require_shape(cos, (batch, rows, half), "the table of cosines")
     elif position_ids is None and not at_most(rows, cos.shape[0]):

@@ -13,6 +13,7 @@ from ...te.places import error
 from ...te.sizes import equate, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
+from ..contract import BY_LAYOUT
 from ..places import constant, integer
 from ..variants import Definition
 from . import _references as references
@@ -168,7 +169,7 @@ CONVOLUTION = Definition(convolution, _reference, "nn", "nn")
 def _convolution(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case, **usual: Any) -> Any:
     return CONVOLUTION.variant(
         f"conv{len(spatial)}d", "data kernel strides padding dilation data_layout kernel_layout out_dtype groups", doc, cases,
-        gives, tolerance=of_products(40), spatial=spatial, data_layout=f"NC{spatial}", **usual,
+        gives, unstated=BY_LAYOUT, tolerance=of_products(40), spatial=spatial, data_layout=f"NC{spatial}", **usual,
     )  # fmt: skip
 
 

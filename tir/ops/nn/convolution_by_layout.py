@@ -7,6 +7,7 @@ from typing import Any
 
 from ...te.tensor import Tensor
 from ..cases import Case
+from ..contract import BY_LAYOUT
 from ..places import chosen, integer
 from ..registry import complete
 from ..variants import Definition
@@ -20,6 +21,15 @@ _PLAIN = "data kernel strides padding dilation out_dtype"
 _GROUPED = "data kernel strides padding dilation groups out_dtype"
 
 
+def _shapes(data: str, kernel: str, inputs: str) -> str:
+    """The contract of images and a kernel of these layouts."""
+
+    def of(layout: str, **names: str) -> str:
+        return f"({', '.join(names.get(letter, '_') for letter in layout)})"
+
+    return f"{of(data, N='n', C=inputs)}, {of(kernel, O='o', I=inputs)} -> {of(data, N='n', C='o')}"
+
+
 def _row(name: str, gives: tuple[int, ...], *cases: Case, parameters: str = _PLAIN) -> Any:
     """A convolution of images of the layout in its ``name``, which says the dimensions, the layout of the kernel and the
     docstring."""
@@ -29,7 +39,7 @@ def _row(name: str, gives: tuple[int, ...], *cases: Case, parameters: str = _PLA
     of_one = [n for letter, n in zip(kernel, cases[0].args[1].shape) if letter != "O"]
     return CONVOLUTION.variant(
         name, parameters, f":func:`conv{len(spatial)}d` of ``{shape_text(layout)}`` by ``{shape_text(kernel, I=inputs)}``.",
-        cases, gives, tolerance=of_products(math.prod(of_one)), spatial=spatial, data_layout=layout, kernel_layout=kernel,
+        cases, gives, shapes=_shapes(layout, kernel, "_" if parameters == _GROUPED else "c"), tolerance=of_products(math.prod(of_one)), spatial=spatial, data_layout=layout, kernel_layout=kernel,
         padding="VALID" if spatial == "W" else 0,
     )  # fmt: skip
 
@@ -89,6 +99,7 @@ def _packed_reference(
 
 
 @nn_operator(
+    unstated=BY_LAYOUT,
     reference=_packed_reference,
     tolerance=of_products(36),
     cases=[
@@ -178,6 +189,7 @@ def _depthwise_row(layout: str, parameters: str, gives: tuple[int, ...], *cases:
         """,
         cases,
         gives,
+        unstated=BY_LAYOUT,
         tolerance=of_products(9),
         data_layout=layout,
         kernel_layout=kernel,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ...expr import Expr, cast, const
 from ...op import call
 from ...te.tensor import Tensor
+from ..contract import BY_LAYOUT
 from ..places import constant, require_rank
 from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
 from ._operator import arg, case, nn_operator
@@ -47,6 +48,7 @@ def _reference2d(
 
 
 @nn_operator(
+    unstated=BY_LAYOUT,
     reference=_reference2d,
     cases=(
         case(arg((1, 2, 3, 4)), 2, 2),
@@ -89,6 +91,7 @@ def _reference3d(
 
 
 @nn_operator(
+    unstated=BY_LAYOUT,
     reference=_reference3d,
     cases=(
         case(arg((1, 2, 2, 3, 2)), 2, 2, 2),

@@ -10,6 +10,7 @@ import numpy as np
 from ... import te
 from ...expr import Expr
 from ...te.tensor import Tensor
+from ..contract import BY_RANK
 from ..products import matmul_reference, matrix_product, product_of_matrices
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
@@ -64,6 +65,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
 
 
 @nn_operator(
+    unstated=BY_RANK,
     reference=matmul_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((5, 4), "float32")),

@@ -19,6 +19,7 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.tensor import Tensor
 from ..cases import Case
+from ..contract import BY_LAYOUT
 from ..places import constant, integer
 from ..reduction import maximum_reducer
 from ..variants import Definition
@@ -228,7 +229,7 @@ def _cases(spatial: str) -> Any:
 def _operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
     return Definition(_windowed, _reference, "nn", "nn").variant(
         f"pool{len(spatial)}d", "data kernel stride dilation padding pool_type ceil_mode layout count_include_pad", doc, cases,
-        gives, spatial=spatial, layout=f"NC{spatial}",
+        gives, unstated=BY_LAYOUT, spatial=spatial, layout=f"NC{spatial}",
     )  # fmt: skip
 
 
@@ -332,7 +333,7 @@ def _lp_reference(
 def _lp_operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> Any:
     return Definition(_lp_pool, _lp_reference, "nn", "nn").variant(
         f"lp_pool{len(spatial)}d", "data kernel stride dilation padding p ceil_mode layout", doc, cases, gives, tolerance=64,
-        spatial=spatial, layout=f"NC{spatial}",
+        unstated=BY_LAYOUT, spatial=spatial, layout=f"NC{spatial}",
     )  # fmt: skip
 
 

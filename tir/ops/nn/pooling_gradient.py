@@ -10,6 +10,7 @@ import numpy as np
 from ... import te
 from ...expr import Expr, all_of, cast, const
 from ...te.tensor import Tensor
+from ..contract import BY_LAYOUT
 from ..places import require_same_dtype
 from ..positions import position_of_greatest
 from . import _references as references
@@ -42,6 +43,7 @@ def _reference(
 
 
 @nn_operator(
+    unstated=BY_LAYOUT,
     reference=_reference,
     cases=(
         case(arg((1, 2, 3, 4)), arg((1, 2, 7, 8), "float32", "distinct"), (2, 2), (2, 2), (0, 0, 0, 0), "max"),

@@ -101,6 +101,7 @@ def _quantize_reference(
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=_quantize_reference,
     cases=(
         case(arg((9,), values=[0.5, 1.5, 2.5, -0.5, -1.5, 300.0, -300.0, math.inf, -math.inf]), 1.0, 0),
@@ -145,6 +146,7 @@ def _dequantize_reference(
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=_dequantize_reference,
     cases=(
         case(arg((2, 5), "int8"), 0.25, 3),
@@ -182,6 +184,7 @@ def dequantize(
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=lambda x, in_scale, in_zero, out_scale, out_zero, axis=-1, out_dtype="int8": _quantize_reference(
         _dequantize_reference(x, in_scale, in_zero, axis), out_scale, out_zero, axis, out_dtype
     ),
@@ -230,6 +233,7 @@ _SIMULATED = (
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=_simulated_reference,
     cases=_SIMULATED,
 )
@@ -256,6 +260,7 @@ def simulated_quantize(
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=lambda x, in_dtype, scale=1, zero_point=0, axis=-1: (
         x if in_dtype == "disable" else _dequantize_reference(x, scale, zero_point, axis)
     ),
@@ -284,6 +289,7 @@ def simulated_dequantize(
 
 
 @nn_operator(
+    shapes="(…) -> (…)",
     reference=lambda x, scale, zero_point=0, axis=-1, dtype="int8": _dequantize_reference(
         _quantize_reference(x, scale, zero_point, axis, dtype), scale, zero_point, axis
     ),

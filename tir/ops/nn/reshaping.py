@@ -11,6 +11,7 @@ from ... import te
 from ...expr import Expr, all_of, const, is_const
 from ...te.places import error
 from ...te.tensor import Tensor
+from ..contract import BY_PADS
 from ..places import product
 from ..shapes import axis_of
 from ..transform import reshape
@@ -19,6 +20,7 @@ from .checks import numbers, require_shape
 
 
 @nn_operator(
+    shapes="(n, …) -> (n, _)",
     reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
     cases=(
         case(arg((2, 3, 4))),
@@ -49,6 +51,7 @@ def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0, 
 
 
 @nn_operator(
+    unstated=BY_PADS,
     reference=_dilate_reference,
     cases=(
         case(arg((2, 3, 4)), (1, 2, 3)),

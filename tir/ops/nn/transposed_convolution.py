@@ -21,6 +21,7 @@ from ...te.places import error
 from ...te.sizes import equate, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
+from ..contract import BY_LAYOUT
 from ..places import constant, integer
 from ..variants import Definition
 from . import _references as references
@@ -315,6 +316,7 @@ def _operator(doc: str, spatial: str, gives: tuple[int, ...], *cases: Case) -> A
         gives,
         aliases=(by_layout, f"group_{by_layout}"),
         tolerance=of_products(12 if spatial == "W" else 30),
+        unstated=BY_LAYOUT,
         spatial=spatial,
         data_layout=layout,
         kernel_layout=f"IO{spatial}",
