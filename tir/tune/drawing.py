@@ -17,9 +17,9 @@ from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry, replay_steps
 from ..target import Target
 from .faults import Faults
-from .ranking import Ranked, ranked, samplings
+from .ranking import Ranked, ranked, samplings, sketch_of
 from .space import Space as RuleSpace
-from .space import as_schedule
+from .space import as_schedule, likeliest_offer
 
 SKETCHES = 6  # attempts at different results of the rules
 ALIKE = 0.6  # share of the steps of two traces that are the same where one is made from the other
@@ -53,6 +53,10 @@ class Source(ABC):
     def nearest(self, trace: Trace, generator: random.Random) -> Schedule | None:
         """The schedule that is most like a trace for another size of the program; None if there is none alike."""
         return None
+
+    def makers(self, trace: Trace) -> list[tuple[int, str]]:
+        """Who took the steps of a trace: from which step on, and the rule with its block."""
+        return []
 
 
 class FunctionSource(Source):
@@ -103,6 +107,7 @@ class RuleSource(Source):
         self.faults = space.faults
         self.considered = 0  # schedules to draw from, once there are any
         self._found: list[Schedule] = []
+        self._makers: dict[str, list[tuple[int, str]]] = {}
         self._replays: list[Replays] = []
         self._waiting: list[Ranked] = []
 
@@ -136,6 +141,9 @@ class RuleSource(Source):
         pairs = zip(samplings(replays.trace), samplings(trace))
         return replays.decided([nearest_decision(here, there) for here, there in pairs], generator.getrandbits(31))
 
+    def makers(self, trace: Trace) -> list[tuple[int, str]]:
+        return self._makers.get(sketch_of(trace), [])
+
     def _sketches(self, generator: random.Random) -> list[Schedule]:
         """What the rules make of the program, drawn once."""
         if not self._found:
@@ -148,7 +156,11 @@ class RuleSource(Source):
         found: dict[str, Schedule] = {}
         for number in range(tries):
             sch = Schedule(self.mod, seed=generator.getrandbits(31), target=self.target, error_render_level="none")
-            sch = self.space.schedule(sch, generator.randrange if number else lambda count: 0)
+            made = self.space.made(sch, generator.randrange if number else likeliest_offer)
+            sch = made.schedule
+            self._makers[sketch_of(sch.trace)] = [
+                (len(d.before.trace), f"rule {d.rule} on {d.block}") for d in made.decisions
+            ]
             found.setdefault(structural_digest(sch.mod), sch)
         return list(found.values())
 

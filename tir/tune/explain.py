@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import html
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..checked import checked
 from ..function import IRModule, PrimFunc
-from ..schedule import Schedule
+from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import likeliest
 from .drawing import FunctionSource, RuleSource, Source
 from .faults import Fault
 from .progress import duration
-from .ranking import samplings
 from .records import Records
 from .runner import Problem
 from .search import Model, Search, Trial, diverse
@@ -27,8 +26,16 @@ class Explanation:
     """Candidates of a program, best prediction first: it prints as a table. ``refused`` counts by rule the schedules of
     which a step was refused, ``faults`` are other errors that were raised."""
 
-    def __init__(self, candidates: Sequence[Trial], drawn: int, refused: dict[str, int], faults: Sequence[Fault]):
+    def __init__(
+        self,
+        candidates: Sequence[Trial],
+        drawn: int,
+        refused: dict[str, int],
+        faults: Sequence[Fault],
+        makers: Callable[[Trace], Sequence[tuple[int, str]]],
+    ):
         self.candidates, self.drawn, self.refused, self.faults = list(candidates), drawn, refused, list(faults)
+        self._makers = makers
 
     def __repr__(self) -> str:
         lines = [f"{self.drawn} candidates; the first {len(self.candidates)}:"]
@@ -37,8 +44,7 @@ class Explanation:
             floor = f", at least {duration(one.floor)}" if one.floor > 0 else ""
             lines.append(f"{number}. {one.origin}, {len(one.schedule.trace)} steps: {time}{floor}")
             lines += [f"     {name}: {duration(value)}" for name, value in one.terms.items() if value > 0]
-            for step in samplings(one.schedule.trace):
-                lines.append(f"     {step.name}: {step.args['decision']} of {_choices(step.args)}")
+            lines += [f"     {line}" for line in _made_by(one.schedule.trace, self._makers(one.schedule.trace))]
         if self.refused:
             lines.append("refused: " + ", ".join(f"{name} {count}" for name, count in self.refused.items()))
         lines += [f"raised by {fault.where} ({fault.count} times): {fault.error}" for fault in self.faults]
@@ -91,7 +97,32 @@ def explain(
         found += [search.candidate(sch, "model") for sch in source.draw(random.Random(seed), draw)]
     candidates = [one for one in found if one is not None]
     ordered = [*candidates[:1], *diverse(candidates[1:])]
-    return Explanation(ordered[:count], len(candidates), dict(rules.dropped), list(source.faults))
+    return Explanation(ordered[:count], len(candidates), dict(rules.dropped), list(source.faults), source.makers)
+
+
+def _made_by(trace: Trace, makers: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Lines of the rules that took steps, and of what each left open: what it decides, and its value among the others."""
+    names = dict(makers)
+    for number, step in enumerate(trace.steps):
+        if number in names:
+            yield names[number]
+        if "decision" not in step.args:
+            continue
+        user = next((s for s in trace.steps[number + 1 :] if _takes(s.args, step.result)), None)
+        subject = "" if user is None else f" of {getattr(next(iter(user.args.values())), 'name', '')}"
+        label = step.name if user is None else f"{user.name}{subject}"
+        values = step.args.get("candidates")
+        chosen = step.args["decision"] if values is None else values[step.args["decision"]]
+        yield f"  {label}: {chosen} of {_choices(step.args)}"
+
+
+def _takes(value: Any, one: Any) -> bool:
+    """Whether an argument has a number that was sampled, or what was computed of it."""
+    if isinstance(value, Mapping):
+        return any(_takes(v, one) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_takes(v, one) for v in value)
+    return value is one or any(_takes(v, one) for v in getattr(value, "source", ()))
 
 
 def _choices(args: Any) -> str:

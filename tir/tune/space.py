@@ -201,8 +201,8 @@ class Space:
     def schedule(self, sch: Schedule, pick: Callable[[int], int]) -> Schedule:
         """``sch`` with one result of every rule, each applied to all blocks, last to first.
 
-        ``pick(n)`` says which of ``n`` results is tried first, from 0, the likeliest; one that is refused gives way to the
-        others.
+        ``pick(n)`` says which of ``n`` results is tried first, from 0, the likeliest, to the last one, which leaves the block as it is;
+        one that is refused gives way to the others.
         """
         return self.made(sch, pick).schedule
 
@@ -241,7 +241,9 @@ class Space:
     def _picked(self, one: Rule, sch: Schedule, block: str, pick: Callable[[int], int]) -> Schedule:
         """What a rule makes of a block: the offer that is picked, or the next ones where a step of it is refused."""
         offers = list(self._offers(one, sch, block))
-        at = pick(len(offers)) if len(offers) > 1 else 0
+        at = pick(len(offers) + 1) if offers else 0
+        if at == len(offers):
+            return sch
         offers = [*offers[at : at + 1], *offers[:at], *offers[at + 1 :]]
         return next((m for m in (self._made(one, fork) for fork in offers) if m is not None), sch)
 
