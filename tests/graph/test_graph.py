@@ -537,7 +537,8 @@ def products():
 
 
 @pytest.mark.parametrize("passes", [None, []], ids=["as usual", "no passes"])
-@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+# of a machine that is described: whether panels are worth it is for rates to say, which a busy machine measures wrong
+@pytest.mark.parametrize("target", ["llvm -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216", "interpreter"])
 def test_panels_of_weights_are_made_once_for_each_weight(target, passes, monkeypatch):
     if passes is not None:
         monkeypatch.setattr("tir.graph.passes.PASSES", passes)

@@ -32,10 +32,10 @@ def conv2d():
 
 
 def by_hand() -> tir.Schedule:
-    """The schedule that the clicks are to make: tiles of 4 pixels by 64 channels in registers."""
+    """The schedule that the clicks are to make: tiles of 7 pixels by 64 channels in registers."""
     sch = tir.Schedule(conv2d())
     _, x, o, p, q, c = sch.get_loops("C")
-    _, x_1 = sch.split(x, [None, 4])
+    _, x_1 = sch.split(x, [None, 7])
     sch.unroll(x_1)
     o_0, o_1, o_2 = sch.split(o, [None, 4, 16])
     sch.vectorize(o_2)
@@ -70,7 +70,11 @@ class Mouse:
         self.stepped(name)
 
     def drag(self, name: str, to: str) -> None:
-        self.row(name).drag_to(self.row(to))
+        self.row(name).hover()
+        self.page.mouse.down()
+        for _ in range(2):  # browsers say that something is dragged over a row at the second move
+            self.row(to).hover()
+        self.page.mouse.up()
         self.stepped("reorder")
 
     def stepped(self, name: str) -> None:
@@ -81,7 +85,7 @@ class Mouse:
 
 def schedule(mouse: Mouse) -> None:
     mouse.choose("C.x")
-    mouse.take("split")  # by 4, into what is chosen then: the inner loop
+    mouse.take("split", "[None, 7]")  # the inner loop is chosen then
     mouse.take("unroll")
     mouse.choose("o")
     mouse.take("split", "[None, 4, 16]")

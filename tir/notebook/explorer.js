@@ -55,8 +55,8 @@ class Part extends HTMLElement {
 // ------------------------------------------------------------------ the history
 
 class History extends Part {
-  needs({ at, last, redo, steps, runs, checks, expected, title }) {
-    return { at, last, redo, steps, runs, checks, expected, title };
+  needs({ at, last, redo, steps, runs, checks, expected, pending, title }) {
+    return { at, last, redo, steps, runs, checks, expected, comes: !expected && pending > 0, title };
   }
 
   draw(view, { send, local }) {
@@ -78,8 +78,11 @@ class History extends Part {
       element(
         "span",
         { class: "tir-actions" },
-        view.expected
-          ? element("span", { class: "tir-expected", title: "what the tuner's model expects of this program" }, `expected ${duration(view.expected)}`)
+        view.expected || view.comes // its place is kept: what is below does not move when it comes
+          ? element(
+            "span", { class: "tir-expected", title: "what the tuner's model expects of this program" },
+            `expected ${view.expected ? duration(view.expected) : "…"}`,
+          )
           : "",
         button("run", "Run", { do: "run" }, { title: "time this step, and compare its results with those of the program without steps" }),
         button("check", "Check", { do: "check" }, {
