@@ -25,7 +25,7 @@ class Emitted:
 
 
 class Emission:
-    """A program on its way to machine code, kept from when it is first asked for until it is forgotten."""
+    """A lowered program and its LLVM assembly: made at the first call, and cached until :meth:`forget`."""
 
     def __init__(self, make: Callable[[], Emitted], made: Emitted | None = None):
         self._make, self._made = make, made
@@ -38,7 +38,7 @@ class Emission:
         return made
 
     def forget(self) -> None:
-        """Keep nothing: what is asked for after is made again."""
+        """Empty the cache: the next call makes both again."""
         self._made = None
 
 

@@ -44,8 +44,8 @@ True OUT_FUSABLE
 - **Parameters** may be given by topi's names, too: `topi.clip(x, a_min=0, a_max=6)`, `topi.nn.conv2d_nchw(Input=x, Filter=w, stride=1, …)`.
 - **Shape contracts** stand in the tables: `(…, k), (n, k), (n) -> (…, n)` are the shapes of the tensors, in the order of the parameters,
   and of what is given. A name is one size, `4h` a multiple of one, `_` any, `…` any number of them (`…*`: that broadcast), `c@axis` the one along
-  the axis that is given; after a shape stands what it holds, where that matters (`float`, or a letter for one type); `[(…*)]` are several
-  tensors. A call is checked against it. Of an operator without one, `ops.operators()[name].unstated` says why no text can state it.
+  the axis that is given; a word after a shape is its data type (`float`, or a letter for one type); `[(…*)]` are several
+  tensors. Each call is checked against its contract. For an operator without one, `ops.operators()[name].unstated` is the reason.
 - **Shapes** broadcast as NumPy's do, may be symbolic (`te.var("n")`), 0-d and empty. Sizes that an
   operator needs to be equal (`(n, k)` by `(m, 4)` needs `k == m`) become one variable of the function, so that a call with others is a
   `RunError`; what cannot be solved so (a multiple of 4, at most n) is an assertion at its entry. Sizes that broadcast are one variable,
