@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import tir
 from tests.random_graphs import expected
 from tir import te
 from tir.graph import Builder, ModelError, check_plan, compile_graph, groups, optimized
@@ -54,6 +56,95 @@ def test_a_result_may_be_written_where_each_element_is_read_last(name):
 @pytest.mark.parametrize("name", ILLEGAL)
 def test_elements_that_are_read_after_others_were_written_stay(name):
     assert changed(ILLEGAL[name]) is None
+
+
+def scheduled(body):
+    """Whether the result ``y`` of a body may be written over ``x``, and then whether it is the same."""
+    func = tir.script.parse(f"""
+@T.prim_func
+def f(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+{textwrap.indent(textwrap.dedent(body), "    ")}""")
+    made = in_place(func, *func.buffers())
+    given, want = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tir.build(func, "interpreter")(given, want)
+    if made is not None:
+        tir.build(made, "interpreter")(given)
+    return made is not None, made is None or given.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("is_legal", "body"),
+    [
+        (False, """
+        for i, j in T.grid(8, 2):
+            with T.block("again"):
+                v = T.axis.spatial(8, i)
+                y[v] = x[v] * 2.0"""),
+        (False, """
+        for i, j in T.grid(2, 5):
+            with T.block("overlapping"):
+                v = T.axis.spatial(8, i * 3 + j)
+                y[v] = x[v] * 2.0"""),
+        (False, """
+        for i in range(8):
+            for j in range(2):
+                y[i] = x[i] * 2.0"""),
+        (False, """
+        for i in range(8):
+            with T.block("inside"):
+                v = T.axis.spatial(8, i)
+                for j in range(2):
+                    y[v] = x[v] * 2.0"""),
+        (False, """
+        for i in range(8):
+            n = T.alloc_buffer((1,), "int32")
+            n[0] = 0
+            while n[0] < 2:
+                y[i] = x[i] * 2.0
+                n[0] = n[0] + 1"""),
+        (False, """
+        for i in range(8):
+            with T.block("two"):
+                v = T.axis.spatial(8, i)
+                z = T.alloc_buffer((8,), "float32")
+                y[v] = x[v] * 2.0
+                z[v] = x[v]
+                T.evaluate(z[v])"""),
+        (False, """
+        for i in range(8):
+            with T.block("view"):
+                v = T.axis.spatial(8, i)
+                row = T.match_buffer(x[7 - v : 8 - v], (1,))
+                y[v] = row[0]"""),
+        (False, """
+        for i in range(8):
+            with T.block("address"):
+                v = T.axis.spatial(8, i)
+                T.evaluate(T.address_of(x[7 - v]))
+                y[v] = x[v]"""),
+        (True, """
+        for i, j in T.grid(3, 3):
+            with T.block("padded"):
+                v = T.axis.spatial(8, i * 3 + j)
+                T.where(i * 3 + j < 8)
+                y[v] = x[v] * 2.0"""),
+        (True, """
+        for i, j in T.grid(2, 4):
+            with T.block("folded"):
+                v, w = T.axis.remap("SS", [i, j])
+                y[v * 4 + w] = x[v * 4 + w] * 2.0"""),
+        (True, """
+        for i in range(2):
+            with T.block("outer"):
+                v = T.axis.spatial(2, i)
+                for j in range(4):
+                    with T.block("inner"):
+                        w = T.axis.spatial(8, v * 4 + j)
+                        y[w] = x[w] * 2.0"""),
+    ],
+)  # fmt: skip
+def test_an_element_is_replaced_once(is_legal, body):
+    assert scheduled(body) == (is_legal, True)
 
 
 def plan(graph):

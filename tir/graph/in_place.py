@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
+from ..aliases import other_names
+from ..analysis.contents import path_to
+from ..analysis.dependence.domains import Injective
 from ..buffer import Buffer
 from ..equal import structural_equal
-from ..expr import BufferLoad, Expr, IntImm, Var, is_const
+from ..expr import BufferLoad, Call, Expr
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, While, seq
+from ..stmt import BlockRealize, BufferStore, For, SeqStmt, Stmt, While, seq
 from ..visit import substitute, walk
 
 
@@ -19,9 +21,8 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     """``func`` with one parameter in the place of ``source`` and ``result``: it holds the one before a call, and the other after. None if
     an element of ``source`` may be read after it was overwritten; or if nothing would be left to do.
 
-    That is so where one block alone reads ``source`` and writes ``result``, once each element, and reads the element that it replaces: blocks keep
-    their instances in any schedule. Otherwise the first statement of the function that writes ``result`` may read ``source`` so; those
-    before may read it as they like, and those after not at all.
+    The first statement of the function that writes ``result`` may read ``source`` where it stores each element once, and reads the one that
+    it replaces; those before may read it as they like, and those after not at all.
 
     >>> from tir import te
     >>> x, y = te.placeholder((4,), name="x"), te.placeholder((4,), name="y")
@@ -35,11 +36,10 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     """
     if source.dtype != result.dtype or not structural_equal(source.shape, result.shape):
         return None
-    if not isinstance(func.body, BlockRealize) or any(_has_pointer(func, b) for b in (source, result)):
+    if not isinstance(func.body, BlockRealize) or any(_has_other_names(func, b) for b in (source, result)):
         return None
     body = func.body.block.body
-    kept = [body] if _is_in_one_block(body, source, result) else _in_stages(body, source, result)
-    kept = [s for s in kept if not _copies(s, source, result)]
+    kept = [s for s in _in_stages(body, source, result) if not _copies(s, source, result)]
     if not kept:
         return None
     body = func.body.replace(block=func.body.block.replace(body=seq(kept)))
@@ -49,24 +49,6 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
         buffer_map={p: b for p, b in func.buffer_map.items() if b is not source},
         attrs=frozendict(func.attrs),
     )
-
-
-def _is_in_one_block(body: Stmt, source: Buffer, result: Buffer) -> bool:
-    """Whether one block has all accesses to both, and the loops around it run each instance of it once."""
-    using = [n for n in walk(body) if isinstance(n, Block) and (_loads(n, source) or _stores(n, result))]
-    if len(using) != 1 or _loads(body, result) or not _replaces(using[0], source, result):
-        return False
-    around = [n.extent for n in walk(body) if isinstance(n, For) and any(b is using[0] for b in walk(n.body))]
-    inside = [n for n in walk(using[0]) if isinstance(n, (For, While))]
-    instances, runs = _product(i.dom.extent for i in using[0].iter_vars), _product(around)
-    counts = [(len(_loads(n, source)), len(_stores(n, result))) for n in (body, using[0])]
-    return counts[0] == counts[1] and not inside and instances is not None and instances == runs
-
-
-def _product(extents: Iterable[Any]) -> int | None:
-    """How many instances there are; None if that is not constant."""
-    sizes = [e.value if isinstance(e, IntImm) else None for e in extents]
-    return None if None in sizes else math.prod(s for s in sizes if s is not None)
 
 
 def _in_stages(body: Stmt, source: Buffer, result: Buffer) -> list[Stmt]:
@@ -85,24 +67,46 @@ def _stores(stmt: Stmt, buffer: Buffer) -> list[BufferStore]:
 
 
 def _loads(stmt: Stmt, buffer: Buffer) -> list[BufferLoad]:
-    return [n for n in walk(stmt) if isinstance(n, BufferLoad) and n.buffer is buffer]
+    return [n for n in walk(stmt) if _reads(n, buffer)]
 
 
-def _has_pointer(func: PrimFunc, buffer: Buffer) -> bool:
-    """Whether the address of a buffer is used other than by loads of it."""
-    return any(n is buffer.data for n in walk(func.body) if isinstance(n, Var))
+def _reads(node: Any, buffer: Buffer) -> TypeGuard[BufferLoad]:
+    return isinstance(node, BufferLoad) and node.buffer is buffer
+
+
+def _has_other_names(func: PrimFunc, buffer: Buffer) -> bool:
+    """Whether the memory of a buffer is used other than by its loads and stores: by its address, or a view of it."""
+
+    def is_named(n: Any) -> bool:
+        if isinstance(n, Call) and n.op == "address_of":
+            return any(_reads(a, buffer) for a in n.args)
+        return n is buffer.data or any(p is buffer.data for p in other_names(n))
+
+    return any(map(is_named, walk(func.body)))
 
 
 def _replaces(stage: Stmt, source: Buffer, result: Buffer) -> bool:
-    """Whether each instance of the only store to ``result`` is of an element of its own, and reads that of ``source`` alone."""
+    """Whether the only store to ``result`` is of each element once, and ``source`` is read at that element alone, and not after it."""
     (store, *others) = _stores(stage, result)
     if others or not all(_same(load.indices, store.indices) for load in _loads(stage, source)):
         return False
-    blocks = [n for n in walk(stage) if isinstance(n, Block)]
-    iterators = [(i.var, i.dom.extent) for b in blocks for i in b.iter_vars]
-    iterators = iterators or [(n.loop_var, n.extent) for n in walk(stage) if isinstance(n, For)]
-    at = {id(i) for i in store.indices}
-    return all(b.init is None for b in blocks) and all(id(v) in at or is_const(extent, 1) for v, extent in iterators)
+    nodes = list(walk(stage))
+    after = nodes[next(n for n, each in enumerate(nodes) if each is store) :]
+    is_last = sum(_reads(n, source) for n in after) == len(_loads(store, source))
+    return is_last and _stores_each_once(stage, store)
+
+
+def _stores_each_once(stage: Stmt, store: BufferStore) -> bool:
+    """Whether no two runs of ``store`` are of one element: its indices, in terms of the loops around it, are injective."""
+    loops, bound = {}, {}
+    for node in path_to(stage, store):
+        if isinstance(node, While):
+            return False
+        if isinstance(node, For):
+            loops[node.loop_var] = node.domain
+        if isinstance(node, BlockRealize):
+            bound |= {v: substitute(e, bound) for v, e in node.bindings.items()}
+    return Injective(tuple(substitute(i, bound) for i in store.indices), loops).answer().is_proved
 
 
 def _same(one: Iterable[Expr], other: Iterable[Any]) -> bool:
