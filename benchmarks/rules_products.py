@@ -9,11 +9,13 @@ import numpy as np
 
 import tir
 from tir import ops, te
+from tir.script import tir as T
 
 from .arrays import aligned
-from .rules_cases import Call, Case, reading, scheduled
+from .rules_cases import TARGET, Call, Case, reading, scheduled
 
 N, K, GROUP = 16384, 4096, 32
+SIDE = 512  # of the matrices of bytes and of 16 bits
 
 
 def _random(shape: Sequence[int], dtype: str = "float32") -> np.ndarray:
@@ -134,33 +136,63 @@ def _weights(name: str, w: np.ndarray, s: np.ndarray | None = None) -> np.ndarra
 
 
 def bytes() -> Iterator[Case]:  # the section's name
-    """512³ of signed bytes and of 16 bits, beside unsigned by signed bytes, which one instruction multiplies."""
+    """512³ of signed bytes, beside unsigned by signed bytes, which one instruction multiplies; and of 16 bits, beside the instruction
+    that multiplies half as many, alone in registers."""
     for left, right in (("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8"), ("int16", "int16")):
         yield Case(
             f"{left} by {right}, 512³",
             0.85,
             _square(left, right),
             lambda left=left, right=right: [
-                _random((512, 512), left),
-                _random((512, 512), right),
-                aligned((512, 512), "int32"),
+                _random((SIDE, SIDE), left),
+                _random((SIDE, SIDE), right),
+                aligned((SIDE, SIDE), "int32"),
             ],
-            "uint8 by int8",
-            _unsigned_by_signed,
+            "vpdpwssd alone" if left == "int16" else "uint8 by int8",
+            _instruction_alone if left == "int16" else _unsigned_by_signed,
             lambda a, b: (a.astype("int64") @ b.astype("int64")).astype("int32").astype("float64"),
             tolerance=0,
         )
 
 
 def _square(left: str, right: str) -> tir.PrimFunc:
-    a, b = te.placeholder((512, 512), left, name="a"), te.placeholder((512, 512), right, name="b")
-    k = te.reduce_axis((0, 512), "k")
+    a, b = te.placeholder((SIDE, SIDE), left, name="a"), te.placeholder((SIDE, SIDE), right, name="b")
+    k = te.reduce_axis((0, SIDE), "k")
     return te.create_prim_func([a, b, te.compute(
-        (512, 512), lambda i, j: te.sum(a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="c"
+        (SIDE, SIDE), lambda i, j: te.sum(a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="c"
     )])  # fmt: skip
 
 
 def _unsigned_by_signed(_: Any) -> Call:
-    arrays = [_random((512, 512), "uint8"), _random((512, 512), "int8"), aligned((512, 512), "int32")]
+    arrays = [_random((SIDE, SIDE), "uint8"), _random((SIDE, SIDE), "int8"), aligned((SIDE, SIDE), "int32")]
     run = scheduled(_square("uint8", "int8"))
+    return lambda: run(*arrays)
+
+
+@T.prim_func
+def _dot_products(a: T.Buffer((16,), "int32"), sums: T.Buffer((24, 16), "int32")):
+    """As many of the instruction as 512³ takes (32 products each), on 24 registers of sums."""
+    kept = T.alloc_buffer((24, 16), "int32", scope="local")
+    for j in T.unroll(24):
+        kept[j, T.ramp(0, 1, 16)] = T.broadcast(0, 16)
+    for _ in range(SIDE**3 // (32 * 24)):
+        for j in T.unroll(24):
+            kept[j, T.ramp(0, 1, 16)] = T.call_llvm_pure_intrin(
+                "int32x16",
+                "llvm.x86.avx512.vpdpwssd.512",
+                kept[j, T.ramp(0, 1, 16)],
+                a[T.ramp(0, 1, 16)],
+                a[T.ramp(0, 1, 16)],
+            )
+    for j in T.unroll(24):
+        sums[j, T.ramp(0, 1, 16)] = kept[j, T.ramp(0, 1, 16)]
+
+
+def _instruction_alone(_: Any) -> Call | None:
+    if not tir.tune.Env.of(TARGET).has("avx512vnni"):
+        return None
+    run, arrays = (
+        tir.build(_dot_products, TARGET)["main"],
+        [aligned((16,), "int32"), aligned((24, 16), "int32")],
+    )
     return lambda: run(*arrays)

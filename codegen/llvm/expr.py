@@ -48,6 +48,7 @@ from tir.visit import walk
 from .convert import F32
 from .generator import Generator, expr_rule
 from .invariants import divisor_of, is_runtime_division
+from .tables import of_four_bits
 from .types import element_type, emulated, float_constant, splat, value_type, vector
 
 
@@ -84,6 +85,8 @@ FLOAT_OPS = {Add: "fadd", Sub: "fsub", Mul: "fmul", Div: "fdiv", Mod: "frem"}
 
 @expr_rule(Add, Sub, Mul)
 def _arithmetic(g: Generator, e: Any) -> str:
+    if (found := of_four_bits(g, e)) is not None:
+        return found
     a, b = g.expr(e.a), g.expr(e.b)
     if e.dtype.is_float:
         return float_op(g, FLOAT_OPS[type(e)], a, b, e.dtype)
@@ -337,7 +340,7 @@ def _select(g: Generator, e: Select) -> str:
 
 @expr_rule(Cast)
 def _cast(g: Generator, e: Cast) -> str:
-    return g.convert(g.expr(e.value), e.value.dtype, e.dtype)
+    return of_four_bits(g, e) or g.convert(g.expr(e.value), e.value.dtype, e.dtype)
 
 
 @expr_rule(Let)

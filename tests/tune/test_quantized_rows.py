@@ -9,10 +9,11 @@ import pytest
 
 import tir
 from tir import te
-from tir.expr import FloorDiv, FloorMod
+from tir.expr import BufferLoad, Call, FloorDiv, FloorMod
 from tir.stmt import VECTORIZED, For
 from tir.testing import assert_same_result
 from tir.tune.rules.digits import digits
+from tir.tune.rules.reductions import AHEAD
 from tir.tune.straighten import straighten
 from tir.visit import walk
 
@@ -110,3 +111,24 @@ def test_rows_beyond_the_cache_are_read_one_after_the_other():
         assert_same_result(func, sch.mod, engines=("llvm",))
         tiles[cache] = [int(sch.get(loop).extent) for loop in sch.get_loops("y")]
     assert 64 in tiles[1 << 12] and 64 not in tiles[1 << 20], "in the cache, several rows share what is read of x"
+
+
+@pytest.mark.parametrize(("kind", "bytes_of_a_step"), [("bytes", 32), ("halves", 16), ("neighbours", 16)])
+def test_narrow_weights_beyond_the_cache_are_requested_ahead(kind: str, bytes_of_a_step: int):
+    func = product(kind, 1, 64, 256, 32)
+    for cache, wanted in ((1 << 12, 1), (1 << 20, 0)):
+        sch = tir.tune.default(func, TARGET.format(128, 1, cache))
+        requests = [n for n in walk(sch.func.body) if isinstance(n, Call) and n.op == "prefetch"]
+        assert len(requests) == wanted
+        for request in requests:
+            (load,) = (n for n in walk(request.args[0]) if isinstance(n, BufferLoad))
+            assert load.buffer.name == "w"
+            base, ahead = load.indices[-1].a, load.indices[-1].b
+            assert base.b.value == bytes_of_a_step and ahead.value == AHEAD
+        assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+def test_numbers_as_wide_as_their_sums_are_not_requested():
+    x, w, k = te.placeholder((1, 64), name="x"), te.placeholder((64, 64), name="w"), te.reduce_axis((0, 64), "k")
+    func = te.create_prim_func([x, w, te.compute((1, 64), lambda i, j: te.sum(x[i, k] * w[j, k], axis=k), name="y")])
+    assert "prefetch" not in tir.tune.default(func, TARGET.format(128, 1, 1 << 12)).mod.script()

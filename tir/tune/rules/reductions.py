@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import Axis, Nest, extent_of, kinds_under, usual, volume
+from ..nest import Access, Axis, Nest, extent_of, kinds_under, usual, volume
 from ..space import Env, choose, rule
 from ..straighten import straighten
 from .spatial import UNROLL, share_out, vectorize
@@ -16,6 +16,7 @@ TOGETHER = (8, 4, 2)  # rows that are added at a time
 ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
 STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
 SUMS = 2  # vectors of partial sums of each of them
+AHEAD = 4096  # bytes: how far ahead what is converted is requested, as it keeps too few loads under way
 
 
 @rule(targets=("llvm",), order=70)
@@ -62,15 +63,15 @@ def row_of(nest: Nest, lanes: int) -> Axis | None:
     return next((a for a in reversed(rows) if walks(nest, a)), None)
 
 
-def _is_read_once(nest: Nest, env: Env) -> bool:
-    """Whether the rate is that of reading, from end to end, operands beyond the L2 cache of which each result has its own, while
-    what all results share stays there: then one row after the other is read, and not several at a time."""
+def _read_once(nest: Nest, env: Env) -> list[Access]:
+    """The operands of which each result has its own, if the rate is that of reading them, from end to end: they are beyond the L2
+    cache, and what all results share stays there. Then one row after the other is read, and not several at a time."""
     results = [a.var for a in nest.spatial if a.size > 1]
     shared = [a for a in nest.loads if all(a.stride(v) == 0 for v in results)]
     own = [a for a in nest.loads if all(a.stride(v) for v in results)]
     sizes = [sum(prod(usual(s) for s in a.buffer.shape) * a.buffer.dtype.bytes for a in kind) for kind in (shared, own)]
     half = env.machine.sizes["L2"] // 2
-    return len(shared) + len(own) == len(nest.loads) and sizes[0] <= half and sizes[1] > 2 * half
+    return own if len(shared) + len(own) == len(nest.loads) and sizes[0] <= half and sizes[1] > 2 * half else []
 
 
 def _streams(nest: Nest, env: Env) -> bool:
@@ -149,17 +150,33 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
         return
     _leading(sch, nest)
     shares = any(a.stride(v.var) == 0 for v in nest.spatial[-1:] for a in nest.loads)
-    if shares and row.size >= 4 * SUMS and not _is_read_once(nest, env):
+    streams = _read_once(nest, env)
+    if shares and row.size >= 4 * SUMS and not streams:
         _rows_together(sch, nest, row, env)
         return
     parts = in_parts(sch, nest.name, row, env.lanes(nest.width), [a for a in nest.reduce if a is not row])
     rows = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the combination of the parts
     if rows:
         place_parts(sch, parts, rows[-1], env.lanes(nest.width))
+        for stream in streams if parts else ():
+            if stream.buffer.dtype.bits < nest.width:  # a vector of these is few bytes
+                _request(sch, parts, nest, stream)
         share_out(sch, rows, nest.runs * nest.work, env)
     else:
         for part in parts:
             _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+
+
+def _request(sch: Schedule, parts: list[BlockRV], nest: Nest, stream: Access) -> None:
+    """Request lines of ``stream``, whose rows follow one another in memory, :data:`AHEAD` bytes before the sums of ``parts`` take them."""
+    name = sch.get(parts[-1]).name
+    terms = [loop for loop in sch.get_loops(name) if "reduce" in kinds_under(sch, name, loop)]
+    walk = max(terms, key=lambda loop: extent_of(sch, loop))
+    times = volume(nest.spatial) * prod(extent_of(sch, loop) for loop in terms[: terms.index(walk) + 1])
+    taken = prod(usual(s) for s in stream.buffer.shape) * stream.buffer.dtype.bytes // times
+    request = (walk, name, stream.buffer.name, max(1, AHEAD // max(1, taken)))
+    if sch.can.prefetch(*request):
+        sch.prefetch(*request)
 
 
 def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
