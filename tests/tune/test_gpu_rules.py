@@ -164,6 +164,57 @@ def test_few_long_reductions_are_split_over_the_chip():
     assert_same_result(func, sch.mod, engines=(AMPERE,), rtol=1e-4)
 
 
+def summed(*shape: int, axis: int = -1) -> tir.PrimFunc:
+    """Sums over one axis of an array."""
+    A, k = te.placeholder(shape, name="A"), te.reduce_axis((0, shape[axis]), "k")
+    at = axis % len(shape)
+    kept = [n for d, n in enumerate(shape) if d != at]
+    return te.create_prim_func([A, te.compute(kept, lambda *i: te.sum(A[(*i[:at], k, *i[at:])], axis=k), name="B")])
+
+
+def kernels(func: tir.PrimFunc, target: str = HOPPER) -> list[tir.PrimFunc]:
+    """The kernels of the default schedule, in order."""
+    sch = tir.tune.default(func, target)
+    return [f for n, f in tir.lower(sch.mod, target=sch.target).items() if "kernel" in n]
+
+
+def test_the_parts_of_a_long_sum_are_added_up_by_all_threads_of_a_block():
+    func, env = summed(1000000), Env.of(HOPPER)
+    first, second = kernels(func)
+    chip = chip_of(env.target)
+    parts, last = counted(first, chip), counted(second, chip)
+    assert parts is not None and last is not None
+    assert chip.multiprocessors <= parts.blocks <= 4 * chip.multiprocessors and parts.waits <= 4
+    assert (last.blocks, last.threads, last.waits) == (1, 128, 1)
+    found = predict(tir.tune.default(func, env.target), env)
+    assert found is not None and found.seconds < 1e-5
+
+
+@pytest.mark.parametrize("size", [1 << 14, 20011, 20000])
+def test_sums_of_any_length_are_split(size: int):
+    func = summed(size)
+    sch = tir.tune.default(func, AMPERE)
+    first, second = simulated(sch, func)
+    assert first.grid[0] >= 40 and second.grid == (1, 1, 1) and second.block[0] >= 32
+    assert_same_result(func, sch.mod, engines=(AMPERE,), rtol=1e-4)
+
+
+def test_columns_are_added_by_threads_beside_each_other():
+    func = summed(2000, 96, axis=0)
+    sch = tir.tune.default(func, AMPERE)
+    first, _ = simulated(sch, func)
+    assert first.grid[0] >= 8 and all(a.efficiency == 1 for a in first.accesses if a.efficiency)
+    assert_same_result(func, sch.mod, engines=(AMPERE,), rtol=1e-4)
+
+
+def test_a_thread_keeps_its_sum_in_a_register():
+    func = summed(40, 300, axis=0)
+    sch = tir.tune.default(func, AMPERE)
+    (report,) = simulated(sch, func)
+    assert [a.requests for a in report.accesses if a.site.what == "write"] == [10], "of ten warps"
+    assert_same_result(func, sch.mod, engines=(AMPERE,), rtol=1e-4)
+
+
 def test_deep_products_of_few_results_are_split():
     func = product((16, 1024), (1024, 32), "ik,kj->ij")
     assert "C_rf" in check(func, rtol=1e-4)

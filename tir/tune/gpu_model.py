@@ -189,17 +189,26 @@ def counted(kernel: PrimFunc, chip: Chip) -> Counts | None:
     axes = {n.node.thread_tag: (n.node.var, n.value) for n in walk(kernel.body) if is_launch(n)}
     if not all(isinstance(extent, IntImm) for _, extent in axes.values()):
         return None
-    made = _Counter(chip, {tag: (var, extent.value) for tag, (var, extent) in axes.items()})
+    made = _Counter(chip, {tag: (var, extent.value) for tag, (var, extent) in axes.items()}, _together(kernel.body))
     for access in Accesses(lambda pointer: True, ()).of(kernel.body):
         made.access(access)
     made.statements(kernel.body, 1.0)
     return made.counts
 
 
+def _together(body: Any) -> frozenset[Var]:
+    """The variables of loops that are straight code without a barrier."""
+    straight = (n for n in walk(body) if isinstance(n, For) and n.kind == UNROLLED)
+    return frozenset(
+        n.loop_var for n in straight if not any(isinstance(c, Call) and c.op == "tvm_storage_sync" for c in walk(n))
+    )
+
+
 @dataclass
 class _Counter:
     chip: Chip
     axes: dict[str, tuple[Var, int]]
+    together: frozenset[Var]  # variables of loops in straight code, of whose loads none waits for another one's
     counts: Counts = field(default_factory=Counts)
     _waits: dict[Any, float] = field(default_factory=dict)
 
@@ -257,8 +266,9 @@ class _Counter:
         found = max(found, int((rows >= 0).any(axis=1).sum()) * max(1, width * WARP // SECTOR) if pieces > 1 else found)
         self._global(access, requests * found / len(rows))
         if not access.is_write and not access.asynchronous and not _is_ahead(access):
-            serial = tuple(v for v, _ in inner)
-            self._waits[serial] = max(self._waits.get(serial, 0.0), runs)
+            waited = [(var, extent) for var, extent in inner if var not in self.together]
+            serial = tuple(var for var, _ in waited)
+            self._waits[serial] = max(self._waits.get(serial, 0.0), float(prod(extent for _, extent in waited)))
 
     def _whole_warp(self, scope: str, runs: float, access: Access) -> None:
         """An access of all lanes together, such as a matrix fragment."""
