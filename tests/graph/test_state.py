@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir.errors import RunError
-from tir.graph import Builder, ModelError, compile_graph
+from tir.graph import Builder, ModelError, check_plan, compile_graph, groups, plan
 
 HEADS, SIZE, MOST, WORDS = 2, 4, 12, 11
 WIDTH = HEADS * SIZE
@@ -130,6 +130,35 @@ def test_states_that_cannot_be_updated_in_place_are_refused_when_compiled():
     v = narrower.input("v", (4,))
     with pytest.raises(ModelError, match="no tensor of its shape"):
         compile_graph(narrower.graph({"v": narrower.call("strided_slice", v, (0,), (2,))}), "interpreter", ("v",))
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_a_state_is_written_by_a_kernel_that_does_not_read_it(target):
+    b = Builder()
+    last, x = b.input("last", (4, 4)), b.input("x", (4, 4))
+    graph = b.graph({"change": b.call("subtract", x, b.call("cumsum", last, 0)), "last": b.call("cumsum", x, 1)})
+    model = compile_graph(graph, target, ("last",))
+    state, before = model.new_state(), np.zeros((4, 4))
+    for n in (1, 2):
+        np.testing.assert_allclose(model(np.full((4, 4), n, "float32"), state=state), n - before.cumsum(0))
+        before = np.full((4, 4), n).cumsum(1)
+        np.testing.assert_allclose(state["last"], before)
+
+
+def test_the_checker_finds_a_state_that_is_read_after_it_was_written():
+    b = Builder()
+    last, x = b.input("last", (4, 4)), b.input("x", (4, 4))
+    new, old = b.call("cumsum", x, 1), b.call("cumsum", last, 0)
+    for nodes, is_right in (({"old": old, "last": new}, True), ({"last": new, "old": old}, False)):
+        order = sorted(groups(b.graph(nodes)), key=lambda g: list(nodes.values()).index(g.outputs[0]))
+        made = plan([g for g in order if is_right or g.outputs[0] is new], [old], state={new: last})
+        if is_right:
+            check_plan(made, order)
+        else:
+            with pytest.raises(ModelError, match="reads %last.*, whose memory has been overwritten"):
+                check_plan(made, order)
+            with pytest.raises(ModelError, match="it is read after that as it was before"):
+                plan(order, [old], state={new: last})
 
 
 def test_a_sum_that_goes_on_from_call_to_call():

@@ -131,7 +131,9 @@ class _Planning:
         if value in self._state and (why := self._refusal(step, group, value, source)):
             raise ModelError(f"state {source} cannot be updated in place by {group.name}: {why}")
         root = self.place(source).root
-        self.views[value], self.replaced[value] = Place(root), source
+        self.views[value] = Place(root)
+        if source in group.inputs:
+            self.replaced[value] = source
         if root in self.lives:
             self.lives[root] = (self.lives[root][0], step)
         self._last[root] = self._last.get(value, step)
@@ -139,7 +141,7 @@ class _Planning:
     def _refusal(self, step: int, group: Group, value: Value, source: Value) -> str:
         if self._last.get(source, step) > step:
             return "it is read after that as it was before"
-        if len(group.outputs) > 1 or self._over(group, value, source) is None:
+        if source in group.inputs and (len(group.outputs) > 1 or self._over(group, value, source) is None):
             return "its elements are read after others were written, or not by that kernel"
         return ""
 
@@ -175,9 +177,8 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never) -> None:
     The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used.
     """
     whole: dict[Value, Value] = {}  # what views are of
-    held: dict[
-        Value, tuple[Value | None, int, int]
-    ] = {}  # what is in memory: the tensor that has it or the workspace, bytes
+    given = {place.root for place in made.views.values()} - made.offsets.keys() - {v for g in order for v in g.outputs}
+    held = {v: bytes_of(made, v) for v in given}  # what is in memory: the tensor that has it or the workspace, bytes
     gone: set[Value] = set()
     for step, group in enumerate(order):
         reading = {whole.get(v, v) for v in group.inputs}

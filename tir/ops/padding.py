@@ -18,10 +18,14 @@ from .registry import arg, case, operator
 _PADS = [((1, 2), (0, 3)), ((2, 0), (0, 0))]
 
 
+def _numpy_pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0) -> Any:
+    return np.pad(x, pad_width, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
+
+
 @operator(
     unstated=BY_PADS,
     section="transform",
-    reference=np.pad,
+    reference=_numpy_pad,
     cases=[
         *(case(arg((3, 2)), widths, mode) for widths in _PADS for mode in ("edge", "reflect", "symmetric", "wrap")),
         *(case(arg((2, 1), "int8"), 5, mode) for mode in ("edge", "reflect", "symmetric", "wrap")),
