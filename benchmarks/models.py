@@ -1,15 +1,17 @@
-"""Whole models beside onnxruntime: ``python -m benchmarks.models model.onnx …``, in a Python that has onnxruntime.
+"""Whole models beside onnxruntime and OpenVINO: ``python -m benchmarks.models model.onnx …``, in a Python that has them.
 
-Each model is compiled without tuning and called by turns with onnxruntime's session (all optimizations), one thread each, on the
-same random inputs. The table has the least processor time of the calling thread, their ratio (below 1: ours is faster), the
-largest difference over the largest value, kernels, the bytes of the workspace and of the weights, and the growth of the process
-over both of these.
+Each model is compiled and called by turns with a session of each of the two (all optimizations, float32), on the same random
+inputs. The table has the least processor time of the calling thread, the ratio of ours to the better of the two (below 1: ours is faster), the largest
+difference over the largest value, kernels, the bytes of the workspace over the most that are in use at once, and the growth of a
+process of its own over workspace and weights: its resident memory after calls, less that before the model was read, when it has compiled and run a small model already.
+``--threads N`` gives all of them N threads, and wall time.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -21,66 +23,89 @@ import numpy as np
 import tir
 from tir.display import text_table
 
-HEAD = (
-    "model",
-    "compile, s",
-    "onnxruntime, ms",
-    "tir, ms",
-    "ratio",
-    "error",
-    "kernels",
-    "workspace",
-    "weights",
-    "growth",
-)
+HEAD = ("model", "CPU s", "onnxruntime, ms", "OpenVINO, ms", "tir, ms", "ratio", "error", "kernels", "workspace", "over bound", "weights", "growth")  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
     parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--growth", action="store_true", help="print only by how many bytes the process grows")
     options = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when a kernel first runs
-    print(text_table(HEAD, [_row(path, options.rounds) for path in options.models]))
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when a kernel first runs
+    if options.growth:
+        print(_growth(options.models[0]))
+    else:
+        print(text_table(HEAD, [_row(path, options) for path in options.models]))
     return 0
 
 
-def _row(path: Path, rounds: int) -> tuple[str, ...]:
-    session = _session(path)
+def _row(path: Path, options: argparse.Namespace) -> tuple[str, ...]:
+    session = _session(path, options.threads)
     inputs = _inputs(session)
     expected = session.run(None, inputs)
-    start, before = time.process_time(), _memory()
+    start = time.process_time()
     model = tir.compile(path)
     compiling = time.process_time() - start
     results = model(**inputs)
-    growth = (_memory() - before) / (model.workspace_bytes + model.weights_bytes)
     error = max(map(_error, expected, results if isinstance(results, tuple) else [results]))
-    theirs, ours = _by_turns([lambda: session.run(None, inputs), lambda: model(**inputs)], rounds)
+    again = [sys.executable, "-m", "benchmarks.models", "--growth", str(path)]
+    grown = int(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
+    calls = [lambda: session.run(None, inputs), _openvino(path, inputs, options.threads), lambda: model(**inputs)]
+    clock = time.thread_time if options.threads == 1 else time.perf_counter
+    *theirs, ours = _by_turns(calls, options.rounds, clock)
     return (
         path.stem,
         f"{compiling:.1f}",
-        f"{theirs * 1e3:.2f}",
-        f"{ours * 1e3:.2f}",
-        f"{ours / theirs:.2f}",
+        *(f"{seconds * 1e3:.2f}" for seconds in (*theirs, ours)),
+        f"{ours / min(theirs):.2f}",
         f"{error:.0e}",
         str(len(model.kernels)),
         f"{model.workspace_bytes / 1e6:.2f} MB",
+        f"{model.workspace_bytes / max(model.plan.bound, 1):.2f}",
         f"{model.weights_bytes / 1e6:.1f} MB",
-        f"{growth:.2f}",
+        f"{grown / (model.workspace_bytes + model.weights_bytes):.2f}",
     )
 
 
+def _growth(path: Path) -> int:
+    """By how many bytes this process grows when it compiles a model, from the disk cache, and calls it ten times."""
+    from tir.graph import Builder, compile_graph
+    from tir.graph.calls import give_back
+
+    b = Builder()
+    y = b.call("matmul", b.input("x", (64, 64)), b.constant(np.ones((64, 64), "float32"), "w"))
+    compile_graph(b.graph(b.call("nn.softmax", y)))(np.ones((64, 64), "float32"))
+    give_back()
+    before = _memory()
+    model = tir.compile(path)
+    inputs = [np.zeros(p.shape, str(p.dtype)) for p in model.inputs]
+    for _ in range(10):
+        model(*inputs)
+    return _memory() - before
+
+
 def _memory() -> int:
-    """The bytes of memory of this process that are in no file."""
+    """The bytes of this process that are in memory."""
     lines = dict(line.split(":") for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if ":" in line)
-    return 1024 * int(lines["Anonymous"].split()[0])
+    return 1024 * int(lines["Rss"].split()[0])
 
 
-def _session(path: Path) -> Any:
+def _openvino(path: Path, inputs: Mapping[str, np.ndarray], threads: int) -> Callable[[], Any]:
+    """A call of OpenVINO's model."""
+    import openvino  # type: ignore[import-not-found,import-untyped]
+
+    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.Core().compile_model(path, "CPU", settings).create_infer_request()
+    return lambda: request.infer(dict(inputs), share_inputs=True, share_outputs=True)
+
+
+def _session(path: Path, threads: int) -> Any:
     import onnxruntime  # type: ignore[import-not-found,import-untyped]
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
@@ -100,14 +125,14 @@ def _error(expected: np.ndarray, actual: np.ndarray) -> float:
     return float(np.abs(expected - actual).max() / max(np.abs(expected).max(), np.finfo("float32").tiny))
 
 
-def _by_turns(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """The least seconds of this thread that each call takes, called in turn."""
+def _by_turns(calls: list[Callable[[], Any]], rounds: int, clock: Callable[[], float]) -> list[float]:
+    """The least seconds that each call takes, called in turn."""
     least = [float("inf")] * len(calls)
     for _ in range(rounds):
         for n, call in enumerate(calls):
-            start = time.thread_time()
+            start = clock()
             call()
-            least[n] = min(least[n], time.thread_time() - start)
+            least[n] = min(least[n], clock() - start)
     return least
 
 

@@ -24,6 +24,7 @@ from tir.stmt import (
     SeqStmt,
     While,
 )
+from tir.transform.use_workspace import STACK_BYTES
 
 from .generator import Generator, stmt_rule
 from .loops import UNROLL, counted_loop
@@ -33,9 +34,6 @@ from .tiles import TILES, allocate_tiles
 from .types import memory_bytes
 from .workspace import allocate, workspace_slot
 
-STACK_BYTES = (
-    16 * 1024
-)  # a constant-size buffer up to this size lives on the stack, where LLVM can keep it in registers
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more time than a fast kernel
 MOST_BYTES = 1 << 56  # more than any address space
 

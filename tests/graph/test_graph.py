@@ -8,6 +8,7 @@ import pytest
 
 import tir
 from tests.random_graphs import expected
+from tir.dtype import DType
 from tir.graph import (
     PASSES,
     Builder,
@@ -281,10 +282,10 @@ def test_overlapping_live_values_are_found_by_the_executor(apart, monkeypatch):
         first, second, *_ = made.offsets
         return Plan({**made.offsets, second: made.offsets[first] + apart}, made.lives, made.views, made.nbytes)
 
-    monkeypatch.setattr("tir.graph.model.plan", overlapping)
+    monkeypatch.setattr("tir.graph.kernels.plan", overlapping)
     with pytest.raises(ModelError, match="which it uses"):
         compile_graph(chain(3), "interpreter")
-    monkeypatch.setattr("tir.graph.model.check_plan", lambda *_: None)
+    monkeypatch.setattr("tir.graph.kernels.check_plan", lambda *_: None)
     model = compile_graph(chain(3), "interpreter")
     with pytest.raises(tir.RunError, match="argument 3 `matmul` of main is written and overlaps argument 1"):
         model(*(np.ones(p.shape, "float32") for p in model.inputs))
@@ -312,6 +313,46 @@ def test_offsets_that_are_not_aligned_or_outside_are_refused():
     for offset in (4, made.nbytes, -64):
         with pytest.raises(ModelError, match="not aligned, or not inside"):
             check_plan(Plan({**made.offsets, value: offset}, made.lives, made.views, made.nbytes), order)
+
+
+def padded():
+    """A convolution that copies its padded image, which is too large for the stack, between two sums."""
+    b, w = Builder(), np.random.default_rng(0).standard_normal((3, 3, 16, 16)).astype("float32")
+    y = b.call("cumsum", b.input("x", (1, 20, 20, 16)), 1)
+    y = b.call("nn.conv2d", y, b.constant(w, "w"), 1, 1, data_layout="NHWC", kernel_layout="HWIO")
+    return b.graph({"y": b.call("cumsum", y, 1)})
+
+
+def test_what_kernels_work_in_is_part_of_the_workspace():
+    graph = padded()
+    model = compile_graph(graph)
+    (work,) = [v for v in model.plan.offsets if v.name.startswith("conv2d_1_")]
+    assert model.plan.lives[work] == (1, 1) and work.nbytes > 20 * 20 * 16 * 4
+    assert model.workspace_bytes == model.plan.bound == work.nbytes + 20 * 20 * 16 * 4, "and the image, in place"
+    kernels, _, _ = model.module.source("llvm").partition("define i32 @tir.main")
+    assert "@__tir_take(ptr @" not in kernels, "kernels take no memory"
+    assert compile_graph(graph, "interpreter").workspace_bytes == 20 * 20 * 16 * 4, "the executor gives them memory"
+    x = np.random.default_rng(1).standard_normal((1, 20, 20, 16)).astype("float32")
+    np.testing.assert_allclose(model(x), expected(graph, [x])["y"], rtol=1e-3, atol=1e-3)
+
+
+def test_the_checker_finds_a_temporary_over_what_its_kernel_reads():
+    b = Builder()
+    x = b.input("x", (4, 16))
+    first = b.call("cumsum", x, 0)
+    graph = b.graph({"y": b.call("cumsum", first, 1)})
+    order, work = groups(graph), Value("work", (64,), DType("float32"))
+
+    def temporaries(group):
+        return (work,) if group is order[1] else ()
+
+    made = plan(order, graph.outputs.values(), temporaries=temporaries)
+    assert made.lives[work] == (1, 1) and made.nbytes == 512 == made.bound
+    check_plan(made, order, temporaries=temporaries)
+    wrong = Plan({first: 0, work: 64}, made.lives, made.views, made.nbytes)
+    with pytest.raises(ModelError, match="writes %work: .* over %cumsum: .* which it uses"):
+        check_plan(wrong, order, temporaries=temporaries)
+    check_plan(wrong, order)
 
 
 @pytest.mark.skipif(

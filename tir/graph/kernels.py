@@ -13,19 +13,25 @@ import numpy as np
 from codegen.build import build
 
 from ..analysis.constants import CONSTANT, Foldable, places
-from ..buffer import Buffer
+from ..buffer import Buffer, decl_buffer
 from ..canonical import canonical
+from ..dtype import DType
 from ..expr import IntImm
 from ..function import IRModule, PrimFunc
 from ..interp.numbers import array_dtype
 from ..names import unique_name
+from ..node import frozendict
+from ..target import Target
 from ..te.to_primfunc import identifier
+from ..transform import lower
+from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
+from ..tune.space import Env
 from .calls import memory
 from .fusion import Group, group_function
 from .graph import Value
 from .in_place import in_place
-from .memory import Place, Plan, aligned
+from .memory import ALIGNMENT, Place, Plan, aligned, check_plan, plan
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,16 @@ class Call:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A scheduled ``program``. ``kept`` are the places of its arguments among the inputs and outputs of a group, and after them come
-    arrays ``made`` by the function ``maker`` of the arguments at the places ``sources``."""
+    """A scheduled ``program``. ``kept`` are the places of its arguments among the inputs and outputs of a group; after them come
+    arrays ``made`` by the function ``maker`` of the arguments at the places ``sources``, and memory for what is ``temporary``, by elements and type."""
 
     name: str
     program: PrimFunc
     kept: tuple[int, ...]
     maker: str = ""
     sources: tuple[int, ...] = ()
-    made: tuple[tuple[tuple[int, ...], Any], ...] = ()
+    made: tuple[tuple[tuple[int, ...], DType], ...] = ()
+    temporary: tuple[tuple[int, DType], ...] = ()
 
     @lru_cache(maxsize=64)  # noqa: B019
     def over(self, value: int, source: int) -> PrimFunc | None:
@@ -71,11 +78,27 @@ class Kernels:
             if group.view is not None and group.view.source in fixed:
                 fixed.add(group.outputs[0])
         self._of = {group: self._kernel(group, fixed) for group in order if group.view is None}
+        self._temporary = {
+            group: tuple(
+                Value(f"{kernel.name}_{step}_{n}", (count,), dtype) for n, (count, dtype) in enumerate(kernel.temporary)
+            )
+            for step, (group, kernel) in enumerate(self._of.items())
+        }
+
+    def temporaries(self, group: Group) -> tuple[Value, ...]:
+        """The memory that the kernel of a group works in, apart from what it reads and makes."""
+        return self._temporary.get(group, ())
 
     def over(self, group: Group, value: Value, source: Value) -> PrimFunc | None:
         """The kernel of a group that writes a result over an input; None if it may not."""
         values = (*group.inputs, *group.outputs)
         return self._of[group].over(values.index(value), values.index(source))
+
+    def plan(self, order: Sequence[Group], elsewhere: Iterable[Value], state: Mapping[Value, Value]) -> Plan:
+        """The memory of a model, checked. Raises ``ModelError`` as :func:`tir.graph.plan` does."""
+        made = plan(order, elsewhere, self.over, state, self.temporaries)
+        check_plan(made, order, self.over, self.temporaries)
+        return made
 
     def call(self, group: Group, plan: Plan) -> Call:
         """The call that computes a group with its memory as in ``plan``."""
@@ -97,7 +120,7 @@ class Kernels:
                 gone = values.index(source)
                 name, func, kept = f"{name}_over_{gone}", over, tuple(n for n in kept if n != gone)
         self.functions[name] = func.without_attr("global_symbol")
-        return Call(name, (*(arguments[n] for n in kept), *map(Place, made)))
+        return Call(name, (*(arguments[n] for n in kept), *map(Place, (*made, *self.temporaries(group)))))
 
     def _kernel(self, group: Group, constants: Container[Value]) -> _Kernel:
         func = group_function(group.nodes, group.inputs, group.outputs)
@@ -113,11 +136,14 @@ class Kernels:
         scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
         foldable = Foldable(scheduled)
         if not foldable.makes:
-            return _Kernel(name, scheduled, places(scheduled, scheduled))
+            program, temporary = _with_workspace(scheduled, self._target)
+            return _Kernel(name, program, places(scheduled, scheduled), temporary=temporary)
         program, maker = foldable.split()
-        self.makers[name] = maker.without_attr("global_symbol")
+        kept, sources = places(scheduled, program), places(scheduled, maker)
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
-        return _Kernel(name, program, places(scheduled, program), name, places(scheduled, maker), made)
+        self.makers[name] = maker.without_attr("global_symbol")
+        program, temporary = _with_workspace(program, self._target)
+        return _Kernel(name, program, kept, name, sources, made, temporary)
 
     def weights(
         self, calls: Sequence[Call], constants: Mapping[Value, np.ndarray]
@@ -142,6 +168,27 @@ class Kernels:
                 given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
                 module[maker](*given, *(part(packed, offsets[v], v) for v in several))
         return packed, offsets
+
+
+def _with_workspace(program: PrimFunc, target: Any) -> tuple[PrimFunc, tuple[tuple[int, DType], ...]]:
+    """A program with parameters for its large temporaries, where a target lowers it, and their elements and types."""
+    if Target.of(target).kind == "interpreter":
+        return program, ()
+    threads = Env.of(target).threads
+    found = temporaries(next(iter(lower(program, target=target).functions.values())))
+    sizes = tuple((t.elements * min(t.iterations, threads), t.allocation.dtype) for t in found)
+    if not sizes:
+        return program, ()
+    taken = {b.name for b in program.buffers()}
+    added = []
+    for count, dtype in sizes:
+        added.append(decl_buffer((count,), dtype, unique_name("work", taken), data_alignment=ALIGNMENT))
+        taken.add(added[-1].name)
+    made = program.replace(
+        params=(*program.params, *(b.data for b in added)),
+        buffer_map=frozendict({**program.buffer_map, **{b.data: b for b in added}}),
+    )
+    return made.with_attr(WORKSPACE, tuple(b.name for b in added)), sizes
 
 
 def _sizes(buffer: Buffer) -> tuple[int, ...]:

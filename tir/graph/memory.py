@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from .fusion import Group
 from .graph import Value
 
 ALIGNMENT = 64
+TRIES = 500  # of the order in which tensors are placed
 
 
 class Place(NamedTuple):
@@ -23,7 +25,7 @@ class Place(NamedTuple):
 @dataclass(frozen=True)
 class Plan:
     """``offsets`` are the bytes at which tensors begin in a workspace of ``nbytes``; ``lives`` the first and the last
-    group, counted in the order of running, in which each must be kept. ``views`` are the places of those that share
+    group, counted in the order of running, in which each must be kept: of what a kernel works in, its own. ``views`` are the places of those that share
     their memory with another; of these, ``replaced`` has what a kernel writes over the input that it has here."""
 
     offsets: Mapping[Value, int]
@@ -31,6 +33,11 @@ class Plan:
     views: Mapping[Value, Place]
     nbytes: int
     replaced: Mapping[Value, Value] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> int:
+        """The most bytes that are in use at once: no workspace has fewer."""
+        return most_in_use(self.lives)
 
     def place(self, value: Value) -> Place:
         """The tensor in whose memory a value is, and where in it."""
@@ -49,8 +56,16 @@ def aligned(nbytes: int) -> int:
 Over = Callable[[Group, Value, Value], Any]  # whether the kernel of a group may write a result over an input
 
 
+Temporaries = Callable[[Group], Sequence[Value]]  # what the kernel of a group works in
+
+
 def _never(*_: Any) -> None:
     """No kernel writes over its inputs."""
+
+
+def _none(_: Group) -> tuple[Value, ...]:
+    """Kernels need no memory of their own."""
+    return ()
 
 
 def plan(
@@ -58,11 +73,12 @@ def plan(
     elsewhere: Iterable[Value],
     over: Over = _never,
     state: Mapping[Value, Value] | None = None,
+    temporaries: Temporaries = _none,
 ) -> Plan:
-    """Offsets for what groups make, but for what is ``elsewhere``: results, which are in the caller's memory.
+    """Offsets for what groups make, and for the ``temporaries`` of their kernels, but for what is ``elsewhere``: results, which are in the caller's memory.
 
-    The largest tensors are placed first, each in the lowest gap that is free while it lives; views share the place of what
-    they are of, and a result that its kernel may write ``over`` an input that nothing reads after is there. ``state`` has the input in whose memory a
+    The largest tensors are placed first, each in the lowest gap that is free while it lives; while that takes more than is in use at once, other
+    orders, near the best so far, are tried. Views share the place of what they are of, and a result that its kernel may write ``over`` an input that nothing reads after is there. ``state`` has the input in whose memory a
     result of the graph must be: a kernel that writes it over that, or the place of a view. Raises ``ModelError`` where that cannot be.
 
     >>> from tir.graph import Builder, groups, plan
@@ -73,11 +89,60 @@ def plan(
     512
     """
     made = _Planning(order, elsewhere, over, state or {})
-    offsets: dict[Value, int] = {}
-    for value in sorted(made.lives, key=lambda v: (-v.nbytes, made.lives[v])):
-        offsets[value] = _lowest_gap(value, made.lives, offsets)
-    total = max((offset + aligned(v.nbytes) for v, offset in offsets.items()), default=0)
+    for step, group in enumerate(order):
+        made.lives.update(dict.fromkeys(temporaries(group), (step, step)))
+    offsets = _offsets(made.lives)
+    total = _end(offsets, {v: aligned(v.nbytes) for v in offsets})
     return Plan(offsets, made.lives, made.views, total, made.replaced)
+
+
+def _offsets(lives: Mapping[Value, tuple[int, int]]) -> dict[Value, int]:
+    """Where tensors begin, so that those whose lives meet have no byte in common, and the last byte is low."""
+    sizes = {v: aligned(v.nbytes) for v in lives}
+    others = {v: [o for o in lives if o is not v and _meet(lives[v], lives[o])] for v in lives}
+    order = sorted(lives, key=lambda v: (-sizes[v], lives[v]))
+    best = _placed(order, others, sizes)
+    end, bound, draw = _end(best, sizes), most_in_use(lives), random.Random(0)
+    for _ in range(TRIES):
+        if end <= bound:
+            break
+        tried = order.copy()
+        tried.insert(draw.randrange(len(order)), tried.pop(draw.randrange(len(order))))
+        found = _placed(tried, others, sizes)
+        if (last := _end(found, sizes)) <= end:
+            best, end, order = found, last, tried
+    return best
+
+
+def _placed(
+    order: Iterable[Value], others: Mapping[Value, Sequence[Value]], sizes: Mapping[Value, int]
+) -> dict[Value, int]:
+    """Offsets of tensors, each in the lowest gap that the ``others`` before it leave."""
+    offsets: dict[Value, int] = {}
+    for value in order:
+        taken = [(offsets[o], offsets[o] + sizes[o]) for o in others[value] if o in offsets]
+        offsets[value] = _lowest_gap(sizes[value], taken)
+    return offsets
+
+
+def _lowest_gap(size: int, taken: Iterable[tuple[int, int]]) -> int:
+    """The first byte of the lowest ``size`` bytes that no span has."""
+    at = 0
+    for begin, end in sorted(taken):
+        if at + size <= begin:
+            break
+        at = max(at, end)
+    return at
+
+
+def _end(offsets: Mapping[Value, int], sizes: Mapping[Value, int]) -> int:
+    return max((offset + sizes[v] for v, offset in offsets.items()), default=0)
+
+
+def most_in_use(lives: Mapping[Value, tuple[int, int]]) -> int:
+    """The most bytes that are in use at once."""
+    steps = range(1 + max((last for _, last in lives.values()), default=-1))
+    return max((sum(aligned(v.nbytes) for v, (a, b) in lives.items() if a <= step <= b) for step in steps), default=0)
 
 
 class _Planning:
@@ -158,20 +223,11 @@ def _last_readers(order: Sequence[Group]) -> dict[Value, int]:
     return found
 
 
-def _lowest_gap(value: Value, lives: Mapping[Value, tuple[int, int]], offsets: Mapping[Value, int]) -> int:
-    at = 0
-    for other in sorted((o for o in offsets if _meet(lives[value], lives[o])), key=offsets.__getitem__):
-        if at + value.nbytes <= offsets[other]:
-            break
-        at = max(at, offsets[other] + aligned(other.nbytes))
-    return at
-
-
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def check_plan(made: Plan, order: Sequence[Group], over: Over = _never) -> None:
+def check_plan(made: Plan, order: Sequence[Group], over: Over = _never, temporaries: Temporaries = _none) -> None:
     """Raise ``ModelError`` for a tensor that is overwritten before its last reader ran.
 
     The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used.
@@ -188,7 +244,8 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never) -> None:
         if group.view is not None:
             whole[group.outputs[0]] = whole.get(group.view.source, group.view.source)
             continue
-        for value in group.outputs:
+        writes = (*group.outputs, *temporaries(group))
+        for value in writes:
             memory, begin, end = bytes_of(made, value)
             if memory is None and (begin % ALIGNMENT or begin < 0 or end > made.nbytes):
                 raise ModelError(f"{value} at byte {begin} is not aligned, or not inside of {made.nbytes} bytes")
@@ -199,7 +256,7 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never) -> None:
             ):
                 raise ModelError(f"group {step}, {group.name}, cannot write {value} over {source}")
             written = [v for v, (m, b, e) in held.items() if m is memory and b < end and begin < e]
-            kept = (reading | {v for v in group.outputs if v in held}) - {replaced}
+            kept = (reading | {v for v in writes if v in held}) - {replaced}
             if clash := [v for v in written if v in kept]:
                 raise ModelError(f"group {step}, {group.name}, writes {value} over {clash[0]}, which it uses")
             gone.update(written, [] if replaced is None else [replaced])

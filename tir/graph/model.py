@@ -26,7 +26,7 @@ from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, results
 from .kernels import Call, Kernels, part
-from .memory import ALIGNMENT, Place, Plan, check_plan, plan
+from .memory import ALIGNMENT, Place, Plan
 from .passes import optimized
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def compile_optimized(graph: Graph, target: Any = "llvm", state: Sequence[str] =
     final = _with_own_results(graph)
     order = groups(final)
     kernels = Kernels(order, final.constants, target)
-    made = plan(order, final.outputs.values(), kernels.over, {final.outputs[n]: v for n, v in updated.items()})
-    check_plan(made, order, kernels.over)
+    made = kernels.plan(order, final.outputs.values(), {final.outputs[n]: v for n, v in updated.items()})
     calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
     entry = _Entry(final, updated, made, places, len(packed)).function(calls)

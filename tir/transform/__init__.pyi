@@ -56,6 +56,7 @@ from .swizzle_storage import swizzle_storage as swizzle_storage
 from .thread_storage_sync import thread_storage_sync as thread_storage_sync
 from .unify_thread_binding import unify_thread_binding as unify_thread_binding
 from .unroll_loop import unroll_loop as unroll_loop
+from .use_workspace import use_workspace as use_workspace
 from .vectorize_loop import vectorize_loop as vectorize_loop
 from .verify_gpu_code import verify_gpu_code as verify_gpu_code
 

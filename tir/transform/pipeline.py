@@ -51,6 +51,7 @@ from .swizzle_storage import swizzle_storage
 from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loop import unroll_loop
+from .use_workspace import use_workspace
 from .vectorize_loop import vectorize_loop
 from .verify_gpu_code import verify_gpu_code
 
@@ -87,6 +88,7 @@ def cpu_pipeline(target: Any = "llvm") -> list[Any]:
         simplify,
         remove_likely,
         remove_no_op,
+        use_workspace,
         lower_intrin_rules.configured(target=target),
         common_subexpr_elim,
     ]
