@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.expr import Select
+from tir.expr import Call, Select
 from tir.script import parse
 from tir.stmt import For, IfThenElse
 from tir.testing import assert_same_result
@@ -157,4 +157,31 @@ def f(M: T.Buffer((20,), "bool"), X: T.Buffer((20,), "float32"), B: T.Buffer((20
 """)
     made = tir.transform.loop_partition(tir.IRModule.of(func))
     assert len(conditions(made)) == 1
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+@pytest.mark.parametrize("choose", ["T.if_then_else", "T.Select"])
+def test_what_holds_inside_of_an_outer_loop_is_not_asked_in_an_inner_one(choose):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((80,), "int32"), B: T.Buffer((10, 8), "int32")):
+    for i in T.serial(10, annotations={{"pragma_loop_partition_hint": 1}}):
+        for j in T.serial(8, annotations={{"pragma_loop_partition_hint": 1}}):
+            B[i, j] = {choose}(i >= 3 and j < 5, A[T.max(i * 8 + j - 24, 0)], T.Select(j >= 5, 1, 2))
+""")
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    assert not conditions(made), made
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+def test_a_part_that_no_loop_decides_is_asked_alone():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32")):
+    for i in T.serial(10, annotations={"pragma_loop_partition_hint": 1}):
+        B[i] = T.if_then_else(i >= 3 and A[i] > 4, A[i - 3], 1)
+""")
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    (left,) = [n.args[0] for n in walk(made["main"].body) if isinstance(n, Call) and n.op == "if_then_else"]
+    assert repr(left) == "A[i] > 4"
     assert_same_result(func, made, engines=["interpreter", "llvm"])

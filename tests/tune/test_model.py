@@ -72,6 +72,32 @@ def test_a_gather_counts_each_element():
     assert seconds(scheduled(along)) < seconds(scheduled(across))
 
 
+@pytest.mark.parametrize("step", [2, 3, 4, -2])
+def test_every_few_elements_are_selected_from_whole_vectors(step: int):
+    def every(step: int) -> float:
+        x, k = te.placeholder((8192,), name="x"), te.reduce_axis((0, 4), "k")
+        at = te.compute((1024,), lambda i: te.max(x[i * step + k + 4096], axis=k), name="y")
+        sch = tir.Schedule(te.create_prim_func([x, at]))
+        sch.vectorize(sch.split(sch.get_loops("y")[0], [None, 16])[1])
+        return predict(sch, Env.of(FIXED.format(1))).terms["core"]  # type: ignore[union-attr]
+
+    assert every(step) == pytest.approx((2 * abs(step) - 1) * every(1))
+    assert every(step) < every(5) / 2, "an element at a time"
+
+
+def test_borders_that_loops_are_cut_at_cost_nothing_inside():
+    x = te.placeholder((4096,), name="x")
+    y = te.compute((4098,), lambda i: tir.if_then_else(tir.all(i > 0, i < 4097), x[i - 1], 0.0), name="y")
+    both = [tir.Schedule(te.create_prim_func([x, y])) for _ in range(2)]
+    for sch, cut in zip(both, (False, True)):
+        outer, lane = sch.split(sch.get_loops("y")[0], [None, 16])
+        sch.vectorize(lane)
+        if cut:
+            sch.annotate(outer, "pragma_loop_partition_hint", 1)
+    asked, free = (predict(sch, Env.of(FIXED.format(1))).terms["core"] for sch in both)  # type: ignore[union-attr]
+    assert free <= asked
+
+
 def test_more_is_loaded_into_a_smaller_cache():
     small, large = traffic(product(64), [1 << 10, 1 << 20])
     assert large == 3 * 64 * 64 * 4 and small > 4 * large

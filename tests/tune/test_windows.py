@@ -6,7 +6,12 @@ import pytest
 
 import tir
 from tir import ops, te
+from tir.analysis.selections import choice_parts
+from tir.expr import BufferLoad
 from tir.testing import assert_same_result
+from tir.tune import Env
+from tir.tune.rules import windows
+from tir.visit import walk
 
 TARGET = "llvm -vector_width={} -num-cores={}"
 
@@ -61,6 +66,85 @@ def test_pools_are_right(kind: str, layout: str, stride: int):
     func = ops.function_of(ops.nn.pool2d(x, 3, stride, 1, 1, kind, False, layout))
     sch = tir.tune.default(func, TARGET.format(128, 1))
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def pool(shape: tuple[int, ...], window: int, stride: int, padding: int, kind: str = "max", layout: str = "NCHW"):
+    x = te.placeholder(shape, name="x")
+    return ops.function_of(ops.nn.pool2d(x, window, stride, 1, padding, kind, False, layout))
+
+
+def offered(func: tir.PrimFunc, block: str, target: str = TARGET.format(128, 1)) -> tir.Schedule | None:
+    """What the rule makes of a block, if anything."""
+    found = windows.windows(tir.Schedule(func, seed=0), block, Env.of(target))
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_what_is_padded_is_read_in_place(padding: int, stride: int, layout: str):
+    func = pool((1, 9, 20, 18), 5, stride, padding, "avg", layout)
+    sch = offered(func, "avg_pool_sum")
+    assert sch is not None and {b.name for b in sch.get_child_blocks("root")} == {
+        "avg_pool_sum_init", "avg_pool_sum_update", "avg_pool"
+    }  # fmt: skip
+    assert sch.func.root.alloc_buffers[0].scope == "local"
+    hints = [loop for loop in sch.get_loops("avg_pool") if sch.get(loop).annotations]
+    assert len(hints) == (2 if padding else 0), "the loops of both axes of the image are cut at its borders"
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_inside_of_the_borders_nothing_is_asked():
+    sch = offered(pool((1, 2, 12, 34), 3, 1, 1), "max_pool")
+    assert sch is not None
+    nodes = list(walk(tir.lower(sch.mod)["main"].body))
+    loads = [n for n in nodes if isinstance(n, BufferLoad) and n.buffer.name.startswith("x")]
+    asked = [load for n in nodes if choice_parts(n) for load in walk(n) if isinstance(load, BufferLoad)]
+    free = [n for n in loads if not any(n is load for load in asked)]
+    assert len(free) >= 3 * 3 * 4, "a tile of four rows in the middle"
+
+
+def test_what_is_computed_before_is_made_for_strips():
+    x = te.placeholder((1, 20, 20, 8), name="x")
+    p = te.compute((1, 22, 22, 8), lambda n, i, j, c: tir.if_then_else(
+        tir.all(i >= 1, i < 21, j >= 1, j < 21), te.exp(x[n, i - 1, j - 1, c]) * 2.0 + 1.0, 0.0), name="p")  # fmt: skip
+    k, m = te.reduce_axis((0, 3), "k"), te.reduce_axis((0, 3), "m")
+    s = te.compute(x.shape, lambda n, i, j, c: te.max(p[n, i + k, j + m, c], axis=[k, m]), name="s")
+    func = te.create_prim_func([x, s])
+    sch = offered(func, "s")
+    assert sch is not None and len(sch.get_loops("p")) > 4, "inside of the loop of strips"
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_rows_shorter_than_a_vector_are_vectors_of_fewer_lanes():
+    func = pool((1, 3, 9, 6), 3, 1, 1)
+    sch = offered(func, "max_pool", TARGET.format(512, 1))
+    assert sch is not None and max(sch.get(x).extent.value for x in sch.get_loops("max_pool_update")) == 4
+    assert offered(pool((1, 3, 9, 3), 3, 1, 1), "max_pool", TARGET.format(512, 1)) is None
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_lanes_far_from_each_other_are_for_other_rules():
+    assert offered(pool((1, 1, 8, 40), 2, 4, 0), "max_pool") is not None
+    assert offered(pool((1, 1, 8, 50), 2, 5, 0), "max_pool") is None
+
+
+def test_sums_without_windows_are_for_other_rules():
+    x, i = te.placeholder((40, 16), name="x"), te.placeholder((8, 3), "int32", name="i")
+    k = te.reduce_axis((0, 3), "k")
+    rows = te.compute((8, 16), lambda r, c: te.sum(x[r * 3 + k, c], axis=k), name="s")
+    bags = te.compute((8, 16), lambda r, c: te.sum(x[i[r, k], c], axis=k), name="s")
+    assert offered(te.create_prim_func([x, rows]), "s") is not None
+    assert offered(te.create_prim_func([x, i, bags]), "s") is None, "places that data decides"
+    columns = te.compute((16,), lambda c: te.sum(x[k, c], axis=k), name="s")
+    assert offered(te.create_prim_func([x, columns]), "s") is None
+
+
+def test_few_rows_of_an_image_beyond_the_cache_are_read_at_a_time():
+    func, target = pool((1, 1, 64, 512), 3, 2, 0), TARGET.format(128, 1)
+    tall = [offered(func, "max_pool", f"{target} -l2_bytes={size}") for size in (1 << 20, 1 << 12)]
+    sizes = [sch and next(int(sch.get(x).extent) for x in sch.get_loops("max_pool_local")[4:]) for sch in tall]
+    assert [sch and "_1_init in T.unroll(4)" in sch.mod.script() for sch in tall] == [True, False], sizes
 
 
 def test_windows_along_the_vectors_are_summed_in_tiles_of_rows():

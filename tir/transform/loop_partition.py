@@ -25,6 +25,7 @@ from ..expr import (
     Expr,
     FloorDiv,
     IntImm,
+    Select,
     Var,
     conjuncts,
     const,
@@ -269,12 +270,24 @@ class _Decider:
         return rewrite(s, self.choice) if isinstance(s, Expr) else s
 
     def choice(self, e: Any) -> Expr | None:
-        """The side of a decided choice, inside which others are decided."""
+        """The side of a decided choice, or one that asks only what is left open; others inside of it are decided, too."""
         parts = choice_parts(e)
-        known = None if parts is None else self.analyzer.simplify(parts[0])
-        if parts is None or not isinstance(known, IntImm):
+        if parts is None:
             return None
-        return rewrite(parts[1] if known.value else parts[2], self.choice)
+        known = self.analyzer.simplify(parts[0])
+        if isinstance(known, IntImm):
+            return rewrite(parts[1] if known.value else parts[2], self.choice)
+        condition = self.left_open(parts[0])
+        if condition is parts[0]:
+            return None
+        sides = [rewrite(side, self.choice) for side in parts[1:]]
+        return Select(condition, *sides) if isinstance(e, Select) else e.replace(args=(condition, *sides))
+
+    def left_open(self, condition: Expr) -> Expr:
+        """A condition without the parts that hold here; itself if none of them is known to."""
+        parts = _conjuncts(condition)
+        open_ = [c for c in parts if not is_const(self.analyzer.simplify(c), 1)]
+        return condition if len(open_) == len(parts) else reduce(And, open_)
 
     def guard(self, s: IfThenElse) -> Stmt:
         condition = rewrite(s.condition, lambda n: n.args[0] if isinstance(n, Call) and n.op == "likely" else None)
@@ -282,10 +295,8 @@ class _Decider:
         if isinstance(simple, IntImm):
             taken = s.then_case if simple.value else s.else_case
             return NOP if taken is None else self.visit(taken)
-        parts = _conjuncts(s.condition)
-        open_ = [c for c in parts if not is_const(self.analyzer.simplify(c), 1)]
-        if len(open_) < len(parts):  # some of the conditions hold here, the others are left
-            condition = reduce(And, open_)
+        condition = self.left_open(s.condition)
+        if condition is not s.condition:
             if _likely(s.condition):
                 condition = Call("likely", (condition,), condition.dtype)
             s = s.replace(condition=condition)

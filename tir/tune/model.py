@@ -13,6 +13,7 @@ from itertools import takewhile
 from math import gcd, prod
 from typing import Any
 
+from ..analysis.annotations import PARTITION_HINT
 from ..analysis.constants import at_each_call
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
@@ -26,7 +27,7 @@ from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt
 from ..target import GPUS
 from ..transform.lower_match_buffer import lower_match_buffer
-from ..visit import has_load, substitute, walk
+from ..visit import has_load, rewrite, substitute, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .machine import measured
 from .nest import Access, unconverted, usual
@@ -44,6 +45,7 @@ DIGITS = 4  # loads of a vector whose place is computed by divisions: mostly of 
 MISS = 6.5  # loads that one takes whose line is in the L2 cache
 WINDOW = 256  # instructions, of several vectors, that wait for operands at a time
 PORTS = 2  # vector operations and loads a cycle
+CLOSE = 4  # elements between the lanes of a vector that is selected from whole vectors, at most
 GATHER = 1.6  # loads that one lane of a strided vector takes, where LLVM loads the elements of a vector one by one
 TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
@@ -213,7 +215,7 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Arou
     if isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op in TILE_CYCLES:
         yield s.value, around
     elif isinstance(s, BufferStore):
-        yield (substitute(s, around.values) if around.values else s), around
+        yield _inside_borders(substitute(s, around.values) if around.values else s, around), around
     elif isinstance(s, For):
         yield from _stores(s.body, around.inside(s))
     elif isinstance(s, BlockRealize):
@@ -228,6 +230,18 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Arou
         yield from _stores(s.then_case, around)
     elif hasattr(s, "body"):
         yield from _stores(s.body, around)
+
+
+def _inside_borders(store: BufferStore, around: _Around) -> BufferStore:
+    """A store as most iterations of loops that are partitioned run it: without asking whether they are inside."""
+    if not any(PARTITION_HINT in loop.annotations for loop in around.loops):
+        return store
+
+    def inside(e: Any) -> Expr | None:
+        chosen = isinstance(e, Call) and e.op == "if_then_else" and not has_load(e.args[0])
+        return rewrite(e.args[1], inside) if chosen else None
+
+    return store.replace(value=rewrite(store.value, inside))
 
 
 def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
@@ -308,9 +322,9 @@ def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
 
 
 def _instructions(access: Access, straight: Sequence[For], around: _Around, registers: int, ways: int) -> float:
-    """Load instructions of an access in one run of straight code: vectors, one for a broadcast, two for a vector backwards, one for each
-    element of a gather, more where its lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop
-    is loaded once."""
+    """Load instructions of an access in one run of straight code: vectors, one for a broadcast, two for a vector backwards, the vectors
+    between the lanes, and what selects among them, of every second to fourth element; one for each element of a gather, more where its
+    lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop is loaded once."""
     each = prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
     lanes = [loop for loop in around.loops if loop.kind == VECTORIZED]
     steps = [access.stride(loop.loop_var) for loop in lanes]
@@ -320,6 +334,8 @@ def _instructions(access: Access, straight: Sequence[For], around: _Around, regi
         return each * registers
     if all(s in (0, -1) for s in steps):
         return each * registers * 2
+    if around.gather > 1 and all(s is not None and abs(s) <= CLOSE for s in steps):
+        return each * registers * (2 * max(abs(s) for s in steps if s is not None) - 1)
     by_data = any(map(has_load, access.indices))
     if None in steps and not by_data:
         return each * registers * DIGITS

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...expr import IntImm
+from ...expr import Call, IntImm
 from ...schedule import Schedule
 from ...stmt import BufferStore
 from ...target import GPUS
+from ...visit import has_load
 from ..nest import Nest, is_view
 from ..space import Env, rule
 from .contraction import Contraction
@@ -27,6 +28,15 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     made = sch.copy()
     made.compute_inline(block)
     return [made]
+
+
+def is_padding(nest: Nest) -> bool:
+    """Whether a block is a view of an array with a constant around it."""
+    chosen = getattr(nest.block.body, "value", None)
+    if nest.reduce or not isinstance(chosen, Call) or chosen.op != "if_then_else":
+        return False
+    asked, inside, around = chosen.args
+    return is_view(inside) and not has_load(asked) and not has_load(around)
 
 
 def _lays_out(sch: Schedule, producer: Nest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ...analysis.annotations import PARTITION_HINT
@@ -35,21 +36,22 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
-    _without_borders(made, nest)
+    if isinstance(getattr(nest.block.body, "value", None), Call):
+        without_borders(made, nest, axes[-2:])
     return [made]
 
 
-def _without_borders(sch: Schedule, nest: Nest) -> None:
-    """Run what is within the borders of an array without asking for them, where a block reads zeros, or others, beyond these."""
-    chosen = getattr(nest.block.body, "value", None)
-    if not isinstance(chosen, Call) or chosen.op != "if_then_else" or not nest.computed:
+def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
+    """Run what is within the borders of an array without asking for them, in the serial loops of ``axes``, where a block reads zeros, or
+    others, beyond these."""
+    chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
+    asked = [c for c in chosen if not has_load(c) and not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
+    if not asked:
         return
-    if has_load(chosen.args[0]) or any(isinstance(c, (FloorDiv, FloorMod)) for c in walk(chosen.args[0])):
-        return
-    *_, row, last = (a.var for a in (nest.axes[0], *nest.by_stride(nest.axes)))
     iterators = index_of(sch.func).blocks[nest.name].node.bindings
+    moving = [iterators[a.var] for a in axes if any(uses_var(c, a.var) for c in asked)]
     for loop in sch.get_loops(nest.name):
-        if sch.get(loop).kind == SERIAL and any(uses_var(iterators[v], loop.var) for v in (row, last)):
+        if sch.get(loop).kind == SERIAL and any(uses_var(value, loop.var) for value in moving):
             sch.annotate(loop, PARTITION_HINT, 1)
 
 

@@ -1,5 +1,6 @@
-"""Sums over windows of what is padded, such as depthwise convolutions and pools: strips of rows, and in these, tiles of columns
-and vectors in registers, which share the weights of the window and read each element of the image once."""
+"""Sums over windows, such as depthwise convolutions and pools: tiles of columns and vectors in registers, which share the weights of
+the window and read each element of the image once. What is padded is read in place, its borders apart; what is computed before is made
+for strips of rows."""
 
 from __future__ import annotations
 
@@ -7,57 +8,94 @@ from collections.abc import Sequence
 from math import prod
 
 from ...schedule import LoopRV, Schedule
-from ..model import tile_cost
-from ..nest import Axis, Nest
+from ...visit import has_load, uses_var
+from ..nest import Access, Axis, Nest, usual, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
-from .reductions import walks
-from .spatial import vectorize
+from .inline import is_padding
+from .spatial import vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
 
-WIDEST = 8  # columns of a tile
+WIDEST = 4  # columns of a tile
+ROWS = 6  # places of an image beyond the L2 cache that are read at a time: prefetching follows few
 STRAIGHT = 256  # vector operations of a window in straight code
+FAR = 4  # elements between the lanes of a vector, at most
 
 
 @rule(targets=("llvm",), order=34)
 def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Sum windows for a tile of the result at a time, with what follows; what is padded is made for a strip of rows."""
+    """Sum windows for a tile of the result at a time, with what follows; what is padded is read in place, or made for a strip of rows."""
     nest = Nest.of(sch, block)
-    stages = [] if nest is None or not nest.reduce else stages_before(sch, nest)
-    if nest is None or not stages or nest.reduction is None or nest.block.init is None or Contraction.of(nest):
-        return []
-    *outer, along = nest.spatial
-    row = next((a for a, b in zip(outer, stages[-1].axes) if a.extent is not None and a.size < b.size), None)
-    lanes = env.lanes(nest.width)
-    if row is None or along.size < lanes or not walks(nest, along):
+    if nest is None or nest.reduction is None or nest.block.init is None or not nest.spatial or Contraction.of(nest):
         return []
     made = sch.copy()
+    nest = _padded_in_place(made, block)
+    if nest is None or nest.reduction is None:
+        return []
+    if nest.contiguous() is not nest.spatial[-1] or not all(a.extent for a in nest.axes) or not _is_window(nest):
+        return []
+    *outer, along = nest.spatial
+    lanes = next((n for n in (env.lanes(nest.width) >> k for k in range(3)) if n <= along.size), env.lanes(nest.width))
+    if along.size < lanes or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
+        return []
+    stages = stages_before(made, nest)
+    row = next((a for a, b in zip(outer, stages[-1].axes) if a.size < b.size), None) if stages else None
+    if stages and row is None:
+        return []
+    column = next((a for a in reversed(outer) if a is not row and _slides(nest, a)), None)
     results = _results(made, nest)
-    strip, within = split_rows(made, row)
-    before, after = outer[: outer.index(row)], outer[outer.index(row) + 1 :]
-    around = [*(a.loop for a in before), strip]
-    *rows, column = [within, *(a.loop for a in after)]
-    wide, vectors = _tile(after[-1] if after else row, along, lanes, env)
-    columns, tile = made.split(column, [None, wide])
+    wide, vectors = _tile(nest, column, along, lanes, env)
+    around, tile = [a.loop for a in outer if a is not column], list[LoopRV]()
+    strips = list[LoopRV]()
+    if row is not None:
+        strips, around = around[: outer.index(row)], around[outer.index(row) + 1 :]
+        strip, within = split_rows(made, row)
+        strips, around = [*strips, strip], [within, *around]
+    if column is not None:
+        columns, one = made.split(column.loop, [None, wide])
+        around, tile = [*around, columns], [one]
     place, middle, lane = made.split(along.loop, [None, vectors, lanes])
     window = [a.loop for a in nest.reduce]
-    made.reorder(*around, *rows, columns, place, *window, tile, middle, lane)
+    made.reorder(*strips, *around, place, *window, *tile, middle, lane)
     for result in results:
         made.reverse_compute_at(result, place, preserve_unit_loops=True)
         *others, last = _inside(made, result, place)
         for loop in others:
             made.unroll(loop)
         vectorize(made, last, vectors * lanes, lanes, vectors)
+    for loop in (*tile, middle):
+        made.unroll(loop)
+    without_borders(made, nest, nest.spatial)
     init = made.decompose_reduction(nest.name, window[0])
     made.vectorize(lane)
     made.vectorize(_inside(made, init.name, place)[-1])
-    for loop in (tile, middle, *_inside(made, init.name, place)[:-1]):
+    for loop in _inside(made, init.name, place)[:-1]:
         made.unroll(loop)
     for n, loop in enumerate(window):
         if prod(a.size for a in nest.reduce[n:]) * wide * vectors <= STRAIGHT:
             made.unroll(loop)
-    in_strips(made, nest, stages, around, env)
+    in_strips(made, nest, stages, strips or [*around, place], env)
     return [made]
+
+
+def _padded_in_place(sch: Schedule, block: str) -> Nest | None:
+    """The nest of a block, after steps that let it read what is padded for it alone where that is."""
+    for producer in sch.get_producers(block):
+        padded = Nest.of(sch, producer.name)
+        if padded is not None and is_padding(padded) and sch.can.compute_inline(producer):
+            sch.compute_inline(producer)
+    return Nest.of(sch, block)
+
+
+def _is_window(nest: Nest) -> bool:
+    """Whether neighbouring results read the same elements."""
+    return any(_slides(nest, a) for a in nest.spatial)
+
+
+def _slides(nest: Nest, axis: Axis) -> bool:
+    """Whether an operand is walked along by ``axis`` and by an axis of terms at once."""
+    indices = [i for load in nest.loads for i in load.indices if uses_var(i, axis.var) and not has_load(i)]
+    return any(uses_var(i, a.var) for i in indices for a in nest.reduce)
 
 
 def _results(sch: Schedule, nest: Nest) -> Sequence[str]:
@@ -74,12 +112,43 @@ def _inside(sch: Schedule, block: str, loop: LoopRV) -> list[LoopRV]:
     return loops[loops.index(loop) + 1 :]
 
 
-def _tile(column: Axis, along: Axis, lanes: int, env: Env) -> tuple[int, int]:
-    """The columns and vectors that are summed at a time, with weights for each vector."""
-    shapes = [(wide, vectors) for wide in range(1, min(WIDEST, column.size) + 1) for vectors in (1, 2, 3, 4)]
+def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) -> tuple[int, int]:
+    """The columns and vectors that are summed at a time: the fewest instructions for all tiles."""
+    size = 1 if column is None else column.size
+    far = [a for a in nest.loads if prod(map(usual, a.buffer.shape)) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
+    shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in (1, 2, 3, 4)]
     fitting = [
         (wide, vectors)
         for wide, vectors in shapes
-        if wide * vectors + vectors + 1 < env.vectors.count and (vectors - 1) * lanes < along.size
+        if wide * vectors + vectors + 1 < env.vectors.count
+        and (vectors - 1) * lanes < along.size
+        and (wide == 1 or all(_places(nest, load, column, wide)[0] <= ROWS for load in far))
     ]
-    return min(fitting, key=lambda s: tile_cost([(column.size, s[0])], along.size, s[1], lanes))
+
+    def instructions(shape: tuple[int, int]) -> float:
+        wide, vectors = shape
+        loads = sum(_loads(nest, load, column, along, wide, vectors) for load in nest.loads)
+        tiles = -(-size // wide) * -(-along.size // (vectors * lanes))
+        return tiles * (loads + (volume(nest.reduce) + 1) * wide * vectors)
+
+    return min(fitting, key=instructions)
+
+
+def _loads(nest: Nest, load: Access, column: Axis | None, along: Axis, wide: int, vectors: int) -> int:
+    """The vectors that a tile loads of an operand: neighbours along the columns share those of their windows."""
+    each = max(1, load.stride(along.var) or 0) * (vectors if load.stride(along.var) else 1)
+    places, others = _places(nest, load, column, wide)
+    return places * others * each
+
+
+def _places(nest: Nest, load: Access, column: Axis | None, wide: int) -> tuple[int, int]:
+    """How many places along the columns ``wide`` of them and their windows reach in an operand, and how many there are along other
+    terms."""
+    terms = [a for a in nest.reduce if load.stride(a.var) != 0]
+    index = None if column is None else next((i for i in load.indices if uses_var(i, column.var)), None)
+    if index is None or column is None:
+        return 1, volume(terms)
+    shared = [a for a in terms if uses_var(index, a.var)]
+    step = abs(load.stride(column.var) or 0) // min((abs(load.stride(a.var) or 1) for a in shared), default=1)
+    reach = min(volume(shared) * wide, (wide - 1) * max(1, step) + volume(shared))
+    return reach, volume([a for a in terms if a not in shared])
