@@ -41,7 +41,7 @@ def read(path: Path, warn: bool = True) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a temporary file and rename it, so that readers see all of it or nothing. Failure is not an error."""
+    """Write a temporary file and rename it, so that readers see all of it or nothing. Failure is not an error; an interrupt leaves no file."""
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,8 +49,11 @@ def write(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content + _digest(path, content))
         os.replace(name, path)
+        name = None
     except OSError:
-        if name is not None:  # a full disk
+        pass  # a full disk
+    finally:
+        if name is not None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
 

@@ -10,7 +10,9 @@ import pytest
 from foreign_tensors import Foreign
 
 import tir
+from tir import ops, te
 from tir.graph import Builder, ModelError, compile_graph
+from tir.ops.registry import forget
 
 FLOAT, CUDA = 2, 2  # a type code of DLPack, and a device of it
 
@@ -56,6 +58,104 @@ def test_a_size_of_0_is_a_size(target):
     total = b.call("sum", b.call("exp", x), (0,))
     made = compile_graph(b.graph({"y": b.call("exp", x), "total": total}), target)(np.zeros((0, 3), "float32"))
     assert made[0].shape == (0, 3) and made[1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (3, 0)])
+def test_an_open_size_may_be_0(sizes):
+    pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+    from onnx import TensorProto, helper
+
+    from tir.importers.onnx import from_onnx
+
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", ["n", "m"]), ("y", None)))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("MatMul", ["x", "t"], ["p"]),
+        helper.make_node("Softmax", ["p"], ["f"]),
+        helper.make_node("MatMul", ["f", "x"], ["g"]),
+        helper.make_node("Reshape", ["g", "s"], ["y"], allowzero=1),
+    ]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]))
+    assert compile_graph(from_onnx(model, {"x": sizes}))(np.ones(sizes, "float32")).shape == sizes
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "decides"),
+    [("NonZero", "x", "x"), ("Unique", "x", "x"), ("Compress", "x c", "c"), ("NonMaxSuppression", "b s n", "b")],
+)
+def test_a_result_whose_size_depends_on_elements_is_refused_with_the_reason(operator, inputs, decides):
+    pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+    from onnx import TensorProto, helper
+
+    shapes = {"x": [4], "c": [4], "b": [1, 4, 4], "s": [1, 1, 4], "n": [1]}
+    kinds = {"c": TensorProto.BOOL, "n": TensorProto.INT64}
+    given = [helper.make_tensor_value_info(n, kinds.get(n, TensorProto.FLOAT), shapes[n]) for n in inputs.split()]
+    result = helper.make_tensor_value_info("y", TensorProto.INT64, None)
+    graph = helper.make_graph([helper.make_node(operator, inputs.split(), ["y"])], "g", given, [result])
+    with pytest.raises(
+        ModelError, match=f"{operator} of y +the size of its result depends on the elements of `{decides}`"
+    ):
+        tir.compile(helper.make_model(graph))
+
+
+@pytest.fixture
+def rootless():
+    """An operator that LLVM has no code for."""
+
+    @ops.operator(section="test", unstated="it is none", reference=np.sqrt, cases=[ops.case(ops.arg((2, 3)))])
+    def rootless(x):
+        """Calls an intrinsic of floats as one of integers."""
+        element = lambda *i: tir.call_llvm_pure_intrin("float32", "llvm.sqrt.i32", tir.const(1, "uint32"), x(*i))  # noqa: E731
+        return te.compute(x.shape, element, name="rootless")
+
+    yield
+    forget("rootless")
+
+
+def test_a_kernel_that_cannot_be_built_is_named_with_its_nodes_and_its_program(rootless, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    b = Builder()
+    first = b.call("cumsum", b.input("x", (2, 3)), 0)
+    (last,) = b.add("rootless", {"x": b.call("exp", first)}, name="Sqrt_7")
+    with pytest.raises(tir.BuildError) as caught:
+        compile_graph(b.graph({"y": b.call("cumsum", last, 1)}))
+    text = str(caught.value)
+    assert text.startswith(
+        "kernel exp_rootless_over_0 cannot be built for llvm: LLVM does not accept the generated code: Intrinsic"
+    )
+    assert (
+        "\n  %exp: float32[2, 3] = exp(x=%cumsum)\n  %rootless: float32[2, 3] = rootless(x=%exp), Sqrt_7 of the model\n"
+        in text
+    )
+    (file,) = tmp_path.glob("*/*.py")
+    assert text.endswith(f"its program is in {file}") and file.name == "exp_rootless_over_0.py"
+    with pytest.raises(tir.BuildError, match="incorrect argument type"):
+        tir.build(tir.script.parse(file.read_text("utf-8")))
+
+
+def test_a_kernel_that_cannot_be_scheduled_is_named(monkeypatch, tmp_path):
+    def failing(*_):
+        raise KeyError
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("tir.graph.kernels.default", failing)
+    with pytest.raises(tir.BuildError, match="kernel add cannot be built for interpreter: KeyError\n  %add"):
+        sums()
+
+
+def test_what_no_kernel_alone_is_at_fault_for_is_raised_as_it_is(monkeypatch):
+    build, fault = tir.build, tir.BuildError("the module is too large")
+
+    def failing(mod, target):
+        if len(mod) > 1:
+            raise fault
+        return build(mod, target)
+
+    monkeypatch.setattr("tir.graph.building.build", failing)
+    with pytest.raises(tir.BuildError) as caught:
+        sums()
+    assert caught.value is fault
 
 
 @pytest.mark.parametrize("target", ["llvm", "interpreter"])
@@ -107,6 +207,18 @@ def test_an_interrupt_leaves_the_file_that_was_there(interrupted, name, monkeypa
         model.save(tmp_path / "model.o", weights=tmp_path / "weights.bin")
     assert (tmp_path / name).read_bytes() == b"before"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.o", "weights.bin"]
+
+
+def test_an_interrupt_leaves_nothing_in_the_cache(monkeypatch, tmp_path):
+    from codegen import disk
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        disk.write(tmp_path / "kernel.o", b"code")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_loops_in_loops_are_not_written_out_without_end(monkeypatch):

@@ -347,6 +347,25 @@ def test_threads_share_what_was_compiled_for_a_value():
     assert len(set(map(id, made))) == 1
 
 
+def test_threads_compile_for_two_values_at_once(monkeypatch):
+    both, made = threading.Barrier(2), []
+
+    def together(*args):
+        both.wait(timeout=60)
+        return compile_graph(*args)
+
+    monkeypatch.setattr("tir.importers.specialised.compile_graph", together)
+    model = tir.compile(sums(), "interpreter")
+    threads = [
+        threading.Thread(target=lambda n=n: made.append(model([[1.0] * 3] * 2, [n], [1, 1]).size)) for n in (0, 1)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(made) == [2, 3]
+
+
 # ---------------------------------------------------------------- versions
 
 

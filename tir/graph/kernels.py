@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from codegen.build import build
-
 from ..analysis.constants import CONSTANT, Foldable, places
 from ..buffer import Buffer, decl_buffer
 from ..canonical import canonical
 from ..dtype import DType
 from ..expr import IntImm
-from ..function import IRModule, PrimFunc
+from ..function import PrimFunc
 from ..interp.numbers import array_dtype
 from ..names import unique_name
 from ..node import frozendict
@@ -27,6 +25,7 @@ from ..transform import lower
 from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
 from ..tune.space import Env
+from .building import built, naming
 from .calls import memory
 from .fusion import Group, group_function
 from .graph import Value
@@ -71,6 +70,7 @@ class Kernels:
         self.functions: dict[str, PrimFunc] = {}  # of the calls
         self.makers: dict[str, PrimFunc] = {}
         self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
+        self.groups: dict[str, Group] = {}  # the first of each kernel and maker
         self._target = target
         self._known: dict[str, _Kernel] = {}
         fixed = set(constants)  # and what is a view of one
@@ -120,6 +120,7 @@ class Kernels:
                 gone = values.index(source)
                 name, func, kept = f"{name}_over_{gone}", over, tuple(n for n in kept if n != gone)
         self.functions[name] = func.without_attr("global_symbol")
+        self.groups.setdefault(name, group)
         return Call(name, (*(arguments[n] for n in kept), *map(Place, (*made, *self.temporaries(group)))))
 
     def _kernel(self, group: Group, constants: Container[Value]) -> _Kernel:
@@ -129,7 +130,10 @@ class Kernels:
         key = canonical(func).key
         if key not in self._known:
             taken = {*(kernel.name for kernel in self._known.values()), "main", "run"}
-            self._known[key] = self._scheduled(unique_name(identifier(group.name)[:60], taken), func)
+            name = unique_name(identifier(group.name)[:60], taken)
+            self.groups[name] = group
+            with naming(name, group, func, self._target):
+                self._known[key] = self._scheduled(name, func)
         return self._known[key]
 
     def _scheduled(self, name: str, func: PrimFunc) -> _Kernel:
@@ -161,7 +165,7 @@ class Kernels:
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
         if self.makers:
-            module = build(IRModule(self.makers), self._target)
+            module = built(self.makers, self.groups, self._target)
             for (maker, sources), several in self.made.items():
                 shapes = map(_sizes, self.makers[maker].buffers())
                 given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]

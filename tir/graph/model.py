@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codegen.build import build
 from codegen.module import LLVMModule, Module
 
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError, ModelError
 from ..expr import BufferLoad, Expr, Var, as_bool, const
-from ..function import IRModule, PrimFunc
+from ..function import PrimFunc
 from ..names import unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global
 from ..stmt import Allocate, Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
+from .building import built
 from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, results
@@ -72,7 +72,7 @@ def compile_optimized(graph: Graph, target: Any = "llvm", state: Sequence[str] =
     calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
     entry = _Entry(final, updated, made, places, len(packed)).function(calls)
-    module = build(IRModule({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}), target)
+    module = built({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}, kernels.groups, target)
     if isinstance(module, LLVMModule):
         module.forget()  # the programs of all kernels, lowered, are larger than some models
     kept = {v: part(packed, places[v], v) for v in final.constants if v in places}

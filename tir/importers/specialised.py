@@ -54,6 +54,7 @@ class SpecialisedModel:
         self._needs = list(needs)
         self._target = target
         self._models: OrderedDict[Any, tuple[dict[str, Any], CompiledModel]] = OrderedDict()
+        self._turns: dict[Any, threading.Lock] = {}  # of values that a thread compiles for
         self._lock = threading.Lock()
 
     @property
@@ -78,24 +79,41 @@ class SpecialisedModel:
         return dict(zip((p.name for p in self.inputs), inputs_in_order(self.inputs, args, named)))
 
     def _of(self, given: Mapping[str, Any]) -> CompiledModel:
-        with self._lock:
-            while True:
-                values = {p.name: input_array(p, given[p.name]) for p in self.inputs if p.name in self._needs}
-                key = tuple(value.tobytes() for value in values.values())
+        while True:
+            needs = tuple(self._needs)
+            values = {p.name: input_array(p, given[p.name]) for p in self.inputs if p.name in needs}
+            key = tuple(value.tobytes() for value in values.values())
+            with self._lock:
+                turn = self._turns.setdefault(key, threading.Lock())
+            with turn:  # other values are compiled at once
                 try:
-                    if key not in self._models:
-                        made = compile_graph(from_onnx(self._read, values=values), self._target)
-                        self._models[key] = {name: np.array(value) for name, value in values.items()}, made
+                    made = self._kept(key) or self._compiled(values)
+                    self._keep(key, values, made)
+                    return made
                 except ModelError as error:
                     more = [name for name in error.needs if name not in values]
                     if not more:
                         raise
-                    self._needs += more  # those that are read only after the first are known
-                    continue
-                self._models.move_to_end(key)
-                while len(self._models) > KEPT:
-                    self._models.popitem(last=False)
-                return self._models[key][1]
+                    with self._lock:
+                        self._needs += [n for n in more if n not in self._needs]  # read only after the first are known
+                finally:
+                    with self._lock:
+                        self._turns.pop(key, None)
+
+    def _compiled(self, values: Mapping[str, Any]) -> CompiledModel:
+        return compile_graph(from_onnx(self._read, values=values), self._target)
+
+    def _kept(self, key: Any) -> CompiledModel | None:
+        with self._lock:
+            return self._models[key][1] if key in self._models else None
+
+    def _keep(self, key: Any, values: Mapping[str, Any], made: CompiledModel) -> None:
+        """Keep a model as the last that was called, in the place of the one that was not called for longest."""
+        with self._lock:
+            self._models[key] = {name: np.array(value) for name, value in values.items()}, made
+            self._models.move_to_end(key)
+            while len(self._models) > KEPT:
+                self._models.popitem(last=False)
 
     def __repr__(self) -> str:
         takes = ", ".join(map(str, self.inputs))
