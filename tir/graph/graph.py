@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..interp.numbers import array_dtype
 from ..ops import registry
 from ..te import Tensor, placeholder
 from ..te.to_primfunc import identifier
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,23 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
+
+    def svg(self, profile: Profile | None = None) -> str:
+        """A picture: inputs and kernels one below the other, in the order of running, with lines from what makes a tensor to what reads it, the bytes of
+        tensors and weights, and with the ``profile`` of a model of which this is the graph (``model.graph``), times. Raises ``ModelError`` for
+        the profile of another graph.
+
+        >>> from tir.graph import Builder
+        >>> b = Builder()
+        >>> b.graph(b.call("exp", b.input("x", (2, 3)))).svg().count("<rect")
+        2
+        """
+        from .picture import picture
+
+        return picture(self, profile)
+
+    def _repr_html_(self) -> str:
+        return self.svg()
 
     def readers(self) -> dict[Value, list[Node]]:
         """The nodes that read each value, once each time that they read it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..display import html_table, text_table
 from ..errors import ModelError
 from .fusion import Group
 from .graph import Value
@@ -42,6 +43,30 @@ class Plan:
     def place(self, value: Value) -> Place:
         """The tensor in whose memory a value is, and where in it."""
         return self.views.get(value, Place(value))
+
+    HEAD = ("tensor", "bytes", "from byte", "first group", "last group", "shared by")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        shared: dict[Value, list[str]] = {}
+        for value, place in self.views.items():
+            shared.setdefault(place.root, []).append(value.name)
+        return [
+            (v.name, str(v.nbytes), str(at), *map(str, self.lives[v]), ", ".join(shared.get(v, [])))
+            for v, at in sorted(self.offsets.items(), key=lambda item: (self.lives[item[0]], item[1]))
+        ]
+
+    def __str__(self) -> str:
+        """A table of the tensors, in the order in which they are made."""
+        return f"{text_table(self.HEAD, self._rows(), right=range(1, 5))}\nworkspace: {self.nbytes} bytes"
+
+    def svg(self) -> str:
+        """A picture: groups from left to right, bytes of the workspace from below, and a box for each tensor."""
+        from .picture import plan_picture
+
+        return plan_picture(self)
+
+    def _repr_html_(self) -> str:
+        return self.svg() + html_table(self.HEAD, self._rows(), right=range(1, 5), code=[0])
 
 
 def aligned(nbytes: int) -> int:

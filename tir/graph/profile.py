@@ -22,6 +22,7 @@ from ..interp.numbers import array_dtype, storage_dtype
 from ..stmt import Evaluate
 from ..visit import walk
 from .fusion import group_function, groups
+from .picture import shortened
 
 if TYPE_CHECKING:
     from .model import CompiledModel
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 _NAME, _BAR, _ROW = 280, 320, 20  # of a picture: columns for names and bars, the height of a row
 _MOST = 40  # characters of a name
-
-
-def shortened(name: str) -> str:
-    """A name of at most so many characters, without what is in its middle.
-
-    >>> shortened("matmul_add"), len(shortened("strided_slice_" * 9))
-    ('matmul_add', 39)
-    """
-    half = _MOST // 2 - 1
-    return name if len(name) <= _MOST else f"{name[:half]}…{name[-half:]}"
 
 
 @dataclass(frozen=True)
@@ -58,9 +49,11 @@ class KernelTime:
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """The kernels of a model, the one that takes longest first; prints as a table. ``seconds`` is their sum."""
+    """The kernels of a model, the one that takes longest first; prints as a table. ``seconds`` is their sum, and ``seconds_of_calls`` has the
+    median of each call, in the order of running."""
 
     kernels: tuple[KernelTime, ...]
+    seconds_of_calls: tuple[float, ...] = ()
 
     HEAD = ("kernel", "calls", "ms", "share", "MB", "GFLOP/s", "GB/s", "of a core")
 
@@ -99,7 +92,7 @@ class Profile:
         for n, k in enumerate(self.kernels):
             y, width = n * _ROW, _BAR * k.seconds / longest
             title = f"{k.kernel}: {k.seconds * 1e3:.3f} ms in {k.calls} calls, {k.bytes / 1e6:.2f} MB"
-            parts.append(svg_text(_NAME - 8, y + 14, shortened(k.kernel), "end"))
+            parts.append(svg_text(_NAME - 8, y + 14, shortened(k.kernel, _MOST), "end"))
             parts.append(svg_box(_NAME, y + 3, width, _ROW - 6, FAINT, title))
             if k.roofline is not None:
                 parts.append(svg_box(_NAME, y + 3, width * min(k.roofline, 1), _ROW - 6, YES, title))
@@ -129,7 +122,7 @@ def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any],
         names, calls = calls_of(model, memory)
         times = [_timed(calls) for _ in range(repeat + 1)][1:]
     seconds = [statistics.median(each) for each in zip(*times)]
-    return Profile(_summed(model, names, seconds))
+    return Profile(_summed(model, names, seconds), tuple(seconds))
 
 
 def _timed(calls: Sequence[Callable[[], None]]) -> list[float]:
