@@ -37,6 +37,7 @@ SECTIONS = {
     "bytes": "rules_products",
     "moves": "rules_moves",
     "windows": "rules_windows",
+    "symbolic": "rules_symbolic",
 }
 
 Call = Callable[[], Any]

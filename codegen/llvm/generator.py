@@ -64,6 +64,7 @@ class Generator(Dispatch):
         self.address: Expr | None = None  # the index that is computed
         self.analyzer = Analyzer()
         self.owned_pointers: set[Var] = set()  # parameters and allocations: pairwise disjoint
+        self.own: dict[Var, tuple[DType, int]] = {}  # allocations on this thread's stack: type and number of elements
         self.heap: list[tuple[str, str | None]] = []  # (memory, slot) to free at each return
         self.hoisted = Hoisted()  # to compute before each loop
         self.invariant: dict[Expr, str] = {}  # values of divisions hoisted before an enclosing loop

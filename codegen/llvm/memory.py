@@ -61,6 +61,13 @@ class Access:
         """The step from each lane to the next; None if that varies, or is not constant."""
         return None if self.offsets is None else constant_step(self.offsets)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether neighbouring lanes are elements of an allocation of this thread, whatever a condition on them gives."""
+        dtype, count = self.g.own.get(self.buffer.data, (None, 0))
+        inside = self.first.isdigit() and int(self.first) + self.lanes <= count
+        return self.step == 1 and dtype == self.buffer.dtype and inside
+
     def _from_first(self) -> str:
         """The vector of the indices of lanes at constant offsets."""
         base = self.g.out.splat("i64", self.first, self.lanes)
@@ -157,7 +164,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
             return from_memory(g, g.choose(g.any_lane(in_force, g.mask_lanes), read, lambda: zero, type_), dtype)
         return from_memory(g, read(), dtype)
     type_, result = vector(element, lanes), dtype.with_lanes(lanes)
-    mask = in_force if g.mask_lanes == lanes else None
+    mask = in_force if g.mask_lanes == lanes and not access.is_own else None
     vector_of = Elements(g, element, lanes, align)
     if mask is None and access.offsets is not None:
         return from_memory(g, vector_of.at(access.offsets, access.pointer), result)
@@ -202,6 +209,9 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
         return
     mask = g.mask if g.mask_lanes == lanes else None
     flags = vector("i1", lanes)
+    if mask is not None and access.is_own:  # as a whole vector it stays in a register
+        kept = g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
+        text, mask = g.out.value(f"select {flags} {mask}, {type_} {text}, {type_} {kept}"), None
     if access.step == 1 and mask is None:
         size = whole.lanes * memory_bytes(dtype.element)
         least = g.streamed.get(buffer.data.name)

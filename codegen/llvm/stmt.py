@@ -179,6 +179,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
     g.owned_pointers.add(s.buffer_var)
     if count is not None and count * memory_bytes(s.dtype) <= STACK_BYTES:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * memory_bytes(s.dtype)), 64)
+        g.own[s.buffer_var] = s.dtype, count
         g.stmt(s.body)
         return
     slot = None

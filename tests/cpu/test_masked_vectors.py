@@ -194,3 +194,62 @@ def test_a_costly_function_is_not_computed_for_no_lane():
         given, c = a.astype("float32"), np.zeros(64, "float32")
         module(given, c)
         np.testing.assert_allclose(c, np.where(given > 0, given, np.expm1(given) + np.exp(given[::-1])), rtol=1e-5)
+
+
+OWN = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), n: T.int32, B: T.Buffer((SIZE,), "float32")):
+    data = T.allocate([SIZE], "TYPE", "global")
+    sums = T.decl_buffer((SIZE,), "TYPE", data=data)
+    for i in range(SIZE):
+        sums[i] = T.cast(i, "TYPE")
+    for k in range(4):
+        for j in T.vectorized(16):
+            if FIRST + j < n:
+                sums[FIRST + j] = sums[FIRST + j] + T.cast(A[k * 16 + j], "TYPE")
+    for i in range(SIZE):
+        B[i] = T.cast(sums[i], "float32")
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "dtype", "whole"),
+    [
+        (16, 0, "float32", True),
+        (40, 24, "float32", True),
+        (40, 24, "int32", True),
+        (39, 24, "float32", False),  # the last lane is beyond the allocation
+        (5000, 16, "float32", False),  # on the heap
+    ],
+)
+def test_memory_of_this_thread_is_updated_as_whole_vectors(size: int, first: int, dtype: str, whole: bool):
+    text = OWN.replace("SIZE", str(size)).replace("FIRST", str(first)).replace("TYPE", dtype)
+    module = tir.build(tir.script.parse(text), "llvm -vector_width=512 -mcpu=skylake-avx512")
+    assert ("llvm.masked.store" not in module.source("llvm")) == whole
+    a = np.arange(64).astype("float32")
+    for n in (0, first + 1, first + 9, size):
+        b = np.zeros(size, "float32")
+        tir.build(tir.script.parse(text))(a, n, b)
+        wanted = np.arange(size).astype("float32")
+        count = min(max(n - first, 0), 16, size - first)
+        wanted[first : first + count] += a.reshape(4, 16).sum(0)[:count]
+        np.testing.assert_array_equal(b, wanted)
+
+
+def test_memory_that_threads_share_keeps_its_masks():
+    """Another thread may store the other lanes at the same time."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), n: T.int32, B: T.Buffer((16,), "float32")):
+    data = T.allocate([16], "float32", "global")
+    shared = T.decl_buffer((16,), "float32", data=data)
+    for i in range(16):
+        shared[i] = T.float32(0)
+    for k in T.parallel(4):
+        for j in T.vectorized(16):
+            if k * 4 <= j and j < k * 4 + 4 and j < n:
+                shared[j] = A[k * 16 + j]
+    for i in range(16):
+        B[i] = shared[i]
+"""
+    assert "llvm.masked.store" in tir.build(tir.script.parse(text), "llvm").source("llvm")

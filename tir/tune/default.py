@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..function import IRModule, PrimFunc
@@ -9,6 +10,7 @@ from ..schedule import Schedule
 from ..target import GPUS
 from .model import predict
 from .space import Space, likeliest_offer, space_of
+from .versions import in_versions
 
 TRIES = 3  # decisions of each kind that are tried the other way: the last ones
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
@@ -22,7 +24,8 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
     become independent partial results in vectors, and large nests run on all cores. On a GPU (``"cuda"``,
     ``"cuda-sim"``): loops are bound to blocks and threads. Blocks are computed together only where the model (:func:`tir.tune.predict`)
     does not expect that to take longer, and a CPU gets the program as it is where that should be fastest. Blocks that no rule
-    knows stay as they are; a rule that raises anything but a refused step is left out, with a ``RuntimeWarning``.
+    knows stay as they are; a function of symbolic sizes has versions for short and for long ones where the rules make something else
+    of them, and which runs is decided at entry. A rule that raises anything but a refused step is left out, with a ``RuntimeWarning``.
 
     >>> import tir
     >>> from tir.library import elementwise
@@ -30,18 +33,35 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
     >>> [b.name for b in sch.get_child_blocks("root")]
     ['out']
     """
-    return likeliest(mod, space_of(target))
+    space = space_of(target)
+    return _of_each(mod, space, _in_versions if space.env.target.kind not in GPUS else _least)
 
 
 def likeliest(mod: PrimFunc | IRModule, space: Space) -> Schedule:
-    """The likeliest result of every rule of ``space`` that the model takes for a gain, for every function of ``mod``."""
+    """The likeliest result of every rule of ``space`` that the model takes for a gain, for every function of ``mod``; in one version."""
+    return _of_each(mod, space, _least)
+
+
+def _of_each(mod: PrimFunc | IRModule, space: Space, made: Callable[[Schedule, Space], Schedule]) -> Schedule:
+    """What is ``made`` of every function of ``mod``."""
     sch = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
     if len(sch.mod) == 1:
-        return _least(sch, space)
+        return made(sch, space)
     for name in sch.mod:
         sch.work_on(name)
-        sch = _least(sch, space)
+        sch = made(sch, space)
     return sch
+
+
+def _in_versions(begin: Schedule, space: Space) -> Schedule:
+    """As :func:`_least`; in versions for short and for long sizes, without a trace, where these differ."""
+    func = in_versions(begin.func, lambda: _least(begin, space).func)
+    if func is None:
+        return _least(begin, space)
+    mod = begin.mod.with_function(begin.func_working_on, func)
+    made = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
+    made.work_on(begin.func_working_on)
+    return made
 
 
 def _least(begin: Schedule, space: Space) -> Schedule:

@@ -20,13 +20,26 @@ from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
-from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var
+from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
 from ..function import PrimFunc
 from ..intrin.dot_products import DotProduct
 from ..schedule import Schedule
-from ..stmt import PARALLEL, SERIAL, UNROLLED, VECTORIZED, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt
+from ..stmt import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    Block,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    SeqStmt,
+)
 from ..target import GPUS
 from ..transform.lower_match_buffer import lower_match_buffer
+from ..transform.simplify import simplify as simplified
 from ..visit import has_load, rewrite, substitute, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .machine import measured
@@ -60,27 +73,62 @@ class Prediction:
     floor: float
 
 
-def predict(program: Schedule | PrimFunc, env: Env) -> Prediction | None:
-    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: sizes that are not constants, and
-    threads of a GPU on a CPU.
+def predict(program: Schedule | PrimFunc, env: Env, sizes: Mapping[str, int] | None = None) -> Prediction | None:
+    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: symbolic sizes that ``sizes``
+    does not give by name, and threads of a GPU on a CPU.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
     >>> found = predict(rows.row_sum(64, 100), Env.of("llvm -l2_bytes=1048576"))
     >>> found is not None and found.floor <= found.seconds
     True
+    >>> import tir
+    >>> from tir import te
+    >>> x = te.placeholder((te.var("n"), 64), name="x")
+    >>> func = te.create_prim_func([x, tir.ops.exp(x)])
+    >>> predict(func, Env.of("llvm")) is None
+    True
+    >>> short, long = (predict(func, Env.of("llvm"), {"n": n}).seconds for n in (100, 1000))
+    >>> short < long
+    True
     """
+    if sizes:
+        before, now = (_of_sizes(f, sizes) for f in (_unscheduled(program), _current(program)))
+        return _predicted(now, before, env)
+    return _predicted(program, program, env)
+
+
+def _current(program: Schedule | PrimFunc) -> PrimFunc:
+    return program.func if isinstance(program, Schedule) else program
+
+
+def _unscheduled(program: Schedule | PrimFunc) -> PrimFunc:
+    return program.history[0].mod[program.func_working_on] if isinstance(program, Schedule) else program
+
+
+def _of_sizes(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
+    """``func`` for some values of its symbolic sizes."""
+    extents = (n for buffer in func.buffer_map.values() for e in buffer.shape for n in walk(e) if isinstance(n, Var))
+    known = {v: const(sizes[v.name], v.dtype) for v in extents if v.name in sizes}
+    blocks = (n for n in walk(func.body) if isinstance(n, Block))
+    shapes = {b: tuple(simplify(substitute(e, known)) for e in b.shape) for n in blocks for b in n.alloc_buffers}
+    buffers = {b: substitute(b, known).replace(shape=shape) for b, shape in shapes.items()}
+    return simplified(substitute(func, known, buffers))
+
+
+def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: Env) -> Prediction | None:
+    """The time of ``program``, which was ``before`` unscheduled."""
     if env.target.kind in GPUS:
         from .gpu_model import predict_kernels
 
         return predict_kernels(program, env)
-    func = at_each_call(program.func if isinstance(program, Schedule) else program)
+    func = at_each_call(_current(program))
     if any(loop.thread for loop in index_of(func).marked):
         return None
     machine = measured(env.target)
     try:
         terms = _memory(func, machine)
-        lowest = floor(program, env)
+        lowest = floor(before, env)
     except ValueError:  # a size that is not a constant
         return None
     core, shared, passes = _core(lower_match_buffer(func), machine, env)
@@ -113,7 +161,7 @@ class Roofline:
 
 def roofline(program: Schedule | PrimFunc, env: Env) -> Roofline:
     """The limits of a program, as it was before it was scheduled. Raises ``ValueError`` for a size that is not constant."""
-    func = program.history[0].mod[program.func_working_on] if isinstance(program, Schedule) else program
+    func = _unscheduled(program)
     if env.target.kind in GPUS:
         from .gpu_model import kernel_roofline
 

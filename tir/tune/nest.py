@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import dropwhile
 from math import prod
@@ -15,13 +17,13 @@ from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer
 from ..errors import ScheduleError
-from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, constant
+from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
 from ..op import effect_of
 from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..transform.layout import dot, strides_of
-from ..visit import uses_var, walk
+from ..visit import substitute, uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
 NO_FUNCTIONS = (
@@ -36,17 +38,22 @@ FAR = 1 << 20  # the stride of an axis behind one of symbolic size
 
 @dataclass(frozen=True)
 class Axis:
-    """A loop that is an iterator of its block: ``kind`` is "spatial" or "reduce"; ``extent`` is None if symbolic."""
+    """A loop that is an iterator of its block: ``kind`` is "spatial" or "reduce"; ``size`` is its ``length``, or what a symbolic one counts as."""
 
     loop: LoopRV
     var: Var
     kind: str
-    extent: int | None
+    length: Expr
+    size: int
 
     @property
-    def size(self) -> int:
-        """The extent, or the usual one."""
-        return USUAL if self.extent is None else self.extent
+    def extent(self) -> int | None:
+        """The length; None if that is symbolic."""
+        return constant(self.length)
+
+    def fills(self, width: int) -> bool:
+        """Whether strips of ``width`` are whole."""
+        return self.extent is not None and self.extent % width == 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,14 @@ class Access:
         if any(factor is None for factor, _ in factors):
             return _coefficient(self.address, var)
         return sum((factor or 0) * step for factor, step in factors)
+
+    def step(self, var: Var) -> Expr | None:
+        """As :meth:`stride`, exact where sizes are symbolic."""
+        factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, strides_of(self.buffer))]
+        if any(factor is None for factor, _ in factors):
+            found = _coefficient(self.address, var)
+            return None if found is None else IntImm(found)
+        return simplify(dot([IntImm(factor or 0) for factor, _ in factors], [step for _, step in factors]))
 
     def is_injective(self, axes: Sequence[Axis]) -> bool:
         """Whether each iteration of ``axes`` accesses an element of its own: none is used twice."""
@@ -148,7 +163,7 @@ class Nest:
         iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
         handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
         axes = [
-            Axis(h, iters[at.var].var, iters[at.var].iter_type, getattr(at.node.extent, "value", None))
+            Axis(h, iters[at.var].var, iters[at.var].iter_type, at.node.extent, usual(at.node.extent))
             for h, at in zip(handles, loops)
         ]
         return Nest(name, realize.block, tuple(axes), around > 0, determined(sch.func))
@@ -218,22 +233,34 @@ class Nest:
         return sorted(axes, key=lambda a: -abs(self.stores[0].stride(a.var) or 0))
 
 
+def are_as_long(some: Sequence[Axis], others: Sequence[Axis]) -> bool:
+    """Whether the first of ``some`` have the lengths of ``others``, each of these."""
+    lengths = [[key(a.length) for a in axes] for axes in (some, others)]
+    return lengths[0][: len(others)] == lengths[1]
+
+
 def continued(last: Axis, axes: Sequence[Axis], accesses: Sequence[Access]) -> list[Axis]:
     """Those of ``axes`` that ``accesses`` walk through as through one with ``last``, which is the last of them."""
-    steps, together, size = [a.stride(last.var) for a in accesses], [last], last.size
-    while last.extent is not None:
+    steps, together = [a.step(last.var) for a in accesses], [last]
+    length: Expr = last.length
+    while True:
         around = [
             a
             for a in axes
-            if a.extent is not None
-            and a not in together
-            and all(step is not None and c.stride(a.var) == step * size for c, step in zip(accesses, steps))
+            if a not in together and all(_follow(c.step(a.var), step, length) for c, step in zip(accesses, steps))
         ]
         if not around:
-            break
+            return together
         together.insert(0, min(around, key=lambda a: a.size))  # those of one element first
-        size *= together[0].size
-    return together
+        length = length * together[0].length
+
+
+def _follow(outer: Expr | None, inner: Expr | None, length: Expr) -> bool:
+    """Whether elements ``outer`` apart follow ``length`` elements that are ``inner`` apart."""
+    if outer is None or inner is None:
+        return False
+    apart = simplify(outer - inner * length)
+    return isinstance(apart, IntImm) and apart.value == 0
 
 
 def reach(stage: Nest, reader: Nest, one: Axis, other: Axis) -> tuple[int, int] | None:
@@ -313,9 +340,25 @@ def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr])
     )
 
 
+_ASSUMED: ContextVar[Mapping[Var, int] | None] = ContextVar("_ASSUMED", default=None)
+
+
+@contextmanager
+def assuming(sizes: Mapping[Var, int]) -> Iterator[None]:
+    """Inside, symbolic sizes count as these; those that are not among them as the usual one."""
+    before = _ASSUMED.set(sizes)
+    try:
+        yield
+    finally:
+        _ASSUMED.reset(before)
+
+
 def usual(extent: Any) -> int:
     """An extent, or what one that is not constant counts as."""
-    found = constant(extent)
+    found, sizes = constant(extent), _ASSUMED.get()
+    if found is None and sizes:
+        known = {v: const(sizes.get(v, USUAL), v.dtype) for v in walk(extent) if isinstance(v, Var)}
+        found = constant(simplify(substitute(extent, known))) if known.keys() & sizes.keys() else None
     return USUAL if found is None else found
 
 

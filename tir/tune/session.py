@@ -207,7 +207,7 @@ class _Plan:
         problem = Problem(task.mod, self.target, sizes, threads=thread_count(self.target), cold=self.cold)
         key = machine_key(self.target, problem.threads, self.cold)
         self.records.add_machine(key, about_machine(self.target, problem.threads))
-        model = self.model or usual_model(rules)
+        model = self.model or usual_model(rules, sizes)
         source: Source = RuleSource(rules, task.mod, seconds_of(model))
         if self.space is not None:
             source = FunctionSource(self.space, task.mod, self.target)
@@ -220,9 +220,9 @@ class _Plan:
         return Tuned(task, search)
 
 
-def usual_model(rules: Space) -> Model:
-    """The model of a CPU or a GPU; where a schedule is beyond it, no prediction."""
-    return lambda sch: predict(sch, rules.env)
+def usual_model(rules: Space, sizes: Mapping[str, int] | None = None) -> Model:
+    """The model of a CPU or a GPU, at ``sizes`` where these are symbolic; where a schedule is beyond it, no prediction."""
+    return lambda sch: predict(sch, rules.env, sizes)
 
 
 def seconds_of(model: Model) -> Callable[[Schedule], float | None]:

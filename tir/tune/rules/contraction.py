@@ -51,7 +51,7 @@ class Contraction:
     def of(nest: Nest) -> Contraction | None:
         """The contraction that a nest is; None for anything else, and for one without results or terms."""
         lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
-        if lane is None or not update or nest.block.init is None or not all(a.extent for a in nest.axes):
+        if lane is None or not update or nest.block.init is None or any(a.extent == 0 for a in nest.axes):
             return None
         operands = _operands(update, nest, lane)
         sides = [o for o in operands if o.stride(lane.var) != 0]
@@ -322,7 +322,7 @@ class Tiling:
         after = epilogue(sch, found.nest)
         before = block_names(sch)
         pack = store = None
-        if found.lane.size % self.width and found.is_packable and self.is_packed:
+        if not found.lane.fills(self.width) and found.is_packable and self.is_packed:
             sch.pad_einsum(name, [self.width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
             pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
             if after is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...analysis.index import index_of
 from ...schedule import Schedule
 from ...schedule.queries import consumers_of, producers_of
-from ..nest import Nest, reach
+from ..nest import Nest, are_as_long, reach
 from ..space import Env, rule
 from .contraction import Contraction
 from .reductions import parts_of, place_parts, walks
@@ -89,9 +89,8 @@ def move_together(stage: Nest, readers: Sequence[Nest], axes: slice) -> bool:
 
 def _is_like_rows(stage: Nest, of: Nest) -> bool:
     """Whether a stage has as many rows as ``of``, and little work for each beside a row of columns."""
-    rows = [a.extent for a in of.axes[:-1]]
-    own = [a.extent for a in stage.spatial]
+    rows, own = of.axes[:-1], stage.spatial
     product = Contraction.of(stage)
     if (product and product.rows) or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
         return False
-    return own[: len(rows)] == rows and len(own) <= len(of.axes) and None not in rows
+    return are_as_long(own, rows) and len(own) <= len(of.axes)

@@ -35,7 +35,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
         ways.append(partial(_turned, sch.copy(), nest, contiguous, across, env))
     stored = _stored(nest, contiguous)
     along = _along(nest, stored)
-    if along and all(a.extent is not None and a.size >= SIDE for a in (stored, along)):
+    if along and all(a.size >= SIDE for a in (stored, along)):
         way = _tiled if stored is contiguous else _interleaved
         ways.append(partial(way, sch.copy(), nest, stored, along, env))
     return ways
@@ -43,7 +43,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
 
 def _fills(nest: Nest, axis: Axis) -> bool:
     """Whether a tile is no longer than an axis with those that continue it."""
-    return axis.extent is not None and volume(continued(axis, nest.spatial, nest.accesses)) >= SIDE
+    return volume(continued(axis, nest.spatial, nest.accesses)) >= SIDE
 
 
 def _stored(nest: Nest, contiguous: Axis) -> Axis:
@@ -80,14 +80,14 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     side, intrinsic = x86.TRANSPOSE[target.dtype]
     before = block_names(sch)
     *_, row, column = _as_matrices(sch, nest, stored, along)
-    if row.size % side or column.size % side:
+    if not (row.fills(side) and column.fills(side)):
         sch.pad_einsum(nest.name, [*(1 for _ in sch.get(nest.name).iter_vars[2:]), side, side])
     load, store = copied(sch, nest.name, 0, "local", before), written(sch, nest.name, "local", before)
     sch.transform_layout(nest.name, ("write", 0), lambda *at: (*at[:-2], at[-1], at[-2]))
     *around, row, column = _in_order(sch, nest.name)
     large = streams(volume(nest.axes), target.dtype.bytes)
-    io, im, ii = sch.split(row.loop, [None, _few(row.size // side, large), side])
-    jo, jm, ji = sch.split(column.loop, [None, _few(column.size // side, large), side])
+    io, im, ii = sch.split(row.loop, [None, _few(row, side, large), side])
+    jo, jm, ji = sch.split(column.loop, [None, _few(column, side, large), side])
     outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
     sch.reorder(*outer, jm, im, ii, ji)
     sch.compute_at(load, im, preserve_unit_loops=True)
@@ -128,9 +128,9 @@ def _in_order(sch: Schedule, name: str) -> list[Axis]:
     return sorted(nest.axes, key=lambda a: place[a.var])
 
 
-def _few(tiles: int, large: bool) -> int:
+def _few(axis: Axis, side: int, large: bool) -> int:
     """Neighbouring tiles in a group."""
-    return 1 if large else next(f for f in GROUP if tiles % f == 0)
+    return 1 if large or axis.extent is None else next(f for f in GROUP if axis.extent // side % f == 0)
 
 
 def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:

@@ -1,0 +1,199 @@
+"""Symbolic sizes: tiles with a remainder, rows of any length, and versions for short sizes that are chosen at entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tir
+from tir import ops, te
+from tir.expr import Or
+from tir.function import PrimFunc
+from tir.stmt import VECTORIZED, For, IfThenElse
+from tir.tune.default import likeliest
+from tir.tune.nest import Nest, assuming, continued, usual
+from tir.tune.space import space_of
+from tir.tune.versions import LONG, SHORT, in_versions
+from tir.visit import walk
+
+TARGET = "llvm -vector_width=128 -num-cores=1 -l2_bytes=65536"
+P = te.placeholder
+
+
+def product(n: Any, m: Any, k: Any) -> list[te.Tensor]:
+    a, b = P((n, k), name="a"), P((k, m), name="b")
+    return [a, b, ops.matmul(a, b)]
+
+
+def transposed_product(n: Any, m: Any) -> list[te.Tensor]:
+    a, b = P((n, 40), name="a"), P((m, 40), name="b")
+    return [a, b, ops.nn.relu(ops.matmul(a, b, transp_b=True))]
+
+
+def convolution(n: Any, h: Any) -> list[te.Tensor]:
+    x, w = P((n, 3, h, 9), name="x"), P((20, 3, 3, 3), name="w")
+    return [x, w, ops.nn.conv2d(x, w, padding=1)]
+
+
+def softmax(n: Any, m: Any) -> list[te.Tensor]:
+    x = P((n, m), name="x")
+    return [x, ops.nn.softmax(x)]
+
+
+def row_sum(n: Any, m: Any) -> list[te.Tensor]:
+    x = P((n, m), name="x")
+    return [x, ops.sum(x, axis=1)]
+
+
+def column_maximum(n: Any, m: Any) -> list[te.Tensor]:
+    x = P((n, m), name="x")
+    return [x, ops.max(x, axis=0)]
+
+
+def transpose(n: Any, m: Any) -> list[te.Tensor]:
+    x = P((n, m), name="x")
+    return [x, ops.permute_dims(x, (1, 0))]
+
+
+def chain(n: Any, m: Any) -> list[te.Tensor]:
+    x, y = P((n, m), name="x"), P((n, m), name="y")
+    return [x, y, ops.add(ops.multiply(x, 0.5), ops.nn.relu(y))]
+
+
+KERNELS: dict[Callable[..., list[te.Tensor]], int] = {
+    product: 3, transposed_product: 2, convolution: 2, softmax: 2, row_sum: 2, column_maximum: 2, transpose: 2, chain: 2,
+}  # fmt: skip
+
+
+def symbolic(kernel: Callable[..., list[te.Tensor]]) -> PrimFunc:
+    return te.create_prim_func(kernel(*(te.var(f"n{n}") for n in range(KERNELS[kernel]))))
+
+
+def conditions(func: PrimFunc) -> list[str]:
+    found = [n for n in walk(func.body) if isinstance(n, IfThenElse)]
+    return [str(n.condition) for n in found]
+
+
+@pytest.mark.parametrize("target", [TARGET, "llvm -num-cores=1"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
+def test_every_size_is_right(kernel: Callable[..., list[te.Tensor]], target: str):
+    """Short and long ones, at and beside the borders of vectors, tiles and versions, judged by the program as it was written."""
+    func = symbolic(kernel)
+    run, plain = tir.build(tir.tune.default(func, target).mod, target), tir.build(func)
+    rng = np.random.default_rng(0)
+    for size in (1, 3, 7, 16, LONG - 1, LONG, LONG + 1, 2 * LONG + 3):
+        sizes = [size, *(int(rng.integers(1, 2 * LONG)) for _ in range(KERNELS[kernel] - 1))]
+        shapes = [tuple(int(e) for e in t.shape) for t in kernel(*rng.permutation(sizes).tolist())]
+        arrays = [rng.standard_normal(shape).astype("float32") for shape in shapes]
+        wanted = arrays[-1].copy()
+        plain(*arrays[:-1], wanted)
+        run(*arrays)
+        np.testing.assert_allclose(arrays[-1], wanted, rtol=2e-4, atol=2e-4)
+
+
+def test_short_rows_have_a_version():
+    sch = tir.tune.default(symbolic(row_sum), TARGET.replace("128", "512"))
+    assert conditions(sch.func) == [f"n1 < {LONG}"], "the number of rows does not matter"
+    (choice,) = (n for n in walk(sch.func.body) if isinstance(n, IfThenElse))
+    vectors = [
+        any(isinstance(n, For) and n.kind == VECTORIZED for n in walk(b)) for b in (choice.then_case, choice.else_case)
+    ]
+    assert vectors == [False, True]
+    names = [b.name for b in sch.get_child_blocks("root")]
+    assert len(names) == len(set(names))
+
+
+def test_what_lies_end_to_end_needs_no_versions():
+    func = symbolic(chain)
+    sch = tir.tune.default(func, TARGET)
+    assert not conditions(sch.func)
+    (loop, *_) = sch.get_loops("add" if "add" in sch.mod.script() else sch.get_child_blocks("root")[-1].name)
+    assert "n0 * n1" in str(sch.get(loop).extent) or "n1 * n0" in str(sch.get(loop).extent)
+
+
+def test_constant_parameters_have_no_versions():
+    a, b = P((te.var("n"), 64), name="a"), P((64, 64), name="b")
+    func = te.create_prim_func([a, b, ops.matmul(a, b)])
+    assert conditions(tir.tune.default(func, TARGET).func)
+    constant = func.with_attr("tir.constant", ["b"])
+    assert not conditions(tir.tune.default(constant, TARGET).func)
+
+
+def test_many_sizes_have_one_short_version():
+    found = next(n for n in walk(tir.tune.default(symbolic(product), TARGET).func.body) if isinstance(n, IfThenElse))
+    assert isinstance(found.condition, Or) and str(found.condition).count(f"< {LONG}") == 3
+
+
+def test_two_sizes_are_asked_one_after_the_other():
+    """What was scheduled tells which sizes it took for short ones."""
+    func = symbolic(row_sum)
+    n, m = (v for v in func.buffer_map[func.params[0]].shape)
+
+    def scheduled() -> PrimFunc:
+        return func.with_body(tir.visit.rewrite(func.body, lambda s: named(s, f"v{usual(n)}_{usual(m)}")))
+
+    def named(item: Any, name: str) -> Any:
+        return item.replace(name=name) if isinstance(item, tir.stmt.Block) and item.name == "sum" else None
+
+    found = in_versions(func, scheduled)
+    assert found is not None
+    text = found.script()
+    order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 256) for b in (SHORT, 256)]
+    assert order == sorted(order)
+    assert conditions(found) == [f"n0 < {LONG}", f"n1 < {LONG}", f"n1 < {LONG}"]
+
+
+def test_what_symbolic_sizes_count_as():
+    n, m = te.var("n"), te.var("m")
+    assert (usual(n), usual(n + m), usual(tir.const(7))) == (256, 256, 7)
+    with assuming({n: 8}):
+        assert (usual(n), usual((n + 63) // 64 * 64), usual(n + m), usual(m + 1), usual(tir.const(7))) == (
+            8,
+            64,
+            264,
+            256,
+            7,
+        )
+    assert usual(n) == 256
+
+
+def test_axes_of_symbolic_length_are_one_where_elements_follow():
+    sch = tir.Schedule(symbolic(chain))
+    nest = Nest.of(sch, sch.get_child_blocks("root")[-1].name)
+    assert nest is not None
+    *_, last = nest.axes
+    stores = nest.stores
+    assert [a.var for a in continued(last, nest.axes, stores)] == [a.var for a in nest.axes]
+    turned = Nest.of(tir.Schedule(symbolic(transpose)), "transpose")
+    assert turned is not None
+    assert continued(turned.axes[-1], turned.axes, turned.accesses) == [turned.axes[-1]]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
+def test_sizes_given_by_name_are_predicted_as_constant_ones(kernel: Callable[..., list[te.Tensor]]):
+    env = tir.tune.Env.of(TARGET)
+    names = [f"n{n}" for n in range(KERNELS[kernel])]
+    func, seconds = symbolic(kernel), []
+    assert tir.tune.predict(func, env) is None
+    for size in (24, 96):
+        given = tir.tune.predict(func, env, dict.fromkeys(names, size))
+        constant = tir.tune.predict(te.create_prim_func(kernel(*[size] * len(names))), env)
+        assert given is not None and constant is not None
+        assert given.seconds == pytest.approx(constant.seconds)
+        seconds.append(given.seconds)
+    assert seconds[0] < seconds[1]
+    assert tir.tune.predict(func, env, {"n1": 24}) is None, "one of several"
+
+
+def test_a_version_is_predicted_alone():
+    env, func = tir.tune.Env.of(TARGET), symbolic(row_sum)
+    sch = tir.tune.default(func, TARGET)
+    for sizes in ({"n0": 50, "n1": 20}, {"n0": 50, "n1": 200}):
+        with assuming({v: SHORT for v in func.buffer_map[func.params[0]].shape if sizes["n1"] < LONG}):
+            one = likeliest(func, space_of(TARGET))
+        found, alone = (tir.tune.predict(s, env, sizes) for s in (sch, one))
+        assert found is not None and alone is not None
+        assert found.terms["core"] == pytest.approx(alone.terms["core"])

@@ -1,0 +1,84 @@
+"""Versions of a function for short and for long sizes, where the rules make something else for each; which one runs is decided at entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from ..analysis.own_definitions import with_own_definitions
+from ..expr import Expr, Or, Var
+from ..function import PrimFunc
+from ..names import unique_name
+from ..stmt import Block, BlockRealize, IfThenElse
+from ..visit import rewrite, walk
+from .nest import assuming
+
+SHORT = 8  # what a short size counts as
+LONG = 64  # from this on a size is a long one: vectors of partial results fill
+FEW = 2  # sizes for each of which there are versions of its own
+
+
+def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
+    """``func`` as ``scheduled`` gives it where its sizes are short or as usual (:func:`.nest.assuming`); None if that is the same,
+    and where panels of constants are made once in any case.
+
+    With some sizes there are versions for each of them being short or long; with many, one for all short that runs where any is.
+    """
+    sizes = _sizes(func)
+    if not sizes or "tir.constant" in func.attrs:
+        return None
+    made: dict[frozenset[Var], PrimFunc] = {}
+
+    def version(short: frozenset[Var]) -> PrimFunc:
+        if short not in made:
+            with assuming(dict.fromkeys(short, SHORT)):
+                new = scheduled()
+            made[short] = next((f for f in made.values() if f.script() == new.script()), new)
+        return made[short]
+
+    usual = version(frozenset())
+    telling = [v for v in sizes if version(frozenset([v])) is not usual]
+    if not telling:
+        return None
+    if len(telling) > FEW:
+        either = reduce(Or, (v < LONG for v in telling))
+        chosen = _either(either, version(frozenset(sizes)), usual)
+    else:
+        chosen = _tree(telling, frozenset(), version)
+    return with_own_definitions(chosen)
+
+
+def _sizes(func: PrimFunc) -> list[Var]:
+    """The variables that are extents of arguments."""
+    shapes = (extent for buffer in func.buffer_map.values() for extent in buffer.shape)
+    return list(dict.fromkeys(n for extent in shapes for n in walk(extent) if isinstance(n, Var)))
+
+
+def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[Var]], PrimFunc]) -> PrimFunc:
+    """The versions for each of ``sizes`` being short or long, where those of ``short`` are short."""
+    if not sizes:
+        return version(short)
+    first, *rest = sizes
+    return _either(first < LONG, _tree(rest, short | {first}, version), _tree(rest, short, version))
+
+
+def _either(condition: Expr, yes: PrimFunc, no: PrimFunc) -> PrimFunc:
+    """One of two versions of a function."""
+    if yes is no:
+        return yes
+    roots = (yes.body, no.body)
+    assert all(isinstance(root, BlockRealize) for root in roots)
+    (first, second) = (root.block for root in roots)  # type: ignore[union-attr]
+    buffers = tuple(dict.fromkeys((*first.alloc_buffers, *second.alloc_buffers)))
+    own, others = ({n.name for n in walk(func.body) if isinstance(n, Block)} for func in (yes, no))
+    taken = own | others
+
+    def renamed(item: Any) -> Any:
+        if not isinstance(item, Block) or item.name not in others:
+            return None
+        taken.add(name := unique_name(item.name, taken))
+        return item.replace(name=name)
+
+    body = IfThenElse(condition, rewrite(first.body, renamed), second.body)
+    return yes.with_body(yes.body.replace(block=first.replace(alloc_buffers=buffers, body=body)))
