@@ -4,7 +4,7 @@ Each model is compiled and called by turns with a session of each of the two (al
 inputs. The table has the least processor time of the calling thread, the ratio of ours to the better of the two (below 1: ours is faster), the largest
 difference over the largest value, kernels, the bytes of the workspace over the most that are in use at once, and the growth of a
 process of its own over workspace and weights: its resident memory after calls, less that before the model was read, when it has compiled and run a small model already.
-``--threads N`` gives all of them N threads, and wall time.
+``--tune SECONDS`` tunes each model before it is called; ``--threads N`` gives all of them N threads, and wall time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tune", type=float, default=0)
     parser.add_argument("--growth", action="store_true", help="print only by how many bytes the process grows")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when a kernel first runs
@@ -45,8 +46,9 @@ def _row(path: Path, options: argparse.Namespace) -> tuple[str, ...]:
     session = _session(path, options.threads)
     inputs = _inputs(session)
     expected = session.run(None, inputs)
+    where = f"llvm -num-cores={options.threads}"
     start = time.process_time()
-    model = tir.compile(path)
+    model = tir.tune(path, where, seconds=options.tune) if options.tune else tir.compile(path, where)
     compiling = time.process_time() - start
     results = model(**inputs)
     error = max(map(_error, expected, results if isinstance(results, tuple) else [results]))

@@ -153,19 +153,33 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
     """
     from codegen.build import build
 
-    from .graph import Graph, compile_graph
+    from .graph import compile_graph
 
-    if isinstance(mod, Graph):
-        return compile_graph(mod, target)
-    if isinstance(mod, (str, bytes, bytearray, os.PathLike)) or type(mod).__name__ == "ModelProto":
+    if _is_onnx(mod):
         from .importers.specialised import compile_onnx
 
         return compile_onnx(mod, target)
-    if type(mod).__name__ == "ExportedProgram":
+    graph = graph_of(mod)
+    return build(mod, target) if graph is None else compile_graph(graph, target)
+
+
+def graph_of(model: Any) -> Any:
+    """The graph of a model, as :func:`compile` takes it; None for what is none. Raises ``ModelError`` as the importers do."""
+    from .graph.graph import Graph
+
+    if _is_onnx(model):
+        from .importers.onnx import from_onnx
+
+        return from_onnx(model)
+    if type(model).__name__ == "ExportedProgram":
         from .importers.torch import from_exported
 
-        return compile_graph(from_exported(mod), target)
-    return build(mod, target)
+        return from_exported(model)
+    return model if isinstance(model, Graph) else None
+
+
+def _is_onnx(model: Any) -> bool:
+    return isinstance(model, (str, bytes, bytearray, os.PathLike)) or type(model).__name__ == "ModelProto"
 
 
 def post_order_visit(root: Any, fn: Callable[[Any], None]) -> None:

@@ -10,7 +10,7 @@ from .programs import is_model, require_file
 from .verbs import SHAPE, Answer, option, verb
 
 if TYPE_CHECKING:
-    from ..graph import Graph
+    from ..graph import CompiledModel, Graph
 
 RTOL, ATOL = 1e-3, 1e-4  # of results beside onnx.reference; the second times their largest element
 
@@ -87,15 +87,12 @@ def assert_as_reference(path: str, names: Sequence[str], args: Sequence[Any], ma
         compare(name, DType(result.dtype.name), wanted, result, RTOL, ATOL * float(largest), "compiled")
 
 
-def described(graph: Graph) -> dict[str, Any]:
-    """The kernels of a graph as data, and as lines of a table under ``"text"``: nodes that run together, what they make,
+def described(model: CompiledModel) -> dict[str, Any]:
+    """The kernels of a model as data, and as lines of a table under ``"text"``: nodes that run together, what they make,
     the bytes they read and write."""
     from ..display import text_table
-    from ..graph import groups, optimized, plan
+    from ..graph import groups
 
-    final = optimized(graph)
-    order = groups(final)
-    memory = plan(order, final.outputs.values())
     kernels = [
         {
             "kernel": group.name,
@@ -104,14 +101,14 @@ def described(graph: Graph) -> dict[str, Any]:
             "reads": sum(v.nbytes for v in group.inputs),
             "writes": sum(v.nbytes for v in group.outputs),
         }
-        for group in order
+        for group in groups(model.graph)
         if group.view is None
     ]
     head = ("kernel", "makes", "reads", "writes")
     table = text_table(head, [(k["kernel"], k["makes"], f"{k['reads']:,}", f"{k['writes']:,}") for k in kernels])
-    weights = sum(value.nbytes for value in final.constants)
-    text = f"{table}\n{len(kernels)} kernels, {weights:,} bytes of weights, {memory.nbytes:,} bytes of workspace"
-    return {"kernels": kernels, "weights_bytes": weights, "workspace_bytes": memory.nbytes, "text": text}
+    sizes = {"weights_bytes": model.weights_bytes, "workspace_bytes": model.workspace_bytes}
+    text = f"{table}\n{len(kernels)} kernels, {model.weights_bytes:,} bytes of weights, {model.workspace_bytes:,} bytes of workspace"
+    return {"kernels": kernels, **sizes, "text": text}
 
 
 @verb("tir ops model.onnx", option("program", metavar="MODEL", help="an .onnx model"), SHAPE)

@@ -53,10 +53,11 @@ def _model(options: argparse.Namespace) -> Answer:
     if options.graph:
         graph = models.graph_of(options)
         return Answer(str(graph), {"graph": str(graph), "nodes": len(graph.nodes)})
+    for_llvm = argparse.Namespace(**vars(options), target="llvm")
     if options.fused:
-        found = models.described(models.graph_of(options))
+        found = models.described(models.compiled(for_llvm))
         return Answer(found.pop("text"), found)
-    return _program(models.compiled(argparse.Namespace(**vars(options), target="llvm")).module.ir)
+    return _program(models.compiled(for_llvm).module.ir)
 
 
 @verb("tir tree kernels.py:double", PROGRAM)

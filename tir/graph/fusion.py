@@ -18,7 +18,7 @@ from ..stmt import Block, BufferStore, IterVar, Range
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.tensor import PlaceholderOp
 from ..visit import substitute, walk
-from .graph import Graph, Node, Value
+from .graph import Graph, Node, Value, mapped
 
 
 def node_function(node: Node) -> PrimFunc:
@@ -66,7 +66,8 @@ def view_of(node: Node) -> View | None:
     >>> [view_of(node).begin for node in b.graph({"a": flat, "b": turned, "c": last}).nodes]
     [0, 0, 12]
     """
-    return _about(node).view
+    begin = _about(node).begin
+    return None if begin is None else View(node.inputs[0], begin)
 
 
 def keeps_rows(node: Node) -> bool:
@@ -76,24 +77,50 @@ def keeps_rows(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _About:
-    """What the function of a node tells: its class; of what it is a view; whether it only moves elements, and those that stand
-    beside each other at the last axis stood so before."""
+    """What the function of a node tells: its class; the byte of its only input at which its result begins, if that is a view; whether
+    it only moves elements, and those that stand beside each other at the last axis stood so before."""
 
     pattern: Pattern
-    view: View | None
+    begin: int | None
     keeps_rows: bool
 
 
-@lru_cache(maxsize=4096)
 def _about(node: Node) -> _About:
-    func = node_function(node)
-    inputs = tuple(dict.fromkeys(node.inputs))
-    moved = _moved(func) if len(inputs) == len(node.outputs) == 1 else None
+    return _told(Formula((node,), tuple(dict.fromkeys(node.inputs)), node.outputs))
+
+
+class Formula:
+    """What nodes compute of ``inputs``, as a key: those that differ in the names of values alone are equal."""
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]):
+        self.nodes, self.inputs, self.outputs = nodes, inputs, outputs
+        numbers = {v: n for n, v in enumerate(inputs)}
+        parts: list[Any] = [[(v.shape, str(v.dtype)) for v in inputs]]
+        for node in nodes:
+            parts.append((node.operator, *((k, mapped(a, lambda v: numbers[v])) for k, a in node.arguments.items())))
+            numbers.update((v, len(numbers)) for v in node.outputs)
+        self._text = repr([*parts, [numbers[v] for v in outputs]])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Formula) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    @lru_cache(maxsize=1024)  # noqa: B019
+    def function(self) -> PrimFunc:
+        """The function: its parameters are inputs and outputs, in order."""
+        return group_function(self.nodes, self.inputs, self.outputs)
+
+
+@lru_cache(maxsize=4096)
+def _told(formula: Formula) -> _About:
+    func, inputs = formula.function(), formula.inputs
+    moved = _moved(func) if len(inputs) == len(formula.outputs) == 1 else None
     if moved is None:
         return _About(classes.pattern(func), None, False)
     begin = moved.begin()
-    view = None if begin is None else View(inputs[0], begin * inputs[0].itemsize)
-    return _About(classes.pattern(func), view, moved.keeps_rows())
+    return _About(classes.pattern(func), None if begin is None else begin * inputs[0].itemsize, moved.keeps_rows())
 
 
 @dataclass(frozen=True)

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from codegen import disk
+from codegen.build import machine_of
+from codegen.program_key import program_key
+
 from ..analysis.constants import CONSTANT, Foldable, places
 from ..buffer import Buffer, decl_buffer
-from ..canonical import canonical
 from ..dtype import DType
 from ..expr import IntImm
-from ..function import PrimFunc
+from ..function import IRModule, PrimFunc
 from ..interp.numbers import array_dtype
 from ..names import unique_name
 from ..node import frozendict
 from ..target import Target
 from ..te.to_primfunc import identifier
-from ..transform import lower
+from ..transform import cpu_pipeline, lower
 from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
-from ..tune.space import Env
+from ..tune.space import Env, rules_of
 from .building import built, naming
 from .calls import memory
-from .fusion import Group, group_function
+from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place
 from .memory import ALIGNMENT, Place, Plan, aligned, check_plan, plan
@@ -42,17 +46,28 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class Kernel:
     """A scheduled ``program``. ``kept`` are the places of its arguments among the inputs and outputs of a group; after them come
     arrays ``made`` by the function ``maker`` of the arguments at the places ``sources``, and memory for what is ``temporary``, by elements and type."""
 
-    name: str
     program: PrimFunc
     kept: tuple[int, ...]
-    maker: str = ""
+    maker: PrimFunc | None = None
     sources: tuple[int, ...] = ()
     made: tuple[tuple[tuple[int, ...], DType], ...] = ()
     temporary: tuple[tuple[int, DType], ...] = ()
+
+    @staticmethod
+    def of(scheduled: PrimFunc, target: Any) -> Kernel:
+        foldable = Foldable(scheduled)
+        if not foldable.makes:
+            program, temporary = _with_workspace(scheduled, target)
+            return Kernel(program, places(scheduled, scheduled), temporary=temporary)
+        program, maker = foldable.split()
+        kept, sources = places(scheduled, program), places(scheduled, maker)
+        made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
+        program, temporary = _with_workspace(program, target)
+        return Kernel(program, kept, maker.without_attr("global_symbol"), sources, made, temporary)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def over(self, value: int, source: int) -> PrimFunc | None:
@@ -63,26 +78,59 @@ class _Kernel:
         return in_place(self.program, buffers[self.kept.index(source)], buffers[self.kept.index(value)])
 
 
+def by_default(func: PrimFunc, target: Any) -> Kernel:
+    """The kernel of a function by :func:`tir.tune.default`, which the disk cache keeps."""
+    key = default_key(func, target)
+    path = None if key is None else disk.place(key, ".kernel")
+    kept = None if path is None else disk.read(path)
+    if kept is not None:
+        return pickle.loads(kept)
+    made = Kernel.of(default(func, target).func, target)  # pyright: ignore[reportCallIssue]
+    if path is None:
+        return made
+    kept = pickle.dumps(made)
+    disk.write(path, kept)
+    return pickle.loads(kept)  # as it will be read: the key of a module tells what its programs share
+
+
+def default_key(func: PrimFunc, target: Any) -> str | None:
+    """What names a kernel by default in the disk cache; None if code of other packages has a part in it."""
+    env = Env.of(target)
+    rules = rules_of(env.target)
+    if env.target.kind != "llvm" or any(not one.apply.__module__.startswith("tir.tune.rules.") for one in rules):
+        return None
+    about = [machine_of(env.target).key(), str(env.threads), *(one.name for one in rules)]
+    return program_key(IRModule.of(func), env.target, " ".join(about), cpu_pipeline())
+
+
 class Kernels:
     """Kernels of groups: groups with equal programs have one. ``makers`` compute what constants determine."""
 
-    def __init__(self, order: Sequence[Group], constants: Iterable[Value], target: Any):
+    def __init__(
+        self,
+        order: Sequence[Group],
+        constants: Iterable[Value],
+        target: Any,
+        schedule: Callable[[PrimFunc, Any], Kernel] = by_default,
+    ):
         self.functions: dict[str, PrimFunc] = {}  # of the calls
         self.makers: dict[str, PrimFunc] = {}
         self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
         self.groups: dict[str, Group] = {}  # the first of each kernel and maker
         self._target = target
-        self._known: dict[str, _Kernel] = {}
-        fixed = set(constants)  # and what is a view of one
-        for group in order:
-            if group.view is not None and group.view.source in fixed:
-                fixed.add(group.outputs[0])
-        self._of = {group: self._kernel(group, fixed) for group in order if group.view is None}
+        self._of: dict[Group, tuple[str, Kernel]] = {}
+        known: dict[PrimFunc, tuple[str, Kernel]] = {}
+        for group, func in group_functions(order, constants).items():
+            if func not in known:
+                taken = {*(name for name, _ in known.values()), "main", "run"}
+                name = unique_name(identifier(group.name)[:60], taken)
+                self.groups[name] = group
+                with naming(name, group, func, target):
+                    known[func] = name, schedule(func, target)
+            self._of[group] = known[func]
         self._temporary = {
-            group: tuple(
-                Value(f"{kernel.name}_{step}_{n}", (count,), dtype) for n, (count, dtype) in enumerate(kernel.temporary)
-            )
-            for step, (group, kernel) in enumerate(self._of.items())
+            group: tuple(Value(f"{name}_{step}_{n}", (count,), dtype) for n, (count, dtype) in enumerate(one.temporary))
+            for step, (group, (name, one)) in enumerate(self._of.items())
         }
 
     def temporaries(self, group: Group) -> tuple[Value, ...]:
@@ -92,7 +140,7 @@ class Kernels:
     def over(self, group: Group, value: Value, source: Value) -> PrimFunc | None:
         """The kernel of a group that writes a result over an input; None if it may not."""
         values = (*group.inputs, *group.outputs)
-        return self._of[group].over(values.index(value), values.index(source))
+        return self._of[group][1].over(values.index(value), values.index(source))
 
     def plan(self, order: Sequence[Group], elsewhere: Iterable[Value], state: Mapping[Value, Value]) -> Plan:
         """The memory of a model, checked. Raises ``ModelError`` as :func:`tir.graph.plan` does."""
@@ -102,19 +150,17 @@ class Kernels:
 
     def call(self, group: Group, plan: Plan) -> Call:
         """The call that computes a group with its memory as in ``plan``."""
-        kernel = self._of[group]
+        name, kernel = self._of[group]
         values = [*group.inputs, *group.outputs]
         arguments = tuple(map(plan.place, values))
         sources = tuple(arguments[n] for n in kernel.sources)
-        made = self.made.get((kernel.maker, sources), ())
-        if kernel.maker and not made:
-            names = [
-                f"{sources[0].root.name if sources else kernel.name}_{len(self.made)}_{n}"
-                for n in range(len(kernel.made))
-            ]
-            made = tuple(Value(name, *of) for name, of in zip(names, kernel.made))
-            self.made[kernel.maker, sources] = made
-        name, func, kept = kernel.name, kernel.program, kernel.kept
+        made = self.made.get((name, sources), ())
+        if kernel.maker is not None and not made:
+            self.makers[name] = kernel.maker
+            first = f"{sources[0].root.name if sources else name}_{len(self.made)}"
+            made = tuple(Value(f"{first}_{n}", *of) for n, of in enumerate(kernel.made))
+            self.made[name, sources] = made
+        func, kept = kernel.program, kernel.kept
         for value, source in plan.replaced.items():
             if value in group.outputs and (over := self.over(group, value, source)) is not None:
                 gone = values.index(source)
@@ -122,32 +168,6 @@ class Kernels:
         self.functions[name] = func.without_attr("global_symbol")
         self.groups.setdefault(name, group)
         return Call(name, (*(arguments[n] for n in kept), *map(Place, (*made, *self.temporaries(group)))))
-
-    def _kernel(self, group: Group, constants: Container[Value]) -> _Kernel:
-        func = group_function(group.nodes, group.inputs, group.outputs)
-        names = [b.name for b, v in zip(func.buffers(), group.inputs) if v in constants]
-        func = func.with_attr(CONSTANT, tuple(names)) if names else func
-        key = canonical(func).key
-        if key not in self._known:
-            taken = {*(kernel.name for kernel in self._known.values()), "main", "run"}
-            name = unique_name(identifier(group.name)[:60], taken)
-            self.groups[name] = group
-            with naming(name, group, func, self._target):
-                self._known[key] = self._scheduled(name, func)
-        return self._known[key]
-
-    def _scheduled(self, name: str, func: PrimFunc) -> _Kernel:
-        scheduled = default(func, self._target).func  # pyright: ignore[reportCallIssue]
-        foldable = Foldable(scheduled)
-        if not foldable.makes:
-            program, temporary = _with_workspace(scheduled, self._target)
-            return _Kernel(name, program, places(scheduled, scheduled), temporary=temporary)
-        program, maker = foldable.split()
-        kept, sources = places(scheduled, program), places(scheduled, maker)
-        made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
-        self.makers[name] = maker.without_attr("global_symbol")
-        program, temporary = _with_workspace(program, self._target)
-        return _Kernel(name, program, kept, name, sources, made, temporary)
 
     def weights(
         self, calls: Sequence[Call], constants: Mapping[Value, np.ndarray]
@@ -172,6 +192,25 @@ class Kernels:
                 given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
                 module[maker](*given, *(part(packed, offsets[v], v) for v in several))
         return packed, offsets
+
+
+def group_functions(order: Iterable[Group], constants: Iterable[Value]) -> dict[Group, PrimFunc]:
+    """The functions of groups that are no views, one of those that compute the same; their attributes say which parameters are constant."""
+    fixed = set(constants)  # and what is a view of one
+    found: dict[Group, PrimFunc] = {}
+    made: dict[Any, PrimFunc] = {}
+    for group in order:
+        if group.view is not None:
+            fixed.update(group.outputs if group.view.source in fixed else ())
+            continue
+        formula = Formula(group.nodes, group.inputs, group.outputs)
+        constant = tuple(v in fixed for v in group.inputs)
+        if (formula, constant) not in made:
+            func = formula.function()
+            names = tuple(b.name for b, is_fixed in zip(func.buffers(), constant) if is_fixed)
+            made[formula, constant] = func.with_attr(CONSTANT, names) if names else func
+        found[group] = made[formula, constant]
+    return found
 
 
 def _with_workspace(program: PrimFunc, target: Any) -> tuple[PrimFunc, tuple[tuple[int, DType], ...]]:

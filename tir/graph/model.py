@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from .building import built
 from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, results
-from .kernels import Call, Kernels, part
+from .kernels import Call, Kernel, Kernels, by_default, part
 from .memory import ALIGNMENT, Place, Plan
 from .passes import optimized
 
@@ -62,12 +62,17 @@ def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ())
     return model
 
 
-def compile_optimized(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
-    """The model of a graph as it is, after whatever passes."""
+def compile_optimized(
+    graph: Graph,
+    target: Any = "llvm",
+    state: Sequence[str] = (),
+    schedule: Callable[[PrimFunc, Any], Kernel] = by_default,
+) -> CompiledModel:
+    """The model of a graph as it is, after whatever passes; ``schedule`` makes a kernel of the function of a group, for a target."""
     updated = _updated(graph, state)
-    final = _with_own_results(graph)
+    final = with_own_results(graph)
     order = groups(final)
-    kernels = Kernels(order, final.constants, target)
+    kernels = Kernels(order, final.constants, target, schedule)
     made = kernels.plan(order, final.outputs.values(), {final.outputs[n]: v for n, v in updated.items()})
     calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
@@ -107,7 +112,7 @@ def with_own_workspace(entry: PrimFunc) -> PrimFunc:
     )
 
 
-def _with_own_results(graph: Graph) -> Graph:
+def with_own_results(graph: Graph) -> Graph:
     """The graph with a copy for each result that is an input, a constant, or another result."""
     taken = {*graph.inputs, *graph.constants}
     names = {v.name for node in graph.nodes for v in node.outputs} | {v.name for v in taken}

@@ -56,8 +56,16 @@ def __dir__() -> list[str]:
 class _Tune(types.ModuleType):
     """A package that is a function too: ``tir.tune(mod)``."""
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.tune(*args, **named)
+    def __call__(self, mod: Any, *args: Any, **named: Any) -> Any:
+        """:func:`tir.tune.session.tune` of a program; of a model (all that ``tir.compile`` takes), :func:`tir.graph.tuning.tune_graph`."""
+        from ..compat import graph_of
+
+        graph = graph_of(mod)
+        if graph is None:
+            return self.tune(mod, *args, **named)
+        from ..graph.tuning import tune_graph
+
+        return tune_graph(graph, *args, **named)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """A submodule does not hide a function of its name, such as ``default``."""

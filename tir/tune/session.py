@@ -75,7 +75,7 @@ def tune(
     of ``db`` (``result.run``; ``python -m tir.tune show`` lists them), the search is the same as in that run, with its seed and
     the times that were measured then. What it did not come to, as it was killed, is measured.
 
-    Raises ``TirError`` if no trial gave a result, with the first failure; for a ``replay`` that ``db`` does not have; and for
+    Raises ``TirError`` if no trial gave a result, with the first failure (of several functions, ``result.best`` raises it for one without a result); for a ``replay`` that ``db`` does not have; and for
     ``sizes`` that no function has.
 
     >>> import tir
@@ -120,10 +120,8 @@ def tune(
             seconds=now() - begin,
             run=run,
         )
-    if not interrupted:
-        for one in tuned:
-            if one.search.best is None:
-                raise no_result([t.search for t in tuned])
+    if not interrupted and all(one.search.best is None for one in tuned):
+        raise no_result([one.search for one in tuned])
     return result
 
 
