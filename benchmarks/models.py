@@ -36,7 +36,7 @@ def main() -> int:
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when a kernel first runs
     if options.growth:
-        print(_growth(options.models[0]))
+        print(_growth(options.models[0], f"llvm -num-cores={options.threads}"))
     else:
         print(text_table(HEAD, [_row(path, options) for path in options.models]))
     return 0
@@ -52,7 +52,7 @@ def _row(path: Path, options: argparse.Namespace) -> tuple[str, ...]:
     compiling = time.process_time() - start
     results = model(**inputs)
     error = max(map(_error, expected, results if isinstance(results, tuple) else [results]))
-    again = [sys.executable, "-m", "benchmarks.models", "--growth", str(path)]
+    again = [sys.executable, "-m", "benchmarks.models", "--growth", f"--threads={options.threads}", str(path)]
     grown = int(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
     calls = [lambda: session.run(None, inputs), _openvino(path, inputs, options.threads), lambda: model(**inputs)]
     clock = time.thread_time if options.threads == 1 else time.perf_counter
@@ -71,17 +71,17 @@ def _row(path: Path, options: argparse.Namespace) -> tuple[str, ...]:
     )
 
 
-def _growth(path: Path) -> int:
+def _growth(path: Path, target: str) -> int:
     """By how many bytes this process grows when it compiles a model, from the disk cache, and calls it ten times."""
     from tir.graph import Builder, compile_graph
     from tir.graph.calls import give_back
 
     b = Builder()
     y = b.call("matmul", b.input("x", (64, 64)), b.constant(np.ones((64, 64), "float32"), "w"))
-    compile_graph(b.graph(b.call("nn.softmax", y)))(np.ones((64, 64), "float32"))
+    compile_graph(b.graph(b.call("nn.softmax", y)), target)(np.ones((64, 64), "float32"))
     give_back()
     before = _memory()
-    model = tir.compile(path)
+    model = tir.compile(path, target)
     inputs = [np.zeros(p.shape, str(p.dtype)) for p in model.inputs]
     for _ in range(10):
         model(*inputs)
