@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.expr import Call, Select
+from tir.expr import Call, Max, Min, Select
 from tir.script import parse
 from tir.stmt import For, IfThenElse
 from tir.testing import assert_same_result
@@ -185,3 +185,23 @@ def f(A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32")):
     (left,) = [n.args[0] for n in walk(made["main"].body) if isinstance(n, Call) and n.op == "if_then_else"]
     assert repr(left) == "A[i] > 4"
     assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+@pytest.mark.parametrize(
+    "index, loops",
+    [("T.max(i - 5, 0)", 2), ("T.min(i, 9)", 2), ("T.max(T.min(i, 9), 4)", 3), ("T.min(k, 9)", 1)],
+)
+def test_an_index_that_is_clamped_at_a_border_is_not_inside_of_it(index, loops):
+    func = parse(LOOP.format(hint=HINT, body=f"B[i] = A[T.max({index}, 0)]"))
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    kept = [n for n in walk(made["main"].body) if isinstance(n, For)]
+    assert len(kept) == loops, made
+    assert ("k" in index) == any(isinstance(n, (Max, Min)) for n in walk(made["main"].body)), made
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+def test_the_greater_of_two_numbers_that_are_no_indices_is_no_place_to_cut():
+    func = tir.IRModule.of(
+        parse(LOOP.format(hint=HINT, body='B[i] = T.Cast("int32", T.max(T.Cast("float32", i), 4.0))'))
+    )
+    assert tir.structural_equal(tir.transform.loop_partition(func), func)

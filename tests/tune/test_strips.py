@@ -116,3 +116,42 @@ def test_a_matrix_times_one_column_is_a_matrix_times_a_vector():
     w, x = te.placeholder((40, 130), name="w"), te.placeholder((130, 1), name="x")
     sch = same(te.create_prim_func([w, x, ops.matmul(w, x)]), 1)
     assert all(b.scope == "local" for b in sch.func.root.alloc_buffers)
+
+
+def blurred(shape: tuple[int, ...], stages: int = 1) -> tir.PrimFunc:
+    """Sums of three neighbours along the last axis, ``stages`` times, and then along the one before."""
+    x = a = te.placeholder(shape, name="x")
+    for n in range(stages):
+        size = (*(int(s) for s in a.shape[:-1]), int(a.shape[-1]) - 2)
+        a = te.compute(size, lambda *i, a=a: a[i] + a[(*i[:-1], i[-1] + 1)] + a[(*i[:-1], i[-1] + 2)], name=f"a{n}")
+    size = (*(int(s) for s in a.shape[:-2]), int(a.shape[-2]) - 2, int(a.shape[-1]))
+    down = lambda *i: a[i] + a[(*i[:-2], i[-2] + 1, i[-1])] + a[(*i[:-2], i[-2] + 2, i[-1])]  # noqa: E731
+    return te.create_prim_func([x, te.compute(size, down, name="b")])
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (3, 20, 37), (9, 24)])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_one_thread_keeps_the_last_rows_of_a_stage(shape: tuple[int, ...], stages: int):
+    func = blurred(shape, stages)
+    sch = same(func, 1)
+    assert any(b.shape[-2].value == 3 for b in sch.func.root.alloc_buffers), "three rows, of which one is new"
+    assert "T.parallel" not in sch.mod.script()
+
+
+def test_several_threads_compute_strips():
+    sch = same(blurred((40, 50)), 2)
+    assert sch.func.root.alloc_buffers[0].shape[-2].value == 40 and "T.parallel" in sch.mod.script()
+
+
+def test_little_work_is_done_by_one_thread(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(space, "PARALLEL", 1 << 20)
+    assert same(blurred((40, 50)), 2).func.root.alloc_buffers[0].shape[-2].value == 3
+
+
+@pytest.mark.parametrize("sizes", [((5, 7), (10, 14)), ((12, 20), (24, 40)), ((8, 30), (13, 41))])
+@pytest.mark.parametrize("method", ["linear", "nearest_neighbor"])
+def test_images_are_resized_without_clamps_inside(sizes: tuple[tuple[int, int], tuple[int, int]], method: str):
+    x = te.placeholder((1, 2, *sizes[0]), name="x")
+    y = ops.image.resize2d(x, (0.0, 0.0, 0.0, 0.0), sizes[1], method=method)
+    sch = same(te.create_prim_func([x, y]), 1)
+    assert method != "linear" or "pragma_loop_partition_hint" in sch.mod.script()

@@ -25,6 +25,8 @@ from ..expr import (
     Expr,
     FloorDiv,
     IntImm,
+    Max,
+    Min,
     Select,
     Var,
     conjuncts,
@@ -184,7 +186,7 @@ class _Cutter:
                 if isinstance(child, Stmt):
                     visit(child, inner, speed)
                 elif demanded:
-                    for choice in filter(None, map(choice_parts, walk(child))):
+                    for choice in filter(None, map(_sides_of, walk(child))):
                         add(choice[0], inner)
 
         visit(s.body, {}, s.kind in _SPEED_KINDS)
@@ -204,6 +206,13 @@ def _likely(condition: Expr) -> bool:
 def _is_start(condition: Expr) -> bool:
     """An equality that selects one iteration (a reduction's init) is left to the code generator, which peels it."""
     return any(isinstance(c, EQ) for c in _conjuncts(condition))
+
+
+def _sides_of(e: Any) -> tuple[Expr, Expr, Expr] | None:
+    """A choice of two values as a condition and these: a selection, or the greater or lesser of two indices."""
+    if isinstance(e, (Max, Min)) and is_index(e.dtype):
+        return (e.a >= e.b if isinstance(e, Max) else e.a <= e.b), e.a, e.b
+    return choice_parts(e)
 
 
 def _sides(part: Expr) -> tuple[Expr, ...]:
@@ -271,14 +280,14 @@ class _Decider:
 
     def choice(self, e: Any) -> Expr | None:
         """The side of a decided choice, or one that asks only what is left open; others inside of it are decided, too."""
-        parts = choice_parts(e)
+        parts = _sides_of(e)
         if parts is None:
             return None
         known = self.analyzer.simplify(parts[0])
         if isinstance(known, IntImm):
             return rewrite(parts[1] if known.value else parts[2], self.choice)
         condition = self.left_open(parts[0])
-        if condition is parts[0]:
+        if condition is parts[0] or isinstance(e, (Max, Min)):
             return None
         sides = [rewrite(side, self.choice) for side in parts[1:]]
         return Select(condition, *sides) if isinstance(e, Select) else e.replace(args=(condition, *sides))
@@ -313,7 +322,7 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for
-    an ``if`` with an ``else``, and for the conditions of ``T.Select`` and ``T.if_then_else``.
+    an ``if`` with an ``else``, for the conditions of ``T.Select`` and ``T.if_then_else``, and for ``T.max`` and ``T.min`` of indices.
 
     >>> import tir
     >>> f = tir.script.parse('''

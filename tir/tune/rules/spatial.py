@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
-from ...expr import BufferLoad, Call, FloorDiv, FloorMod
+from ...expr import BufferLoad, Call, FloorDiv, FloorMod, Max, Min
 from ...schedule import LoopRV, Schedule
-from ...stmt import SERIAL
+from ...stmt import SERIAL, UNROLLED
 from ...target import streams
 from ...visit import has_load, uses_var, walk
 from ..nest import Axis, Nest, continued, extent_of, usual, volume
@@ -36,8 +37,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
-    if isinstance(getattr(nest.block.body, "value", None), Call):
-        without_borders(made, nest, axes[-2:])
+    without_borders(made, nest, axes[-2:])
     return [made]
 
 
@@ -45,13 +45,16 @@ def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
     """Run what is within the borders of an array without asking for them, in the serial loops of ``axes``, where a block reads zeros, or
     others, beyond these."""
     chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
+    indices = [n for a in nest.accesses for i in a.indices for n in walk(i)]
+    clamped: list[Any] = [n for n in indices if isinstance(n, (Max, Min))]
     asked = [c for c in chosen if not has_load(c) and not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
+    asked += [c for c in clamped if not has_load(c)]
     if not asked:
         return
     iterators = index_of(sch.func).blocks[nest.name].node.bindings
     moving = [iterators[a.var] for a in axes if any(uses_var(c, a.var) for c in asked)]
     for loop in sch.get_loops(nest.name):
-        if sch.get(loop).kind == SERIAL and any(uses_var(value, loop.var) for value in moving):
+        if sch.get(loop).kind in (SERIAL, UNROLLED) and any(uses_var(value, loop.var) for value in moving):
             sch.annotate(loop, PARTITION_HINT, 1)
 
 

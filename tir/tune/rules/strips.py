@@ -4,20 +4,24 @@ cache."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from ...analysis.annotations import PARTITION_HINT
 from ...schedule import LoopRV, Schedule
+from ...stmt import SERIAL
 from ..nest import Axis, Nest, reach, volume
-from ..space import Env, choose, rule
+from ..space import Env, Fork, choose, rule
 from .row_fuse import stages_of
-from .spatial import UNROLL, share_out, stream, vectorize
+from .spatial import UNROLL, share_out, stream, vectorize, without_borders
 
 HEIGHTS = (32, 16, 64, 8)  # most rows of a strip, best first
 LEAST = 8  # rows of a strip: of fewer, too many are computed twice
 
 
 @rule(targets=("llvm",), order=35)
-def strips(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Compute the stages before a block of rows in strips of its rows, if it reads neighbours of theirs."""
+def strips(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
+    """Compute the stages before a block of rows in strips of its rows, if it reads neighbours of theirs; on one thread a row at a time,
+    and keep the last rows of each."""
     nest = Nest.of(sch, block)
     stages = [] if nest is None or nest.reduce else stages_before(sch, nest)
     if nest is None or not stages or any(volume(s.axes) >= 2 * volume(nest.spatial) for s in stages):
@@ -25,12 +29,38 @@ def strips(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     row = nest.axes[-2]
     if row.extent is None:
         return []
+    work = sum(s.runs * s.work for s in (nest, *stages))
+    serial = env.threads < 2 or work < env.parallel_from
+    ways = [partial(_row_by_row, sch, nest, stages, env)] if serial else []
+    return [*ways, partial(_strip_by_strip, sch, nest, stages, env)]
+
+
+def _row_by_row(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> Schedule:
+    """Each row of the result, after the row of each stage that it is the first to read; those before are kept in the L1 cache."""
     made = sch.copy()
-    strip, _ = split_rows(made, row)
+    row = nest.axes[-2].loop
+    for stage in reversed(stages):
+        made.compute_at(stage.name, row, preserve_unit_loops=True)
+    for stage in stages:
+        made.rolling_buffer(stage.name, 0)
+    for each in (*stages, nest):
+        vectorize(made, made.get_loops(each.name)[-1], each.axes[-1].size, env.lanes(each.width), UNROLL)
+        for loop in made.get_loops(each.name):
+            if made.get(loop).kind == SERIAL and PARTITION_HINT not in made.get(loop).annotations:
+                made.annotate(loop, PARTITION_HINT, 1)
+    stream(made, nest)
+    return made
+
+
+def _strip_by_strip(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> Schedule:
+    """Some rows of the result, after the rows of each stage that these need."""
+    made = sch.copy()
+    strip, _ = split_rows(made, nest.axes[-2])
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
     in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
+    without_borders(made, nest, nest.axes[-2:])
     stream(made, nest)
-    return [made]
+    return made
 
 
 def stages_before(sch: Schedule, nest: Nest) -> list[Nest]:
@@ -55,6 +85,7 @@ def in_strips(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[Lo
         sch.compute_at(stage.name, around[-1], preserve_unit_loops=True)
     for stage in stages:
         vectorize(sch, sch.get_loops(stage.name)[-1], stage.axes[-1].size, env.lanes(stage.width), UNROLL)
+        without_borders(sch, stage, stage.axes[-2:])
     share_out(sch, around, sum(s.runs * s.work for s in (nest, *stages)), env)
 
 
