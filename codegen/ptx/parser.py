@@ -164,7 +164,7 @@ class _Parser:
 
     def variable(self, space: str, external: bool = False) -> Variable:
         """``.align 4 .b8 name[64] = {…};`` after its space."""
-        align, kind = 0, ""
+        align, kind = 1, ""
         while self.next.startswith("."):
             word = self.take()
             if word == ".align":

@@ -7,7 +7,7 @@ import pytest
 import tir
 from tir.analysis import wellformed
 from tir.buffer import BufferRegion, IterVar, Range, decl_buffer
-from tir.expr import TRUE, Add, BufferLoad, IntImm, StringImm, Var, const
+from tir.expr import TRUE, Add, BufferLoad, Call, IntImm, StringImm, Var, const
 from tir.function import PrimFunc
 from tir.node import Memo, frozendict
 from tir.script import parse
@@ -94,6 +94,10 @@ def test_a_good_function():
         (loop(I, declares(BufferRegion(A, (AT_V,)))), "has 2 dimensions, but its region 1"),
         (loop(I, declares(BufferRegion(A, (AT_V, Range(J, IntImm(1)))))), "variable `j` is not defined"),
         (loop(I, declares(BufferRegion(A, (AT_V, Range(V, J))))), "variable `j` is not defined"),
+        (
+            Evaluate(Call("tvm_access_ptr", (BufferRegion(A, (Range(J, IntImm(1)),) * 2),), "handle")),
+            "variable `j` is not defined",
+        ),
     ],
 )
 def test_each_rule(body, message):

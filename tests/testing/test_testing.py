@@ -5,6 +5,7 @@ import pytest
 
 import tir
 from tests.fuzz import steps
+from tir import te
 from tir.script import parse
 from tir.testing import (
     assert_roundtrip,
@@ -16,7 +17,7 @@ from tir.testing import (
 )
 from tir.testing.decisions import SeededChoice
 from tir.testing.programs import STAGES, _Array, _Builder, random_text
-from tir.testing.schedules import ALL_PRIMITIVES
+from tir.testing.schedules import ALL_PRIMITIVES, _Scene, _tensorize
 
 ADD = parse("""
 @T.prim_func
@@ -87,6 +88,12 @@ def test_every_primitive_is_drawn():
 
     drawn = {name.partition(".")[0] for name in ALL_PRIMITIVES}
     assert {*PRIMITIVES} - drawn == {"storage_swizzle", "unsafe_hide_buffer_access"}  # of GPU memory alone; unsafe
+
+
+def test_tensorize_is_drawn_at_innermost_loops():
+    sch = tir.Schedule(te.create_prim_func([te.compute((4, 4), lambda i, j: i + j)]))
+    drawn = [_tensorize(_Scene(sch, SeededChoice(seed)))[0][0] for seed in range(8)]
+    assert {sch.get(loop).loop_var.name for loop in drawn} == {"j"}
 
 
 def test_inputs_that_are_indices_are_within_bounds():

@@ -222,7 +222,7 @@ def _require_memory(buffers: Iterable[tir.Buffer], sizes: dict[str, int]) -> Non
     total = 0
     for buffer in buffers:
         extents = [s.value if isinstance(s, tir.IntImm) else sizes.get(getattr(s, "name", ""), 9) for s in buffer.shape]
-        if min(extents, default=1) < 0:
+        if any(extent < 0 for extent in extents):
             raise ValueError(f"`{buffer.name}` would have a negative size: {tuple(extents)}")
         total += math.prod(extents) * buffer.dtype.bits * buffer.dtype.lanes // 8
     if total > LARGEST:

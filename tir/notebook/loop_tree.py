@@ -76,8 +76,7 @@ class LoopTree:
 
     def drawing(self, known: Collection[str] | None = None) -> str:
         """The nest alone as a figure, without bytes: what has a name that is not in ``known`` is framed as new."""
-        wide = max([16 * row.depth + 7 * len(row.name + _extent_and_kind(row)) for row in self.rows], default=0)
-        regions = max([16 * row.depth + 8 * len(row.name) + 7 * len(row.regions) for row in self.rows], default=0)
+        wide = max([16 * row.depth + 8 * len(row.name) + 7 * len(_words(row)) for row in self.rows], default=0)
         parts = []
         for n, row in enumerate(self.rows):
             x, y = 12 + 16 * row.depth, 22 + 22 * n
@@ -87,9 +86,8 @@ class LoopTree:
                 parts.append(svg_box(x - 3, y - 14, 16 + 7.5 * len(row.name), 20, "none", "new", **frame))
             parts.append(svg_text(x + 10, y, row.name, font_weight="bold" if row.is_block else "normal"))
             more = {"font_family": "monospace", "font_size": "11"} if row.is_block else {"fill": row.colour}
-            words = row.regions if row.is_block else _extent_and_kind(row)
-            parts.append(svg_text(x + 18 + 7.5 * len(row.name), y, words, **more))
-        return svg_figure(40 + max(wide, regions), 16 + 22 * len(self.rows), *parts)
+            parts.append(svg_text(x + 18 + 7.5 * len(row.name), y, _words(row), **more))
+        return svg_figure(40 + wide, 16 + 22 * len(self.rows), *parts)
 
     def svg(self) -> str:
         """A line for each loop and block: a bar as long as the logarithm of the bytes that a loop touches, in the colour of
@@ -167,6 +165,11 @@ def _cells(row: Row) -> tuple[str, ...]:
         return name, "", "block", "", "", row.regions
     size = number(row.bytes, "B") if row.bytes else ""
     return name, row.extent, "" if row.kind == SERIAL else row.kind, size, row.holds, ""
+
+
+def _words(row: Row) -> str:
+    """What a figure says of a row after its name."""
+    return row.regions if row.is_block else _extent_and_kind(row)
 
 
 def _extent_and_kind(row: Row) -> str:

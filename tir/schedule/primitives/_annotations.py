@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, asks_for_registers, expected_value, misspelled
+from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import memory_at
 from ...errors import require, require_none
 from ...expr import is_const
-from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
+from ...stmt import Block, BlockRealize, SeqStmt, Stmt
 from ...visit import walk
 from ..state import State
 
@@ -86,7 +86,6 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     )
     parts = statements_of_pipeline(loop)
     names = [_name(p, n) for n, p in enumerate(parts)]
-    taken_apart = [name for p, n in zip(parts, names) for name in _lowered_to(p, n)]
     if key == ASYNC:
         stages = notes.get(STAGE)
         unknown = [n for n in value if stages is not None and n not in stages]
@@ -94,10 +93,9 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         rule = "there is no stage {0} in the pipeline of loop {1}"
         require_none(unknown, rule, loop, nodes=[loop.node], legal=legal)
         return
-    if len(value) == len(taken_apart):
-        names = taken_apart
-    elif len(value) > len(names):
-        names = [f"statement {n}" for n in range(len(value))]  # steps to come may place more; lowering counts them
+    if len(value) > len(names):
+        # steps to come may place more, and lowering takes copies through registers and nested pipelines apart: it counts them
+        names = [f"statement {n}" for n in range(len(value))]
     require(
         len(value) == len(names),
         "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
@@ -121,17 +119,6 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         )
     if len(names) == len(parts):
         _check_dependences(loop, parts, names, notes)
-
-
-def _lowered_to(part: Stmt, name: str) -> list[str]:
-    """The statements of a pipeline after lowering: a copy staged through registers becomes two, and a nested pipeline
-    becomes prologue, loop and epilogue."""
-    for n in walk(part):
-        if isinstance(n, For) and STAGE in n.annotations:
-            return [f"{name} before loop {n.loop_var.name}", f"{name} in it", f"{name} after it"]
-        if isinstance(n, Block) and asks_for_registers(n):
-            return [f"{name} into registers", f"{name} from there"]
-    return [name]
 
 
 def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes: Mapping[str, Any]) -> None:
