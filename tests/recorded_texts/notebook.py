@@ -65,6 +65,9 @@ def explored(name: str) -> Texts:
             explorer.handle({"do": "more"})
         view = explorer.view()
         del view["answered"]  # how many answers it takes depends on the machine
+        for field in [f for offer in view["offers"] for f in offer["fields"] if f["name"] == "tensor_intrin"]:
+            # other tests register some of their own, and a field has a limited number
+            field["choices"] = [name for name in field["choices"] if name.startswith("amx_")]
         yield f"{number}.view", json.dumps(view, sort_keys=True, default=str)
 
 
