@@ -93,8 +93,9 @@ def use_workspace(func: PrimFunc) -> PrimFunc:
     ...     for i in range(4096):
     ...         B[i] = C[4095 - i]
     ... ''')
-    >>> use_workspace(f).body
-    C = T.decl_buffer((4096,), "float64", data=work.data)
+    >>> tir.transform.use_workspace(f).body
+    work = T.handle("float64")
+    C = T.decl_buffer((4096,), "float64", data=work)
     for i in range(4096):
         C[i] = A[i]
     for i in range(4096):
