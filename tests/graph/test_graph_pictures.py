@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as Tree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ def test_a_graph_is_drawn_with_its_kernels_and_bytes():
         "cumsum", "[1200] 4.8 kB = result",
     ]  # fmt: skip
     assert graph._repr_html_() == graph.svg()
+    assert replace(graph, constants={}).svg() == graph.svg(), "weights that a compiled model has in panels"
     found = drawn(graph.svg())
     assert [float(e.attrib["y"]) for e in found["rect"]] == [3 + n * ROW for n in range(5)]
     assert [e.attrib.get("fill-opacity") for e in found["rect"]] == [None, "0.25", "0.25", "0.08", "0.25"]
@@ -77,8 +79,8 @@ def test_tensors_that_are_needed_in_the_same_rows_have_lanes_of_their_own():
 def test_a_plan_is_a_table_and_a_picture():
     graph = small()
     made = plan(groups(graph), graph.outputs.values())
-    assert str(made).splitlines()[1].split() == ["cumsum", "4800", "0", "1", "3", "reshape"]
-    assert str(made).endswith("workspace: 4800 bytes".replace("4800", str(made.nbytes)))
+    assert repr(made).splitlines()[1].split() == ["cumsum", "4800", "0", "1", "3", "reshape"]
+    assert repr(made).endswith("workspace: 4800 bytes".replace("4800", str(made.nbytes)))
     first, second = value("first"), value("second", 48)
     found = drawn(Plan({first: 192, second: 0}, {first: (0, 1), second: (1, 3)}, {}, 256).svg())
     boxes = [[float(e.attrib[k]) for k in ("x", "y", "width", "height")] for e in found["rect"]]

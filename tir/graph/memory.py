@@ -23,7 +23,7 @@ class Place(NamedTuple):
     begin: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """``offsets`` are the bytes at which tensors begin in a workspace of ``nbytes``; ``lives`` the first and the last
     group, counted in the order of running, in which each must be kept: of what a kernel works in, its own. ``views`` are the places of those that share
@@ -55,7 +55,7 @@ class Plan:
             for v, at in sorted(self.offsets.items(), key=lambda item: (self.lives[item[0]], item[1]))
         ]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """A table of the tensors, in the order in which they are made."""
         return f"{text_table(self.HEAD, self._rows(), right=range(1, 5))}\nworkspace: {self.nbytes} bytes"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..display import FAINT, YES, svg_box, svg_figure, svg_text
@@ -59,7 +59,7 @@ def picture(graph: Graph, profile: Profile | None) -> str:
     results = {v: name for name, v in graph.outputs.items()}
     longest = max(seconds.values(), default=0.0) or 1.0
     for n, row in enumerate(rows):
-        parts += _input(left, n, row) if isinstance(row, Value) else _kernel(left, n, row, graph, results)
+        parts += _input(left, n, row) if isinstance(row, Value) else _kernel(left, n, row, made_at, results)
         if row in seconds:
             at, width = left + BOX + 250, BAR * seconds[row] / longest
             parts.append(svg_box(at, n * ROW + 7, width, ROW - 12, YES))
@@ -90,20 +90,20 @@ def _input(left: float, n: int, value: Value) -> list[str]:
     return [box, svg_text(left + 8, n * ROW + 17, words), svg_text(left + BOX + 8, n * ROW + 17, size(value.nbytes))]
 
 
-def _kernel(left: float, n: int, group: Group, graph: Graph, results: Mapping[Value, str]) -> list[str]:
+def _kernel(left: float, n: int, group: Group, made: Container[Value], results: Mapping[Value, str]) -> list[str]:
     """A box with the operators, pale for a view; beside it what it makes, and the bytes of the constants that it reads."""
-    weights = sum(v.nbytes for v in group.inputs if v in graph.constants)
+    weights = sum(v.nbytes for v in group.inputs if v not in made)
     title = "\n".join(map(str, group.nodes)) + ("\na view: no kernel" if group.view is not None else "")
     box = svg_box(
         left, n * ROW + 3, BOX, ROW - 6, FAINT, title, rx="3", fill_opacity="0.25" if group.view is None else "0.08"
     )
-    made = ", ".join(f"{list(v.shape)} {size(v.nbytes)}" for v in group.outputs[:2])
+    outputs = ", ".join(f"{list(v.shape)} {size(v.nbytes)}" for v in group.outputs[:2])
     named = "".join(f" = {results[v]}" for v in group.outputs[:1] if v in results)
-    words = f"{made}{named}{f', weights {size(weights)}' if weights else ''}"
+    words = f"{outputs}{named}{f', weights {size(weights)}' if weights else ''}"
     return [
         box,
         svg_text(left + 8, n * ROW + 17, shortened(group.name, MOST), pointer_events="none"),
-        svg_text(left + BOX + 8, n * ROW + 17, shortened(words, 44)),
+        svg_text(left + BOX + 8, n * ROW + 17, shortened(words, 40)),
     ]
 
 
