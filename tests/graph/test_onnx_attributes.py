@@ -352,3 +352,110 @@ def test_operators_of_onnxruntime(operator, inputs, attributes, expected):
     wanted = [e for e in expected if e is not None]
     for one, other in zip(got if len(wanted) > 1 else (got,), wanted):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def _attended(q, k, v, past, last, turns=None, beside=False, cap=0.0):
+    """Rows of ``q``, ``k`` and ``v`` (batch, rows, heads, size) after those that the past has, up to the place ``last`` of each of a batch."""
+    (batch, rows, heads, size), pairs = q.shape, k.shape[2]
+    kept, out = [p.copy() for p in past], np.zeros(q.shape)
+    for b, r in np.ndindex(batch, rows):
+        at = max(last[b] - rows + 1, 0) + r
+
+        def turned(x):
+            if turns is None:
+                return x
+            half = turns.shape[1]
+            one, other = (
+                (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if beside else (slice(half), slice(half, 2 * half))
+            )
+            made = x.copy()
+            made[..., one] = x[..., one] * np.cos(turns[at]) - x[..., other] * np.sin(turns[at])
+            made[..., other] = x[..., other] * np.cos(turns[at]) + x[..., one] * np.sin(turns[at])
+            return made
+
+        kept[0][b, :, at], kept[1][b, :, at] = turned(k[b, r]), v[b, r]
+        for h in range(heads):
+            scores = kept[0][b, h // (heads // pairs), : at + 1] @ turned(q[b, r])[h] / size**0.5
+            scores = np.exp(cap * np.tanh(scores / cap) if cap else scores)
+            out[b, r, h] = scores / scores.sum() @ kept[1][b, h // (heads // pairs), : at + 1]
+    return [out.reshape(batch, rows, -1), *kept]
+
+
+@pytest.mark.parametrize(
+    ("rows", "before", "last", "total", "options"),
+    [
+        (3, 0, [2, 2], 3, {}),
+        (1, 8, [4, 7], None, {"turns": 16}),
+        (2, 8, [3], None, {"turns": 8, "beside": True}),
+        (2, 4, [5], 6, {"packed": True, "cap": 2.0}),
+    ],
+)
+def test_queries_share_keys_that_are_written_where_they_are_kept(rows, before, last, total, options):
+    heads, pairs, size, batch = 4, 2, 32, len(last)
+    q, k, v = (numbers(batch, rows, n, size, seed=n) for n in (heads, pairs, pairs + 1))
+    v = v[:, :, :pairs]
+    past = [numbers(batch, pairs, before, size, seed=n) for n in (7, 8)]
+    turns = (
+        np.outer(np.arange(16), 1 / 2.0 ** np.arange(options["turns"])).astype("float32")
+        if "turns" in options
+        else None
+    )
+    flat = [x.reshape(batch, rows, -1) for x in (q, k, v)]
+    given = {"q": np.concatenate(flat, 2)} if "packed" in options else dict(zip("qkv", flat))
+    given |= {"pk": past[0], "pv": past[1], "last": np.int32(last)}
+    known = {} if total is None else {"total": np.int32(total)}
+    open_total = {"total": np.int32(max(last) + 1)} if total is None else {}
+    more = {} if turns is None else {"cos": np.cos(turns), "sin": np.sin(turns)}
+    attributes = {
+        "num_heads": heads,
+        "kv_num_heads": pairs,
+        "do_rotary": int(turns is not None),
+        "rotary_interleaved": int("beside" in options),
+        "softcap": options.get("cap", 0.0),
+    }
+    names = [
+        n if n in {**given, **known, **open_total, **more} else ""
+        for n in ("q", "k", "v", "pk", "pv", "last", "total", "cos", "sin")
+    ]
+    node = helper.make_node("GroupQueryAttention", names, ["y", "k1", "v1"], domain="com.microsoft", **attributes)
+    infos = [
+        helper.make_tensor_value_info(n, numpy_helper.from_array(a).data_type, a.shape)
+        for n, a in {**given, **open_total}.items()
+    ]
+    outputs = [helper.make_tensor_value_info(n, 1, None) for n in ("y", "k1", "v1")]
+    constants = [numpy_helper.from_array(np.asarray(a), n) for n, a in {**known, **more}.items()]
+    made = helper.make_model(
+        helper.make_graph([node], "g", infos, outputs, constants),
+        opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=9,
+    )
+    length = max(before, total or 0)
+    room = [np.concatenate([p, np.zeros((batch, pairs, length - before, size), "float32")], 2) for p in past]
+    want = _attended(q, k, v, room, last, turns, "beside" in options, options.get("cap", 0.0))
+    got = compile_graph(from_onnx(made), "interpreter")(**given, **open_total)
+    for one, other in zip(got, want):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "more", "why"),
+    [
+        ({"local_window_size": 4}, 0, "its `local_window_size`"),
+        ({"smooth_softmax": 1}, 0, "its `smooth_softmax`"),
+        ({}, 3, "its input 9: positions, a bias, or sinks"),
+    ],
+)
+def test_queries_with_windows_positions_or_sinks_are_refused(attributes, more, why):
+    names = ["q", "q", "q", "", "", "last", "total", *([""] * (more - 1)), *(["last"] if more else [])]
+    node = helper.make_node(
+        "GroupQueryAttention", names, ["y"], domain="com.microsoft", num_heads=1, kv_num_heads=1, **attributes
+    )
+    shapes = {"q": (1, [1, 2, 4]), "last": (6, [1]), "total": (6, [])}
+    infos = [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in shapes.items()]
+    graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", 1, None)])
+    with pytest.raises(ModelError, match=why):
+        from_onnx(
+            helper.make_model(
+                graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+            )
+        )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..graph import Value
 from .making import Unsupported, axis_of
 from .onnx_table import Call, row
@@ -73,3 +75,78 @@ def _results(c: Call, made: Value, total: Value) -> list[Value]:
     if any(c.outputs[1:3]):
         raise Unsupported("its mean, or its deviation")
     return [made, made, made, total][: len(c.outputs)]
+
+
+@row("GroupQueryAttention", domain=CONTRIB)
+def _group_query_attention(c: Call) -> Any:
+    """Keys and values are written where they are in the memory of the past, which is as long as it is, or as long as the known total."""
+    for name, usual in (("local_window_size", -1), ("smooth_softmax", 0)):
+        if c.attribute(name, usual) not in (usual, 0):
+            raise Unsupported(f"its `{name}`")
+    if given := next((n for n in range(9, len(c.inputs)) if c.get(n) is not None), None):
+        raise Unsupported(f"its input {given}: positions, a bias, or sinks")
+    heads, pairs = int(c.attribute("num_heads")), int(c.attribute("kv_num_heads"))
+    batch, rows, width = c[0].shape
+    size = width // (heads if c.get(1) is not None else heads + 2 * pairs)
+    ends = (heads * size, (heads + pairs) * size, (heads + 2 * pairs) * size)
+    parts = [c[n] for n in range(3)] if c.get(1) is not None else [
+        c.sliced(c[0], [(2, slice(a, b))]) for a, b in zip((0, *ends), ends)
+    ]  # fmt: skip
+    q, k, v = (_heads(c, x, size) for x in parts)
+    last = c.op("reshape", c.op("astype", c[5], "int32"), (batch, 1))
+    first = c.op("maximum", c.op("subtract", last, rows - 1), 0)
+    places = c.op("add", first, c.array(np.arange(rows, dtype="int32")[None]))
+    if c.attribute("do_rotary", 0):
+        cos, sin = (c.op("take", c[n], c.op("reshape", places, (batch, 1, rows)), 0) for n in (7, 8))
+        q, k = (_turned(c, x, cos, sin) for x in (q, k))
+    total = c.known(c[6])
+    presents = [_written(c, c.get(n), x, places, 0 if total is None else int(total.max())) for n, x in ((3, k), (4, v))]
+    length, times = presents[0].shape[2], heads // pairs * rows
+    scores = c.op("matmul", c.op("reshape", q, (batch, pairs, times, size)), presents[0], transp_b=True)
+    scores = c.op("multiply", scores, float(c.attribute("scale", 0.0) or size**-0.5))
+    if cap := float(c.attribute("softcap", 0.0)):
+        scores = c.op("multiply", c.op("tanh", c.op("divide", scores, cap)), cap)
+    at = c.array(np.arange(length, dtype="int32"))
+    seen = c.op("less_equal", at, c.op("reshape", places, (batch, 1, rows, 1)))
+    scores = c.op(
+        "where", seen, c.op("reshape", scores, (batch, heads, rows, length)), -1e4 if q.itemsize == 2 else -1e9
+    )
+    weights = c.op("reshape", c.op("nn.softmax", scores), (batch, pairs, times, length))
+    mixed = c.op("reshape", c.op("matmul", weights, presents[1]), (batch, heads, rows, size))
+    mixed = c.op("reshape", c.op("transpose", mixed, (0, 2, 1, 3)), (batch, rows, heads * size))
+    return [mixed, *presents][: len(c.outputs)]
+
+
+def _heads(c: Call, x: Value, size: int) -> Value:
+    batch, rows, width = x.shape
+    return c.op("transpose", c.op("reshape", x, (batch, rows, width // size, size)), (0, 2, 1, 3))
+
+
+def _turned(c: Call, x: Value, cos: Value, sin: Value) -> Value:
+    """Pairs of elements of ``x``, turned: those half of the turned ones apart, or neighbours."""
+    half = cos.shape[-1]
+
+    def part(a: int, b: int, step: int = 1) -> Value:
+        return c.sliced(x, [(3, slice(a, b, step))])
+
+    beside = c.attribute("rotary_interleaved", 0)
+    one, other = (part(0, 2 * half, 2), part(1, 2 * half, 2)) if beside else (part(0, half), part(half, 2 * half))
+    first = c.op("subtract", c.op("multiply", one, cos), c.op("multiply", other, sin))
+    second = c.op("add", c.op("multiply", other, cos), c.op("multiply", one, sin))
+    made = (
+        c.op("reshape", c.op("stack", (first, second), 4), (*x.shape[:3], 2 * half))
+        if beside
+        else c.joined((first, second), 3)
+    )
+    return made if 2 * half == x.shape[3] else c.joined((made, part(2 * half, x.shape[3])), 3)
+
+
+def _written(c: Call, past: Value | None, new: Value, places: Value, total: int) -> Value:
+    """The past with rows written at their places, in room for ``total`` of them."""
+    batch, _, rows, _ = new.shape
+    if past is None or past.shape[2] == 0:
+        return new
+    if total > past.shape[2]:
+        past = c.padded(past, [(0, 0), (0, 0), (0, total - past.shape[2]), (0, 0)], "constant", 0)
+    at = c.op("broadcast_to", c.op("reshape", places, (batch, 1, rows, 1)), new.shape)
+    return c.op("scatter_elements", past, at, new, 2)
