@@ -327,6 +327,21 @@ case("scaled_dot_product_attention", Q, K, V, b(3, 5) | torch.eye(3, 5, dtype=B)
 case("scaled_dot_product_attention", Q, K, V, f(2, 1, 3, 5))
 case("scaled_dot_product_attention", Q, K, V, is_causal=True)
 case("scaled_dot_product_attention", Q, f(2, 2, 5, 8), f(2, 2, 5, 8), enable_gqa=True)
+ENCODER = 8, 2, f(24, 8), f(24), f(8, 8), f(8), True, False, 1e-5, *(f(8), f(8)) * 2, f(12, 8), f(12), f(8, 12), f(8)
+case("_transformer_encoder_layer_fwd", f(2, 3, 8), *ENCODER)
+case(
+    "_transformer_encoder_layer_fwd",
+    f(2, 3, 8),
+    *ENCODER[:6],
+    False,
+    True,
+    *ENCODER[8:],
+    torch.ones(3, 3, dtype=B).triu(1),
+    0,
+)
+case(
+    "_transformer_encoder_layer_fwd", f(2, 3, 8), *ENCODER, torch.tensor([[False, False, True], [False, True, True]]), 1
+)
 
 
 def program_of(name, args, kwargs):

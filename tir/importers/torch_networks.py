@@ -250,13 +250,63 @@ def _attention(
         raise Unsupported("dropout, which draws random numbers")
     if len(query.shape) > 2:
         key, value = (_repeated(c, t, query.shape[-3] // t.shape[-3]) for t in (key, value))
+    made = _attended(c, query, key, value, attn_mask, is_causal, scale)
+    return made if len(c.results) < 2 else (made, NotMade("the sums of an attention"))
+
+
+def _attended(
+    c: Call, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float | None
+) -> Value:
     rank = len(key.shape)
     turned = c.op("transpose", key, (*range(rank - 2), rank - 1, rank - 2))
     factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
     scores = _times(c, c.op("matmul", query, turned), factor)
-    scores = _masked(c, scores, attn_mask, is_causal)
-    made = c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
-    return made if len(c.results) < 2 else (made, NotMade("the sums of an attention"))
+    scores = _masked(c, scores, mask, is_causal)
+    return c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+
+
+@row("_native_multi_head_attention")
+def _multi_head_attention(
+    c: Call, query: Value, key: Value, value: Value, embed_dim: int, num_head: int, qkv_weight: Value, qkv_bias: Value, proj_weight: Value, proj_bias: Value,
+    mask: Value | None = None, need_weights: bool = True, average_attn_weights: bool = True, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """Masks are true where nothing is seen: of pairs of rows (type 0), of the rows of each of a batch (1), or of both for each head (2)."""
+    heads: list[Value] = []
+    for n, x in enumerate((query, key, value)):
+        own = [(0, slice(n * embed_dim, (n + 1) * embed_dim))]
+        made = _linear(c, x, c.sliced(qkv_weight, own), c.sliced(qkv_bias, own))
+        apart = c.shaped(made, (*x.shape[:2], num_head, embed_dim // num_head))
+        heads.append(c.op("transpose", apart, (0, 2, 1, 3)))
+    seen = None
+    if mask is not None:
+        seen = c.op("logical_not", c.op("astype", mask, "bool"))
+        seen = c.shaped(seen, (mask.shape[0], 1, 1, mask.shape[1])) if mask_type == 1 else seen
+    q, k, v = heads
+    mixed = c.op("transpose", _attended(c, q, k, v, seen, False, None), (0, 2, 1, 3))
+    made = _linear(c, c.shaped(mixed, query.shape), proj_weight, proj_bias)
+    return (made, NotMade("the weights of an attention"))
+
+
+@row("_transformer_encoder_layer_fwd")
+def _encoder_layer(
+    c: Call, src: Value, embed_dim: int, num_heads: int, qkv_weight: Value, qkv_bias: Value, proj_weight: Value, proj_bias: Value, use_gelu: bool,
+    norm_first: bool, eps: float, norm_weight_1: Value, norm_bias_1: Value, norm_weight_2: Value, norm_bias_2: Value, ffn_weight_1: Value,
+    ffn_bias_1: Value, ffn_weight_2: Value, ffn_bias_2: Value, mask: Value | None = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    def attended(x: Value) -> Value:
+        weights = qkv_weight, qkv_bias, proj_weight, proj_bias
+        return _multi_head_attention(c, x, x, x, embed_dim, num_heads, *weights, mask, mask_type=mask_type)[0]
+
+    def forward(x: Value) -> Value:
+        x = c.op("nn.gelu" if use_gelu else "nn.relu", _linear(c, x, ffn_weight_1, ffn_bias_1))
+        return _linear(c, x, ffn_weight_2, ffn_bias_2)
+
+    for part, norm in ((attended, (norm_weight_1, norm_bias_1)), (forward, (norm_weight_2, norm_bias_2))):
+        if norm_first:
+            src = c.op("add", src, part(c.op("nn.layer_norm", src, *norm, (2,), float(eps))))
+        else:
+            src = c.op("nn.layer_norm", c.op("add", src, part(src)), *norm, (2,), float(eps))
+    return src
 
 
 def _repeated(c: Call, x: Value, count: int) -> Value:
