@@ -15,6 +15,7 @@ from tir.function import PrimFunc
 from tir.stmt import VECTORIZED, For, IfThenElse
 from tir.tune.default import likeliest
 from tir.tune.nest import Nest, assuming, continued, usual
+from tir.tune.rules.contraction import contraction
 from tir.tune.space import space_of
 from tir.tune.versions import LONG, SHORT, in_versions
 from tir.visit import walk
@@ -197,3 +198,25 @@ def test_a_version_is_predicted_alone():
         found, alone = (tir.tune.predict(s, env, sizes) for s in (sch, one))
         assert found is not None and alone is not None
         assert found.terms["core"] == pytest.approx(alone.terms["core"])
+
+
+def test_only_the_last_vector_of_a_symbolic_row_asks_for_the_end():
+    """Strips of several vectors would make each of them ask; two vectors of partial results do."""
+    for kernel in (softmax, column_maximum):
+        sch = tir.tune.default(symbolic(kernel), TARGET)
+        text = tir.lower(sch.mod).script()
+        asks = [line for line in text.splitlines() if "T.Ramp" in line and line.lstrip().startswith("if ")]
+        assert asks and not [line for line in asks if "+ 8," in line or "+ 12," in line]
+
+
+def test_panels_of_symbolic_width_are_narrower_for_what_is_empty():
+    def width(m: Any) -> int:
+        func = te.create_prim_func(product(te.var("n"), m, 512))
+        sch = tir.Schedule(func)
+        offers = contraction(
+            sch, sch.get_child_blocks("root")[-1].name, tir.tune.Env.of("llvm -vector_width=512 -num-cores=1")
+        )
+        made = offers[0]() if callable(offers[0]) else offers[0]
+        return next(int(b.shape[-1]) for b in made.func.body.block.alloc_buffers if len(b.shape) == 3)
+
+    assert width(256) == 64 and width(te.var("m")) == 48

@@ -15,7 +15,7 @@ from ..visit import rewrite, walk
 from .nest import assuming
 
 SHORT = 8  # what a short size counts as
-LONG = 64  # from this on a size is a long one: vectors of partial results fill
+LONG = 32  # from this on a size is a long one: two vectors of partial results fill
 FEW = 2  # sizes for each of which there are versions of its own
 
 

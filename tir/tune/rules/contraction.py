@@ -190,8 +190,10 @@ class Tiling:
             for wide in range(1, 15)
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
+        partly = found.lane.extent is None  # then half of the last panel is empty, as likely as not
+        columns = found.lane.size + (vectors * lanes // 2 if partly else 0)
         costs = [
-            tile_cost([(row, t % 64), (above, t // 64)], found.lane.size, vectors, lanes)
+            tile_cost([(row, t % 64), (above, t // 64)], columns, vectors, lanes)
             * (CONFLICT if found.has_conflicts(t % 64, t // 64) else 1.0)
             for t in tiles
         ]

@@ -130,9 +130,13 @@ def _along_streamed_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequen
     strips."""
     lanes = env.lanes(nest.width)
     *rows, row = nest.reduce
-    together = next((t for t in TOGETHER if row.size % t == 0 and row.extent is not None), 1)
+    together = next((t for t in TOGETHER if row.size % t == 0), 1)
     width = min(WIDE, -(-along.size // env.threads), along.size)
-    strip, middle, lane = sch.split(along.loop, [None, max(1, -(-width // lanes)), lanes])
+    if along.extent is None:  # one strip: each vector of a last one would ask whether it is beyond the end
+        strip = sch.add_unit_loop(along.loop)
+        middle, lane = sch.split(along.loop, [None, lanes])
+    else:
+        strip, middle, lane = sch.split(along.loop, [None, max(1, -(-width // lanes)), lanes])
     block_of_rows, step = sch.split(row.loop, [None, together])
     inner = [*(a.loop for a in rows), block_of_rows]
     sch.reorder(*outer, strip, *inner, middle, step, lane)
@@ -236,7 +240,8 @@ def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
 def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[Axis] = ()) -> list[BlockRV]:
     """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers; of an
     arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another. A row of fewer
-    vectors is taken with some iterations of the axes ``around`` it, the last ones first.
+    vectors is taken with some iterations of the axes ``around`` it, the last ones first. One of symbolic length may end in each
+    of its vectors: these are two.
 
     Returns the blocks that compute partial results, the last one first.
     """
@@ -249,7 +254,7 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
     nest = Nest.of(sch, block)
     selects = nest is not None and nest.reduction is not None and nest.reduction.selects
     halves = [1 << n for n in range((4 * lanes).bit_length() - 1, 0, -1)]
-    for count in halves if selects else (4 * lanes, lanes, max(2, lanes // 4)):
+    for count in halves if selects else ((4 if row.extent else 2) * lanes, lanes, max(2, lanes // 4)):
         if size <= count or (size < 2 * count and not made):
             continue
         _, part = sch.split(along, [None, count])

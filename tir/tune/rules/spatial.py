@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
-from ...expr import BufferLoad, Call, FloorDiv, FloorMod, Max, Min
+from ...expr import BufferLoad, Call, FloorDiv, FloorMod, Max, Min, constant
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED
 from ...target import streams
@@ -87,6 +87,10 @@ def _is_copy(nest: Nest, last: Axis) -> bool:
 
 def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1) -> LoopRV:
     """Split ``loop`` of ``size`` iterations into vectors, ``unroll`` at a time; returns the loop of vectors."""
+    if constant(sch.get(loop).extent) is None:  # the last vector asks what is beyond the end: no others do so with it
+        outer, lane = sch.split(loop, [None, lanes])
+        sch.vectorize(lane)
+        return outer
     unroll = max(1, min(unroll, size // lanes))
     if size < lanes:
         return loop
