@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tir.errors import RunError, TensorExpressionError
 from tir.ops import operators
 from tir.ops.cases import arg, case, concrete
 from tir.ops.contract import Contract
-from tir.ops.registry import find, forget, operator
+from tir.ops.registry import find, forget, operator, tensors_of
 from tir.te.sizes import noted, requirements
 
 t = te.placeholder
@@ -147,6 +148,16 @@ def test_an_operator_has_a_shape_for_each_of_its_tensors():
 
     with pytest.raises(ValueError, match=r"the contract of operator twice is not of its tensors: \(n\) -> \(n\)"):
         operator(section="elementwise", reference=abs, cases=[case(arg((3,)))], shapes="(n) -> (n)")(twice)
+
+
+@pytest.mark.parametrize(
+    "annotation", ["Tensor", "te.Tensor", te.Tensor, te.Tensor | None, "Sequence[Tensor]", Sequence[te.Tensor]], ids=str
+)
+def test_tensors_are_known_by_annotations_of_a_file_and_of_a_notebook(annotation):
+    """Annotations are texts in files that defer them, and types in a notebook."""
+    x, base = (inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ("x", "base"))
+    found = tensors_of(inspect.Signature([x.replace(annotation=annotation), base.replace(annotation=float)]))
+    assert found == ("x",)
 
 
 def test_an_operator_of_the_users_is_checked_by_its_contract():

@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -283,11 +284,14 @@ def _namespaces() -> set[str]:
 def tensors_of(signature: inspect.Signature) -> tuple[str, ...]:
     """The parameters that are annotated as tensors or operands, as one or None, or as several."""
     kinds = ("Tensor", "Operand", "Sequence[Tensor]")
-    return tuple(
-        p.name
-        for p in signature.parameters.values()
-        if str(p.annotation).removesuffix(" | None").replace("te.Tensor", "Tensor") in kinds
-    )
+    return tuple(p.name for p in signature.parameters.values() if _annotation(p).removesuffix(" | None") in kinds)
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    """The annotation of a parameter without names of modules, whether the file defers annotations (PEP 563) or not: a notebook does not."""
+    given = parameter.annotation
+    text = given if isinstance(given, str) else inspect.formatannotation(given)
+    return re.sub(r"\b[A-Za-z_]\w*\.", "", text)
 
 
 def _checked(name: str, function: Callable[P, R], contract: Contract | None = None) -> Callable[P, R]:
@@ -323,7 +327,7 @@ def _checked(name: str, function: Callable[P, R], contract: Contract | None = No
 
 def _requirement(parameter: inspect.Parameter) -> Callable[[str, Any], None] | None:
     """What is asked of an argument by the annotation of its parameter; None of most."""
-    annotation = parameter.annotation if isinstance(parameter.annotation, str) else parameter.annotation.__name__
+    annotation = _annotation(parameter)
     plain = annotation.removesuffix(" | None")
     if plain.startswith("Literal["):
         require = functools.partial(_require_word_of, ast.literal_eval(plain.removeprefix("Literal")))
