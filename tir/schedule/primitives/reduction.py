@@ -201,7 +201,11 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     iters, values = tuple(i for i, _ in runs.spatial), tuple(v for _, v in runs.spatial)
     notes = frozendict({key: value for key, value in block.annotations.items() if key != EXPLICIT["reads"]})
     start = block.replace(iter_vars=iters, name=name, init=None, body=block.init, annotations=notes)
-    start = start.replace(reads=block_access_region(start)[0])
+    reads, writes = block_access_region(start)
+    own, gone = {w.buffer: w for w in writes}, {i.var for i in block.iter_vars} - {i.var for i in iters}
+    # as declared, but for what the updates alone write, and for regions that an update has for each of its terms
+    declared = [own[w.buffer] if any(uses_var(w, v) for v in gone) else w for w in start.writes if w.buffer in own]
+    start = start.replace(reads=reads, writes=tuple(declared))
     stmt: Stmt = BlockRealize(
         values, all_of(runs.unproved_guards() if unsafe else runs.guards()), without_unused(start)
     )
