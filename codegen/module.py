@@ -21,7 +21,7 @@ from tir.names import near_names
 from . import aot, container
 from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
-from .llvm.compile import assembly, loaded, optimise
+from .llvm.compile import assembly, loaded, optimised
 
 __all__ = [
     "Function",
@@ -304,7 +304,8 @@ class LLVMModule(Module):
         if kind == "llvm":
             return self._emitted.text
         if kind == "llvm-opt":
-            return str(optimise(self._emitted.text, self._compiled.machine)[0])
+            with optimised(self._emitted.text, self._compiled.machine) as (module, _):
+                return str(module)
         return assembly(self._emitted.text, self._compiled.machine)
 
     @property

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tir.errors import BuildError
@@ -165,16 +165,23 @@ def machine(cpu: str = "", features: str | None = None, triple: str = "") -> Mac
     return Machine(cpu, features, triple=triple)
 
 
-def parse(text: str, context: Any = None) -> Any:
+@contextlib.contextmanager
+def parsed(text: str, context: Any = None) -> Iterator[Any]:
     """A verified LLVM module, in a context of its own: LLVM keeps the constants and types of a context until that is freed.
-    Raises ``BuildError`` with LLVM's message."""
+    Raises ``BuildError`` with LLVM's message.
+
+    It is freed at the end, before its context. Left to Python's collector, which frees what an exception's frames hold in any
+    order, a module may be freed after its context, and the process dies.
+    """
     binding = llvm()
-    try:
-        module = binding.parse_assembly(text, context or binding.create_context())
-        module.verify()
-    except RuntimeError as error:
-        raise BuildError(f"LLVM does not accept the generated code: {error}") from error
-    return module
+    with contextlib.ExitStack() as freed:
+        context = context or freed.enter_context(binding.create_context())
+        try:
+            module = freed.enter_context(binding.parse_assembly(text, context))
+            module.verify()
+        except RuntimeError as error:
+            raise BuildError(f"LLVM does not accept the generated code: {error}") from error
+        yield module
 
 
 def joined(parts: Sequence[tuple[str, str]], runtime: str) -> tuple[str, frozenset[str]]:
@@ -183,39 +190,42 @@ def joined(parts: Sequence[tuple[str, str]], runtime: str) -> tuple[str, frozens
     Each part is its text and what begins the names of all that it defines. What begins with ``__tir_`` is shared, and has
     ``runtime`` before it.
     """
-    context = llvm().create_context()
-    modules, external = [], set()
-    for text, prefix in parts:
-        module = parse(text, context)
-        for value in (*module.global_variables, *module.functions):
-            if value.name.startswith(RUNTIME):
-                value.name = runtime + value.name
-            elif value.is_declaration:
-                external.add(value.name)
-            else:
-                value.name = prefix + value.name
-        modules.append(module)
-    whole, *others = modules
-    for module in others:
-        whole.link_in(module)
-    indirect = any(text.startswith(NO_SUPERWORDS) for text, _ in parts)
-    return f"{NO_SUPERWORDS}\n{whole}" if indirect else str(whole), frozenset(external)
+    with contextlib.ExitStack() as freed:
+        context = freed.enter_context(llvm().create_context())
+        modules, external = [], set()
+        for text, prefix in parts:
+            module = freed.enter_context(parsed(text, context))
+            for value in (*module.global_variables, *module.functions):
+                if value.name.startswith(RUNTIME):
+                    value.name = runtime + value.name
+                elif value.is_declaration:
+                    external.add(value.name)
+                else:
+                    value.name = prefix + value.name
+            modules.append(module)
+        whole, *others = modules
+        for module in others:
+            whole.link_in(module)
+        indirect = any(text.startswith(NO_SUPERWORDS) for text, _ in parts)
+        return f"{NO_SUPERWORDS}\n{whole}" if indirect else str(whole), frozenset(external)
 
 
-def optimise(text: str, on: Machine) -> tuple[Any, Any]:
-    """(optimised LLVM module, target machine). ``text`` calls no instruction that its processor lacks."""
-    module = parse(text)
-    target_machine = on.target_machine()
-    module.triple = on.triple
-    module.data_layout = str(target_machine.target_data)
-    # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
-    builder = _pass_builder(on, superwords=not text.startswith(NO_SUPERWORDS))
-    manager = builder.getModulePassManager()
-    try:
-        manager.run(module, builder)
-    finally:
-        _dispose(manager)
-    return module, target_machine
+@contextlib.contextmanager
+def optimised(text: str, on: Machine) -> Iterator[tuple[Any, Any]]:
+    """(optimised LLVM module, target machine), the module as long as :func:`parsed` keeps it. ``text`` calls no instruction that
+    its processor lacks."""
+    with parsed(text) as module:
+        target_machine = on.target_machine()
+        module.triple = on.triple
+        module.data_layout = str(target_machine.target_data)
+        # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
+        builder = _pass_builder(on, superwords=not text.startswith(NO_SUPERWORDS))
+        manager = builder.getModulePassManager()
+        try:
+            manager.run(module, builder)
+        finally:
+            _dispose(manager)
+        yield module, target_machine
 
 
 _RUNS = 16  # of a pass builder
@@ -269,8 +279,8 @@ def object_code(text: str, on: Machine) -> bytes:
         found = disk.read(path)
         if found is not None:
             return found
-    module, target_machine = optimise(text, on)
-    code = target_machine.emit_object(module)
+    with optimised(text, on) as (module, target_machine):
+        code = target_machine.emit_object(module)
     if path is not None:
         disk.write(path, code)
     return code
@@ -283,9 +293,9 @@ def object_key(text: str, on: Machine) -> str:
 
 def assembly(text: str, on: Machine) -> str:
     """The machine's assembly of LLVM assembly ``text``, its labels with the names of their loops as comments."""
-    module, target_machine = optimise(text, on)
-    target_machine.set_asm_verbosity(True)
-    return target_machine.emit_assembly(module)
+    with optimised(text, on) as (module, target_machine):
+        target_machine.set_asm_verbosity(True)
+        return target_machine.emit_assembly(module)
 
 
 class _Code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from .compile import Machine, architecture, machine, optimise
+from .compile import Machine, architecture, machine, optimised
 
 # Features of the system, of cryptography and of hints: LLVM selects their instructions only for intrinsics, so code does
 # not need them. A feature missing from this list makes the check stricter than necessary.
@@ -79,6 +79,6 @@ def _implied(target: Machine, names: list[str]) -> set[str]:
         ]
     lines.append(f'attributes #0 = {{ "target-cpu"="{target.cpu}" "target-features"="{target.features}" }}')
     generic = Machine("generic", "")
-    functions = optimise("\n".join(lines), generic)[0].functions
-    inlined = {f.name for f in functions if f.name.startswith("has") and " call " not in str(f)}
+    with optimised("\n".join(lines), generic) as (module, _):
+        inlined = {f.name for f in module.functions if f.name.startswith("has") and " call " not in str(f)}
     return {name for k, name in enumerate(names) if f"has{k}" in inlined}

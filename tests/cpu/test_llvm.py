@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import traceback
 
 import numpy as np
 import pytest
 
 import tir
 from codegen.build import compile_lowered
-from codegen.llvm.compile import machine, optimise, parse
+from codegen.llvm.compile import machine, optimised, parsed
 from codegen.runtime.packed import register_func
 from tir import te
 from tir.buffer import decl_buffer
@@ -419,10 +420,12 @@ def _resident() -> int:
 def test_a_compilation_keeps_no_memory():
     text = "define i32 @f(i32 %x) {\n  %y = add i32 %x, 1\n  ret i32 %y\n}\n"
     for _ in range(50):
-        optimise(text, machine())
+        with optimised(text, machine()):
+            pass
     before = _resident()
     for _ in range(200):
-        optimise(text, machine())
+        with optimised(text, machine()):
+            pass
     assert _resident() - before < 2 << 20
 
 
@@ -430,10 +433,23 @@ def test_a_compilation_keeps_no_memory():
 def test_the_numbers_of_a_program_are_not_kept():
     def compiled(first: int) -> None:
         stores = "".join(f"  store volatile i64 {n}, ptr %p\n" for n in range(first, first + 1000))
-        parse(f"define void @f(ptr %p) {{\n{stores}  ret void\n}}\n")
+        with parsed(f"define void @f(ptr %p) {{\n{stores}  ret void\n}}\n"):
+            pass
 
     compiled(10**6)
     before = _resident()
     for n in range(60):
         compiled(10**7 + 1000 * n)
     assert _resident() - before < 2 << 20
+
+
+def test_a_module_is_freed_before_its_context_where_a_build_fails():
+    """Frames of an exception hold both; Python's collector frees what is in a cycle in any order."""
+    with pytest.raises(BuildError) as caught, parsed("define void @f() {\na:\n  br label %a\n}\n"):
+        pass
+    frames = [frame.f_locals for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    held = [v for names in frames for v in names.values() if type(v).__name__ in ("ModuleRef", "ContextRef")]
+    assert len(held) == 2 and all(each.closed for each in held)
+    with pytest.raises(ZeroDivisionError), parsed("define void @f() {\n  ret void\n}\n") as module:
+        raise ZeroDivisionError
+    assert module.closed
