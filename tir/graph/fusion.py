@@ -77,7 +77,7 @@ def keeps_rows(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _About:
-    """What the function of a node tells: its class; the byte of its only input at which its result begins, if that is a view; whether
+    """Properties of the function of a node: its class; the byte of its only input at which its result begins, if that is a view; whether
     it only moves elements, and those that stand beside each other at the last axis stood so before."""
 
     pattern: Pattern

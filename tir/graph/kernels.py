@@ -90,7 +90,7 @@ def by_default(func: PrimFunc, target: Any) -> Kernel:
         return made
     kept = pickle.dumps(made)
     disk.write(path, kept)
-    return pickle.loads(kept)  # as it will be read: the key of a module tells what its programs share
+    return pickle.loads(kept)  # as it will be read: which nodes programs share is part of the key of a module
 
 
 def default_key(func: PrimFunc, target: Any) -> str | None:
