@@ -55,10 +55,10 @@ def build(
 ) -> Module: ...
 @answered_by_program
 @with_recursion_limit
-def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
+def build(func_or_mod: PrimFunc | IRModule, target: Any = None) -> Module:
     """Compile a function, a module of functions, or the program of a schedule.
 
-    ``target``: ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
+    ``target`` (default: that of a ``with`` around the call, else the first): ``"llvm"`` (this machine's CPU; also ``"llvm -mcpu=haswell"`` or ``{"kind": "llvm", "mcpu": …,
     "num_cores": …, "fast_math": True}``; another machine, to save code for: ``"llvm -mtriple=aarch64-linux-gnu"``),
     ``"interpreter"`` (the reference executor), ``"cuda"`` (also ``"cuda
     -arch=sm_90a"``; compiles without a GPU), ``"cuda-sim"`` (GPU kernels on the simulator, with every check), ``"cuda-ptx"``
@@ -84,7 +84,7 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = "llvm") -> Module:
     """
     mod = IRModule.of(func_or_mod)
     try:
-        chosen = Target.of(target)
+        chosen = Target.of(target or Target.current() or "llvm")
     except ValueError as error:
         raise BuildError(str(error)) from error
     if not len(mod):

@@ -9,6 +9,7 @@ import platform
 import re
 import shlex
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm
 from .names import did_you_mean
 from .neighbours import written_here
 
-__all__ = ["KINDS", "Target", "TargetKind", "forget_target", "register_intrin_rule", "register_target"]
+__all__ = ["KINDS", "Target", "TargetKind", "create", "forget_target", "register_intrin_rule", "register_target"]
 
 GPUS = ("cuda", "cuda-sim", "cuda-ptx")  # the device, the simulator, the executor of PTX
 CPUS = ("llvm", "interpreter")
@@ -55,6 +56,7 @@ _PRODUCTS = {
     "jetson-agx-orin-32gb": "sm_87", "jetson-agx-orin-64gb": "sm_87",
 }  # fmt: skip
 _ALIASES = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
+_CURRENT: ContextVar[tuple[Target, ...]] = ContextVar("_CURRENT", default=())  # those of `with`, the innermost last
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,8 @@ class Target:
     an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``),
     ``max_threads_per_multiprocessor`` and ``max_blocks_per_multiprocessor``.
 
+    ``with target:`` makes it the one that programs are lowered and built for where a call names none.
+
     >>> Target("cuda", arch="sm_90a").limit("max_dynamic_shared_memory_per_block")
     232448
     >>> Target.of("llvm -num-cores=4").attrs["num_cores"]
@@ -232,10 +236,32 @@ class Target:
 
     @staticmethod
     def of(spec: Any) -> Target:
-        """``spec`` as a target; a Target is returned as it is, None means the host."""
+        """``spec`` as a target; a Target is returned as it is, None means the current one, else the host."""
         if isinstance(spec, Target):
             return spec
-        return Target.host() if spec is None else Target(spec)
+        return Target.current() or Target.host() if spec is None else Target(spec)
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """The target of the innermost ``with``; None outside of all. Raises ``ValueError`` there if ``allow_none`` is false.
+
+        >>> with Target("llvm -mcpu=haswell"):
+        ...     Target.current().attrs["mcpu"]
+        'haswell'
+        >>> Target.current() is None
+        True
+        """
+        found = _CURRENT.get()
+        if not found and not allow_none:
+            raise ValueError("there is no current target; write with tir.target.Target(…): around the call")
+        return found[-1] if found else None
+
+    def __enter__(self) -> Target:
+        _CURRENT.set((*_CURRENT.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.set(_CURRENT.get()[:-1])
 
     @staticmethod
     def host() -> Target:
@@ -286,6 +312,9 @@ class Target:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+create = Target  # its name until TVM 0.6
 
 
 def _is_known(kind: str) -> bool:

@@ -384,6 +384,60 @@ def test_the_line_of_progress_has_what_one_waits_for(capsys, monkeypatch):
     assert lines and lines[0].startswith("trial 0: best 100 s") and len(lines) < 10
 
 
+class Later:
+    """A clock that goes on by ten seconds each time it is asked."""
+
+    def __init__(self):
+        self.now = -10.0
+
+    def __call__(self):
+        self.now += 10.0
+        return self.now
+
+
+@pytest.mark.parametrize(("trials", "seconds", "left"), [(1000, 120.0, range(120)), (3, 1e6, range(1000))])
+def test_the_line_of_progress_knows_both_limits(capsys, monkeypatch, trials, seconds, left):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None)
+    tuned(trials=trials, seconds=seconds, verbose=True, clock=Later(), batch=1)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "left at most" in line]
+    said = [int(line.rpartition(", ")[2].partition(" s left at most")[0]) for line in lines]
+    assert said and all(n in left for n in said) and said == sorted(said, reverse=True)
+
+
+class Confirming(Computed):
+    """As ``Computed``, and times once more what it is asked to."""
+
+    confirmed = ()
+
+    def confirm(self, problem, jobs):
+        self.confirmed = [self.time(job.mod) for job in jobs]
+        return self.measure(problem, jobs)
+
+
+def test_a_run_that_goes_on_keeps_the_time_of_its_default(tmp_path):
+    db = tmp_path / "tune.db"
+    first = tuned(trials=8, db=db)
+    assert first.tuned[0].search.default is first.trials[0]
+    runner = Confirming()
+    again = tuned(trials=16, db=db, runner=runner)
+    default = again.tuned[0].search.default
+    assert default is again.trials[0] and default.origin == "record" and default.seconds == 100.0
+    assert "times as fast as the default schedule" in repr(again)
+    assert 100.0 in runner.confirmed, "timed once more beside the best"
+
+
+def test_a_default_that_the_records_lack_is_measured_first(tmp_path):
+    db = tmp_path / "tune.db"
+    tuned(trials=24, db=db)
+    with Records(db) as records:
+        records.prune(keep=3, misses=0)
+    again = tuned(trials=8, db=db)
+    assert [t.origin for t in again.trials[:4]] == ["record"] * 3 + ["default"]
+    assert again.tuned[0].search.default is again.trials[3]
+
+
 def test_neighbours_change_one_decision_by_one_step():
     sch = tir.Schedule(parse(MATMUL), seed=1)
     space(sch)

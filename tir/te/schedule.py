@@ -16,6 +16,7 @@ from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule, require_name
 from ..names import unique_name
+from ..target import Target
 from ..visit import substitute, uses_var, walk
 from .computation import ComputeOp, loads_in
 from .group import Group, operations_between
@@ -286,13 +287,15 @@ class Schedule:
     ) -> Any:
         """What ``tir.lower(s, args)`` gives: the module, lowered for ``target``.
 
-        The default target is a GPU where loops are bound to threads, and this machine's CPU otherwise. ``binds`` are those of
+        The default target is that of a ``with`` around the call, else a GPU where loops are bound to threads, and this machine's CPU otherwise. ``binds`` are those of
         :meth:`to_schedule`, ``simple_mode`` and ``options`` those of ``tir.lower``.
         """
         from ..transform.pipeline import lower
 
         module = self.to_schedule(args, name, binds).mod
-        return lower(module, target=target or _usual_target(module), simple_mode=simple_mode, **options)
+        return lower(
+            module, target=target or Target.current() or _usual_target(module), simple_mode=simple_mode, **options
+        )
 
     def build(
         self,
@@ -307,7 +310,7 @@ class Schedule:
         from codegen.build import build
 
         module = self.to_schedule(args, name, binds).mod
-        return build(IRModule.from_expr(module["main"]), target or _usual_target(module))
+        return build(IRModule.from_expr(module["main"]), target or Target.current() or _usual_target(module))
 
     def arguments(self, args: Any = None) -> list[Any]:
         """``args`` as they are in the graph now: lists flattened, tensors those of the stages."""

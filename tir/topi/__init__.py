@@ -10,6 +10,7 @@ from .. import ops
 from ..ops.registry import namespace
 from . import image as image
 from . import nn as nn
+from . import testing as testing
 from .own import arange, argmax, argmin, argsort, cumprod, cumsum, flip, meshgrid, prod, sum  # noqa: F401
 
 __getattr__, __dir__ = namespace(ops, globals())

@@ -3,6 +3,7 @@
 from tir.ops import *
 from tir.topi import image as image
 from tir.topi import nn as nn
+from tir.topi import testing as testing
 from tir.topi.own import (
     arange as arange,
     argmax as argmax,

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +40,11 @@ class Task:
         return self.template.name
 
     @property
+    def workload(self) -> tuple[Any, ...]:
+        """What names it in a log: the template's name and the arguments."""
+        return (self.name, *self.args)
+
+    @property
     def config_space(self) -> Config:
         """Its knobs."""
         return knobs_of(self.template, self.args)
@@ -50,10 +55,10 @@ class Task:
         return self.config_space.flop
 
 
-def _create(name: str | Template, args: Sequence[Any], target: Any = "llvm", target_host: Any = None) -> Task:
-    """The task of a template, by name or itself."""
+def _create(name: str | Template, args: Sequence[Any], target: Any = None, target_host: Any = None) -> Task:
+    """The task of a template, by name or itself, for ``target`` (default: that of a ``with`` around the call, else this CPU)."""
     found = name if isinstance(name, Template) else find(name)
-    return Task(found, tuple(args), Target.of(target))
+    return Task(found, tuple(args), Target.of(target or Target.current() or "llvm"))
 
 
 @dataclass(frozen=True)
@@ -220,20 +225,32 @@ def _read_log(path: str | os.PathLike[str]) -> dict[str, tuple[float, dict[str, 
     return best
 
 
-@contextlib.contextmanager
-def apply_history_best(path: str | os.PathLike[str]) -> Generator[None, None, None]:
-    """Inside, templates use the best configuration that the file of ``callback.log_to_file`` has of them."""
-    best = _read_log(path)
+class apply_history_best:  # noqa: N801
+    """Inside of ``with``, templates use the best configuration that the file of ``callback.log_to_file`` has of them."""
 
-    def look(name: str, args: tuple[Any, ...]) -> dict[str, int] | None:
-        found = best.get(_key(name, args))
+    def __init__(self, path: str | os.PathLike[str]):
+        self._best = _read_log(path)
+
+    def query(self, target: Any, workload: Sequence[Any]) -> Config | None:
+        """The best configuration of a task, by ``task.workload``; None if the file has none."""
+        name, *args = workload
+        wanted = self._look(name, tuple(args))
+        if wanted is None:
+            return None
+        config = Config(wanted)
+        config.space_map = knobs_of(find(name), args).space_map
+        return config
+
+    def _look(self, name: str, args: tuple[Any, ...]) -> dict[str, int] | None:
+        found = self._best.get(_key(name, args))
         return None if found is None else found[1]
 
-    HISTORY.append(look)
-    try:
-        yield
-    finally:
-        HISTORY.remove(look)
+    def __enter__(self) -> apply_history_best:
+        HISTORY.append(self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        HISTORY.remove(self._look)
 
 
 def _pick_best(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

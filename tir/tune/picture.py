@@ -102,7 +102,7 @@ def _roofline(one: Tuned, top: int) -> str:
     right, bottom = WIDTH - 20, top + HEIGHT - 10
     ridge, here = limits.peak / limits.bandwidth, limits.operations / limits.bytes
     left_end, right_end = min(ridge, here) / 4, max(ridge, here) * 4
-    shown = [t for t in one.search.measured if t.origin == "default"][:1]
+    shown = [t for t in (one.search.default,) if t in one.search.measured]
     rates = [limits.operations / t.seconds for t in (*shown, one.best)]
     low = min([*rates, left_end * limits.bandwidth]) / 2
     high = limits.peak * 2

@@ -30,11 +30,12 @@ class Progress:
     """Told of every trial; ``verbose`` false is silent.
 
     Trials of a database are not shown. The line has the best time, its share of the machine's peak and of the floor (the
-    least time that the model finds possible), how many failed, and about how long it will take.
+    least time that the model finds possible), how many failed, and how long it will take at most, which is never more than what is
+    left of ``seconds``.
     """
 
-    def __init__(self, trials: int, verbose: bool):
-        self.trials, self.done, self.failed = trials, 0, 0
+    def __init__(self, trials: int, seconds: float, verbose: bool):
+        self.trials, self.seconds, self.done, self.failed = trials, seconds, 0, 0
         self._best: dict[int, float] = {}
         self._bar: Any = None
         self._verbose = verbose
@@ -65,7 +66,8 @@ class Progress:
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self._bar is None and trial.after > 0 and self.done:
-            parts.append(f"{max(0, self.trials - self.done) * trial.after / self.done:.0f} s left at most")
+            left = max(0, self.trials - self.done) * trial.after / self.done
+            parts.append(f"{max(0.0, min(left, self.seconds - trial.after)):.0f} s left at most")
         return ", ".join(parts)
 
     def close(self) -> None:

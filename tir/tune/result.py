@@ -166,8 +166,8 @@ class Result:
             line += f", {failed} failed" if failed else ""
             line += f", {search.recorded} from the database" if search.recorded else ""
             lines.append(line + ")")
-            default = next((t for t in search.trials if t.origin == "default" and t.seconds < math.inf), None)
-            if default is not None:
+            default = search.default
+            if default is not None and default.seconds < math.inf:
                 lines.append(f"  {default.seconds / search.least:.2f} times as fast as the default schedule")
             if search.reason:
                 lines.append(f"  ended: {search.reason}")

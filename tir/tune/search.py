@@ -156,6 +156,18 @@ class Search:
         """The fastest trial; of equals the first."""
         return min(self.measured, key=lambda t: t.seconds, default=None)
 
+    @cached_property
+    def _of_default(self) -> Schedule:
+        return self._default()
+
+    @property
+    def default(self) -> Trial | None:
+        """The trial of the default schedule, also where its record was taken over; None where there is none."""
+        own = next((t for t in self.trials if t.origin == "default"), None)
+        if own is not None or not self.trials:
+            return own
+        return next((t for t in self.trials if structural_equal(t.schedule.mod, self._of_default.mod)), None)
+
     @property
     def least(self) -> float:
         return min((t.seconds for t in self.measured), default=math.inf)
@@ -243,12 +255,16 @@ class Search:
 
     def _first(self) -> list[Trial]:
         """The default schedule, the best of other sizes, and then the best of the model, of each sketch some."""
-        made = self.candidate(self._default(), "default")
-        first = [] if made is None else [made]
+        first = self._default_alone()
         own = workload_key(self.naming.program.key, self.problem.sizes), self.machine  # taken over, or not to be
         for record in nearest_sizes(self.records, self.naming.program, self._before):
             first += self._transferred(record) if (record.key, record.machine) != own else []
-        return first[: max(1, self.batch // 2)] + diverse(self._drawn(made is None or made.predicted is not None))
+        return first[: max(1, self.batch // 2)] + diverse(self._drawn(not first or first[0].predicted is not None))
+
+    def _default_alone(self) -> list[Trial]:
+        """The default schedule, unless its record was taken over."""
+        made = self.candidate(self._of_default, "default")
+        return [] if made is None else [made]
 
     def _drawn(self, predicted: bool) -> list[Trial]:
         """Samples candidates; more if a model preselects."""
@@ -412,8 +428,8 @@ class Search:
 
     def _claim_into(self, chosen: list[Trial], count: int) -> None:
         refills = 0
-        if not self.trials and not self._waiting:
-            self._waiting = self._first()
+        if not self._batches and not self._waiting:
+            self._waiting = self._default_alone() if self.trials else self._first()
         while len(chosen) < count:
             if not self._waiting:
                 if refills == 3 or chosen:
@@ -519,11 +535,11 @@ class Search:
     def confirm(self) -> None:
         """Time the best three and the default once more, in turn, and go by that."""
         best = sorted((t for t in self.measured if t.status == "ok"), key=lambda t: t.seconds)[:3]
-        default = [t for t in self.trials if t.origin == "default" and t.status == "ok" and t not in best]
+        default = self.default
+        chosen = best if default is None or default.status != "ok" or default in best else [*best, default]
         again = getattr(self.runner, "confirm", None)
-        if again is None or len(best) + len(default) < 2:
+        if again is None or len(chosen) < 2:
             return
-        chosen = [*best, *default]
         for trial, made in zip(chosen, self._answered(LAST, chosen, lambda jobs: again(self.problem, jobs))):
             if made.ok and trial.result is not None:
                 trial.result = replace(trial.result, seconds=made.seconds, times=(*trial.result.times, *made.times))

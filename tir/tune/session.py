@@ -104,7 +104,7 @@ def tune(
             where, seed, run, space, chosen, records, model, now, fresh, cold, batch, patience, seconds * DRAWING_SHARE,
             NO_RUN if replay is None else replay,
         )  # fmt: skip
-        progress = Progress(trials, verbose)
+        progress = Progress(trials, seconds, verbose)
         tuned = [
             plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))
         ]

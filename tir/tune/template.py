@@ -226,6 +226,9 @@ class Config:
         return True
 
     def __repr__(self) -> str:
+        if not self.wanted and not self._own and not self.is_fallback:
+            rows = (f"  {name}: {len(values)} values, the first {values[0]}" for name, values in self.space_map.items())
+            return "\n".join([f"{len(self)} configurations of", *rows])
         chosen = ", ".join(f"{name}={self[name]}" for name in self.space_map)
         return f"[{chosen}]"
 
