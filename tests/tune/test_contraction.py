@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from tir import te
 from tir.interp import run
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
-from tir.tune.rules.contraction import Contraction
+from tir.tune.rules.contraction import Contraction, Tiling
 
 pytestmark = pytest.mark.usefixtures("rules_alone")
 
@@ -257,3 +259,70 @@ def test_weights_in_panels_take_a_bias(width: int, read: str):
     func = te.create_prim_func([x, w, bias, z])
     sch = tir.tune.default(func, "llvm -num-cores=1")
     assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+def long_sum(name: str) -> tir.PrimFunc:
+    """A contraction of which a panel is larger than half of the L2 cache of ``SMALL``."""
+    if name == "convolution":
+        X, W = te.placeholder((1, 9, 10, 32), name="A"), te.placeholder((3, 3, 32, 13), name="B")
+        p, q, c = (te.reduce_axis((0, e), x) for e, x in ((3, "p"), (3, "q"), (32, "c")))
+        value = lambda n, y, x, o: te.sum(X[n, y + p, x + q, c] * W[p, q, c, o], axis=[p, q, c])
+        return te.create_prim_func([X, W, te.compute((1, 7, 8, 13), value, name="C")])
+    if name == "rows of symbolic number":
+        A, B = te.placeholder((te.var("n"), 180), name="A"), te.placeholder((180, 18), name="B")
+        return te.create_prim_func([A, B, tir.ops.matmul(A, B)])
+    return product(*LONG[name], relu=name == "with what follows")
+
+
+LONG = {
+    "plain": ((60, 192), (192, 32), "ik,kj->ij"),
+    "odd": ((61, 210), (210, 27), "ik,kj->ij"),
+    "with what follows": ((60, 192), (192, 27), "ik,kj->ij"),
+    "transposed left": ((192, 61), (192, 33), "ki,kj->ij"),
+    "transposed right": ((61, 192), (33, 192), "ik,jk->ij"),
+    "batched": ((3, 51, 180), (3, 180, 9), "bik,bkj->bij"),
+    "two sums": ((50, 4, 63), (63, 4, 9), "ikl,lkj->ij"),
+}
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("name", [*LONG, "convolution", "rows of symbolic number"])
+def test_panels_beyond_the_cache_are_summed_in_chunks(name: str, cores: int):
+    func = long_sum(name)
+    sch = tir.tune.default(func, SMALL.format(cores=cores))
+    assert "_rf" in sch.mod.script(), "no partial sums"
+    if name == "rows of symbolic number":
+        a, b = (np.random.default_rng(0).standard_normal(s).astype("float32") for s in ((61, 180), (180, 18)))
+        c = np.zeros((61, 18), "float32")
+        tir.build(sch.mod)(a, b, c)
+        np.testing.assert_allclose(c, a.astype("float64") @ b, rtol=1e-4, atol=1e-4)
+    else:
+        assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "chunks"),
+    [
+        ((49, 192), (192, 32), 6),
+        ((48, 192), (192, 32), 1),  # few rows
+        ((49, 32), (32, 32), 1),  # a panel of half of the cache
+        ((49, 36), (36, 32), 2),
+        ((49, 37), (37, 32), 1),  # no equal chunks
+        ((49, 115), (115, 32), 5),  # four would fit
+        ((49, 106), (106, 32), 1),  # 53 are far more than are needed
+    ],
+)
+def test_terms_are_in_the_fewest_equal_chunks_of_which_a_panel_fits(
+    a: tuple[int, ...], b: tuple[int, ...], chunks: int
+):
+    sch = tir.Schedule(product(a, b, "ik,kj->ij"))
+    nest = Nest.of(sch, "C")
+    found = nest and Contraction.of(nest)
+    tiling = found and Tiling.of(found, 4, 2, tir.tune.Env.of(SMALL.format(cores=1)))
+    assert tiling
+    whole = tiling.forks(sch)[-1]
+    assert isinstance(whole, Callable) and "C_rf" not in whole().mod.script()
+    first = tiling.forks(sch)[0]
+    assert isinstance(first, Callable)
+    sums = [x for x in first().func.root.alloc_buffers if x.name == "C_rf"]
+    assert [int(x.shape[0]) for x in sums] == [chunks] * (chunks > 1)

@@ -30,6 +30,7 @@ THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
 WINDOW = 9  # terms of the window of a convolution that are straight code
+CHUNKS = 4  # times as many chunks of terms as are needed, at most, to find as many terms for each
 STREAMED = 4  # panels at a time where the result is stored past the caches
 
 
@@ -46,6 +47,7 @@ class Contraction:
     panel: Access
     other: Access
     gather: str = ""  # the block that gathers the panels from somewhere else, if nothing else reads what it makes
+    chunks: tuple[Axis, ...] = ()  # the axis of partial sums, if it makes these; the only consumer adds them up
 
     @staticmethod
     def of(nest: Nest) -> Contraction | None:
@@ -63,7 +65,7 @@ class Contraction:
         wanted = [
             a
             for a in self.nest.spatial
-            if a is not self.lane
+            if all(a is not b for b in (self.lane, *self.chunks))
             and (self.panel.stride(a.var) != 0, self.other.stride(a.var) != 0) == (in_panel, in_other)
         ]
         return self.nest.by_stride(wanted)
@@ -164,7 +166,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
         Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4) if (vectors - 1) * lanes < found.lane.size
     ]
     ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
-    return [lambda t=t: t.apply(sch.copy()) for t in ordered]
+    return [fork for t in ordered for fork in t.forks(sch)]
 
 
 @dataclass(frozen=True)
@@ -263,6 +265,45 @@ class Tiling:
         other = self.found.other
         return other.buffer.dtype.bytes * volume(a for a in self.found.nest.axes if other.stride(a.var) != 0)
 
+    @property
+    def _chunk(self) -> tuple[Axis, int] | None:
+        """The terms to sum in chunks of which a panel stays in half of the L2 cache, and how many there are in a chunk; None if whole
+        panels stay there, or would be used by few rows."""
+        found, half = self.found, self.env.machine.sizes["L2"] // 2
+        one = found.element * volume(found.terms) * self.width
+        longest = max(found.terms, key=lambda a: a.size)
+        if one <= half or not self.is_packed or found.nest.in_time or volume(found.rows) <= THIN:
+            return None
+        least = -(-one // half)
+        count = next((n for n in range(least, CHUNKS * least + 1) if longest.fills(n)), 0)
+        return (longest, longest.size // count) if count and longest.var in found.panel.places else None
+
+    def forks(self, sch: Schedule) -> list[Fork]:
+        """The schedule in chunks, if panels are too large otherwise, and in one."""
+        whole, chunk = (lambda: self.apply(sch.copy())), self._chunk
+        return [whole] if chunk is None else [lambda: self._in_chunks(sch.copy(), *chunk), whole]
+
+    def _in_chunks(self, sch: Schedule, axis: Axis, size: int) -> Schedule:
+        """The schedule with partial sums of ``size`` terms along ``axis`` in registers, which are added to the result."""
+        found, name = self.found, self.found.nest.name
+        if self.strides_across:
+            self._transpose(sch)
+        copy, place = sch.cache_read(name, found.panel.buffer.name, "global"), found.panel.places[axis.var]
+        if found.gather:
+            sch.compute_inline(found.gather)
+        outer, _ = sch.split(axis.loop, [None, size])
+        sums = sch.rfactor(outer, 0)
+
+        def split(*at: Expr) -> tuple[Expr, ...]:
+            return (*at[:place], at[place] // size, at[place] % size, *at[place + 1 :])
+
+        sch.transform_layout(copy, ("write", 0), split)
+        nest = Nest.of(sch, sums.name)
+        made = nest and Contraction.of(nest)
+        assert made is not None
+        chunks = tuple(a for a in made.batch if made.nest.stores[0].places[a.var] == 0)
+        return replace(self, found=replace(made, gather=copy.name, chunks=chunks)).apply(sch)
+
     def apply(self, sch: Schedule) -> Schedule:
         """The schedule, with its choices at their best values."""
         found = self.found
@@ -278,7 +319,7 @@ class Tiling:
         batch = [a.loop for a in (*found.batch, *found.columns)]
         rows = [a.loop for a in found.rows]
         around = [*rows, jc] if self.shared == "rows" else [jc, *rows]
-        sch.reorder(*batch, *around, jr, *outer_terms, term, jv, lane)
+        sch.reorder(*batch, *(a.loop for a in found.chunks), *around, jr, *outer_terms, term, jv, lane)
         if pack is not None:
             at_once = self.shared == "rows" or found.nest.in_time or found.is_constant
             self.pack(sch, pack, None if at_once else jc)
@@ -321,7 +362,7 @@ class Tiling:
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""
         found, name = self.found, self.found.nest.name
-        after = epilogue(sch, found.nest)
+        after = sch.get_consumers(name)[0].name if found.chunks else epilogue(sch, found.nest)
         before = block_names(sch)
         pack = store = None
         if not found.lane.fills(self.width) and found.is_packable and self.is_packed:
@@ -355,7 +396,7 @@ class Tiling:
     def layout(self) -> IndexMap:
         """Where an element of the panel operand is packed: panels outside of the terms, the lanes of a panel inside."""
         found, width, places = self.found, self.width, self.found.panel.places
-        outer = [places[a.var] for a in (*found.batch, *found.columns) if a.var in places]
+        outer = [places[a.var] for a in (*found.chunks, *found.batch, *found.columns) if a.var in places]
         terms = [places[a.var] for a in found.terms if a.var in places]
         lane = places[found.lane.var]
 
