@@ -97,6 +97,10 @@ class Asker:
     def decompose_reduction(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     def enter_postproc(self) -> Answer: ...
     @overload
+    def factor_scan(self, loop: LoopRV | str) -> Answer: ...
+    @overload
+    def factor_scan(self) -> Answer: ...
+    @overload
     def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> Answer: ...
     @overload
     def fission(self, *, at: int | Sequence[int] | None = None, unsafe: bool = False) -> Answer: ...
@@ -211,6 +215,10 @@ class Asker:
     ) -> Answer: ...
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer: ...
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer: ...
+    @overload
+    def share_window(self, loop: LoopRV | str) -> Answer: ...
+    @overload
+    def share_window(self) -> Answer: ...
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer: ...
     @overload
     def split(
@@ -858,6 +866,42 @@ class Schedule(Snapshots):
         >>> sch.trace.apply_to_schedule(again, remove_postproc=True)
         >>> again
         Schedule of main after 1 step
+        """
+    def factor_scan(self, loop: LoopRV | str) -> BlockRV:
+        """Scan along ``loop`` anew in each iteration of the loop that it was split from, then add to each part what is before it.
+
+        A block scans if each of its results combines the one before along an iterator with a new value, as
+        ``B[i] = B[i - 1] + A[i]`` does, and selects the first by ``i == 0``. ``loop`` is the inner loop of a split of that
+        iterator's. The scans of the parts are independent, in a new buffer with an axis of parts; so are the results of a part,
+        to which the last one before it is added. The grouping of terms changes, and nothing else, as in ``rfactor``.
+
+        Returns the block that scans the parts, named ``…_part``; the old handle refers to the block that makes the results.
+
+        Before, and after ``sch.factor_scan("i_1")``::
+
+            for i_0, i_1 in T.grid(4, 8):
+                with T.block("B"):
+                    vi = T.axis.opaque(32, i_0 * 8 + i_1)
+                    B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
+
+            B_part = T.alloc_buffer((4, 8), "float32")
+            for i_0, i_1 in T.grid(4, 8):
+                with T.block("B_part"):
+                    vi_0 = T.axis.spatial(4, i_0)
+                    vi_1 = T.axis.opaque(8, i_1)
+                    B_part[vi_0, vi_1] = T.if_then_else(
+                        vi_1 == 0, A[vi_0 * 8 + vi_1], B_part[vi_0, vi_1 - 1] + A[vi_0 * 8 + vi_1]
+                    )
+            for i_0, i_1 in T.grid(4, 8):
+                with T.block("B"):
+                    vi_0 = T.axis.opaque(4, i_0)
+                    vi_1 = T.axis.spatial(8, i_1)
+                    B[vi_0 * 8 + vi_1] = T.if_then_else(
+                        vi_0 == 0, B_part[vi_0, vi_1], B[vi_0 * 8 - 1] + B_part[vi_0, vi_1]
+                    )
+
+        Raises ``ScheduleError`` when the block does not scan, when ``loop`` and a loop around it are not the iterator's, in its
+        order, or when the loops run anything else.
         """
     def fission(
         self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
@@ -1600,6 +1644,40 @@ class Schedule(Snapshots):
                     B[vi] = H[vi] + 1.0
 
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
+        """
+    def share_window(self, loop: LoopRV | str) -> list[BlockRV]:
+        """Compute what windows of a sliding reduction have in common once: of 2 terms, of these of 4, of 8 and so on.
+
+        ``loop`` runs through the terms of a window, which depend on it and on one iterator of the results only by
+        ``i + step * k``. Partial results of two terms, of four and so on, up to the largest power of two in the window,
+        are computed for every place, each from two of those before; a result is made of at most one of each. A window of 31
+        takes 8 operations instead of 31. Where the combiner is idempotent (``max``), two of the largest cover the window.
+        The grouping of terms changes, and nothing else, as in ``rfactor``.
+
+        Returns the blocks that compute partial results, named ``…_2``, ``…_4`` …; the old handle refers to the block that
+        makes results of them, which is no reduction any more.
+
+        Before, and after ``sch.share_window("k")``::
+
+            for i, k in T.grid(8, 3):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = 0.0
+                    C[vi] = C[vi] + A[vi + vk]
+
+            C_2 = T.alloc_buffer((9,), "float32")
+            for ax0 in range(9):
+                with T.block("C_2"):
+                    v0 = T.axis.spatial(9, ax0)
+                    C_2[v0] = A[v0] + A[v0 + 1]
+            for i in range(8):
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i)
+                    C[vi] = C_2[vi] + A[vi + 2]
+
+        Raises ``ScheduleError`` when the block is not one whole reduction over ``loop`` alone, when windows are no slides
+        of one another, or when the loops run anything else.
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
         """Skew ``inner`` by ``factor`` for each iteration of ``outer``: its new variable is ``inner + factor * outer``.

@@ -13,6 +13,7 @@ from ..nest import Access, Axis, Nest, usual, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 from .inline import is_padding
+from .sliding import with_shared_sums
 from .spatial import vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
 
@@ -24,10 +25,14 @@ FAR = 4  # elements between the lanes of a vector, at most
 
 @rule(targets=("llvm",), order=34)
 def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Sum windows for a tile of the result at a time, with what follows; what is padded is read in place, or made for a strip of rows."""
+    """Sum windows for a tile of the result at a time, with what follows; what is padded is read in place, or made for a strip of rows.
+    Long windows share sums."""
     nest = Nest.of(sch, block)
     if nest is None or nest.reduction is None or nest.block.init is None or not nest.spatial or Contraction.of(nest):
         return []
+    shared = with_shared_sums(sch, nest, env)
+    if shared is not None:
+        return [shared]
     made = sch.copy()
     nest = _padded_in_place(made, block)
     if nest is None or nest.reduction is None:

@@ -1,0 +1,209 @@
+"""Scans in blocks: factor_scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reductions import Combination, combination
+from ...analysis.selections import choice_parts
+from ...arith import Analyzer
+from ...arith.linear import key
+from ...buffer import IterVar, decl_buffer
+from ...errors import require
+from ...expr import EQ, BufferLoad, Expr, Var, const, is_const
+from ...op import call
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
+from ...visit import refresh, substitute, uses_var
+from ..build import add_alloc, insert_before, with_regions
+from ..handles import BlockRV
+from ..primitive import primitive
+from ..state import State, scope_of
+from ._whole_nest import require_own_values, require_whole_nest, the_block
+
+
+@dataclass(frozen=True)
+class Scan:
+    """``store`` combines the result before along iterator ``along`` with a new value; the first result is ``first``."""
+
+    store: BufferStore
+    along: IterVar
+    step: Combination
+    first: Expr
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    block: BlockRef
+    outer: LoopRef
+    inner: LoopRef
+    scan: Scan
+
+
+def _check_factor_scan(state: State, loop: LoopRef) -> ScanPlan:
+    """Scan along ``loop`` anew in each iteration of the loop that it was split from, then add to each part what is before it.
+
+    A block scans if each of its results combines the one before along an iterator with a new value, as
+    ``B[i] = B[i - 1] + A[i]`` does, and selects the first by ``i == 0``. ``loop`` is the inner loop of a split of that
+    iterator's. The scans of the parts are independent, in a new buffer with an axis of parts; so are the results of a part,
+    to which the last one before it is added. The grouping of terms changes, and nothing else, as in ``rfactor``.
+
+    Returns the block that scans the parts, named ``…_part``; the old handle refers to the block that makes the results.
+
+    Before, and after ``sch.factor_scan("i_1")``::
+
+        for i_0, i_1 in T.grid(4, 8):
+            with T.block("B"):
+                vi = T.axis.opaque(32, i_0 * 8 + i_1)
+                B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
+
+        B_part = T.alloc_buffer((4, 8), "float32")
+        for i_0, i_1 in T.grid(4, 8):
+            with T.block("B_part"):
+                vi_0 = T.axis.spatial(4, i_0)
+                vi_1 = T.axis.opaque(8, i_1)
+                B_part[vi_0, vi_1] = T.if_then_else(
+                    vi_1 == 0, A[vi_0 * 8 + vi_1], B_part[vi_0, vi_1 - 1] + A[vi_0 * 8 + vi_1]
+                )
+        for i_0, i_1 in T.grid(4, 8):
+            with T.block("B"):
+                vi_0 = T.axis.opaque(4, i_0)
+                vi_1 = T.axis.spatial(8, i_1)
+                B[vi_0 * 8 + vi_1] = T.if_then_else(
+                    vi_0 == 0, B_part[vi_0, vi_1], B[vi_0 * 8 - 1] + B_part[vi_0, vi_1]
+                )
+
+    Raises ``ScheduleError`` when the block does not scan, when ``loop`` and a loop around it are not the iterator's, in its
+    order, or when the loops run anything else.
+    """
+    block = the_block(state, loop)
+    scan = _scan(block)
+    value = block.bindings[scan.along.var]
+    length = loop.node.extent
+    outer = next((r for r in block.loops() if r is not loop and uses_var(value, r.var)), None)
+    wanted = None if outer is None else outer.var * length + loop.var
+    plain = is_const(loop.node.min, 0) and (outer is None or is_const(outer.node.min, 0))
+    require(
+        outer is not None
+        and wanted is not None
+        and plain
+        and outer in loop.ancestors()
+        and Analyzer().can_prove_equal(value, wanted),
+        "`{0}` of block {1} is `{2}`, and not a loop around {3} and that one's iterations",
+        scan.along.var.name,
+        block,
+        value,
+        loop.node,
+        nodes=[block.node],
+        legal="split the loop of the scan, and name the inner one",
+    )
+    assert outer is not None
+    others = [i for i in block.block.iter_vars if i is not scan.along]
+    used = next((i for i in others if any(uses_var(block.bindings[i.var], r.var) for r in (outer, loop))), None)
+    require(used is None, "iterator {0} of block {1} depends on these loops, too", used and used.var.name, block)
+    require_whole_nest(state, block, [outer, loop])
+    require_own_values(block, scan.store.buffer, [scan.first, *(t.value for t in scan.step.terms)])
+    return ScanPlan(block, outer, loop, scan)
+
+
+def _scan(block: BlockRef) -> Scan:
+    """The scan that ``block`` is. Raises ``ScheduleError`` if it is none."""
+    store = block.block.body
+    found = _as_scan(block.block, store) if isinstance(store, BufferStore) and block.block.init is None else None
+    require(
+        found is not None,
+        "block {0} is no scan: it does not store the result before along an iterator from 0, combined with a new value, or "
+        "another where that iterator is 0",
+        block,
+        nodes=[block.node],
+    )
+    assert found is not None
+    return found
+
+
+def _as_scan(block: Block, store: BufferStore) -> Scan | None:
+    parts = choice_parts(store.value)
+    if parts is None:
+        return None
+    asked, first, combined = parts
+    for along in block.iter_vars:
+        places = [n for n, index in enumerate(store.indices) if index is along.var]
+        if (
+            len(places) != 1
+            or not is_const(along.dom.min, 0)
+            or key(asked) != key(EQ(along.var, const(0, along.dtype)))
+        ):
+            continue
+        before = [key(substitute(index, {along.var: along.var - 1})) for index in store.indices]
+
+        def is_before(e: Expr, before: Sequence[Any] = before) -> bool:
+            return isinstance(e, BufferLoad) and e.buffer is store.buffer and [*map(key, e.indices)] == before
+
+        step = combination(combined, is_before)
+        if step is not None:
+            return Scan(store, along, step, first)
+    return None
+
+
+@primitive(check=_check_factor_scan, prepared_by=("split",), group="reduction")
+def factor_scan(state: State, plan: ScanPlan) -> tuple[State, BlockRV]:
+    block, scan, length = plan.block, plan.scan, plan.inner.node.extent
+    result, step = scan.store.buffer, scan.step
+    name = state.fresh_block_name(f"{block.name}_part")
+    axis = next(n for n, index in enumerate(scan.store.indices) if index is scan.along.var)
+    shape = _replaced(result.shape, axis, plan.outer.node.extent, length)
+    part = decl_buffer(shape, result.dtype, f"{result.name}_part", scope=result.scope)
+    outer, inner = (Var(f"v{r.name}", scan.along.dtype) for r in (plan.outer, plan.inner))
+    at = outer * length + inner
+    analyzer = Analyzer()
+
+    def place(where: Expr) -> tuple[Expr, ...]:
+        return tuple(analyzer.simplify(substitute(i, {scan.along.var: where})) for i in scan.store.indices)
+
+    def chosen(asked: Expr, one: Expr, other: Expr) -> Expr:
+        return call("if_then_else", asked, one, other, dtype=result.dtype)
+
+    def partial(where: Expr) -> BufferLoad:
+        return BufferLoad(part, _replaced(scan.store.indices, axis, outer, where))
+
+    begin, new = step.applied_to(None), step.applied_to(partial(inner - 1))
+    if key(begin) != key(scan.first):
+        begin = chosen(EQ(outer, const(0, outer.dtype)), scan.first, begin)
+    moved = {scan.along.var: at}
+    begun = chosen(EQ(inner, const(0, inner.dtype)), *(analyzer.simplify(substitute(e, moved)) for e in (begin, new)))
+    own = partial(inner)
+    added = step.combiner.apply(BufferLoad(result, place(outer * length - 1)), own)
+    total = chosen(EQ(outer, const(0, outer.dtype)), own, added)
+    scans = _realize(plan, (outer, "spatial"), (inner, "opaque"), name, BufferStore(part, begun, own.indices))
+    totals = _realize(plan, (outer, "opaque"), (inner, "spatial"), block.name, BufferStore(result, total, place(at)))
+    nest: Stmt = scans
+    for ref in reversed(block.loops()):
+        f = ref.node
+        nest = For(f.loop_var, f.min, f.extent, f.kind, nest)
+    after = state.replace(block.node, refresh(totals))
+    after = insert_before(after, after.index.blocks[block.name].loops()[0], refresh(nest))
+    scope = after.find_block(scope_of(state, block).name)
+    after = after.replace(scope.block, add_alloc(scope.block, part))
+    return after, after.block_rv(name)
+
+
+def _replaced(items: Sequence[Expr], axis: int, *by: Expr) -> tuple[Expr, ...]:
+    return (*items[:axis], *by, *items[axis + 1 :])
+
+
+def _realize(plan: ScanPlan, outer: tuple[Var, str], inner: tuple[Var, str], name: str, body: Stmt) -> BlockRealize:
+    """The block with ``body``, the iterator of the scan replaced by those of its two loops."""
+    iters: list[IterVar] = []
+    values: list[Expr] = []
+    for iterator, value in zip(plan.block.block.iter_vars, plan.block.node.iter_values):
+        if iterator is not plan.scan.along:
+            iters.append(iterator)
+            values.append(value)
+            continue
+        for (var, kind), ref in ((outer, plan.outer), (inner, plan.inner)):
+            iters.append(IterVar(ref.range, var, kind))
+            values.append(ref.var)
+    made = plan.block.block.replace(iter_vars=tuple(iters), body=body, name=name)
+    return BlockRealize(tuple(values), plan.block.node.predicate, with_regions(made))
