@@ -50,7 +50,7 @@ def byte_string(data: bytes) -> str:
     return 'c"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in data) + '"'
 
 
-NO_SUPERWORDS = "; no superword vectorization"  # read by :func:`codegen.llvm.compile.optimise`
+NO_SUPERWORDS = "; no superword vectorization"  # read by :func:`codegen.llvm.compile.optimised`
 
 
 class ModuleText:

@@ -222,8 +222,8 @@ def test_a_pass_builder_serves_some_runs_of_a_thread_only(monkeypatch):
     monkeypatch.setattr(binding, "create_pass_builder", lambda *of: made.append(create(*of)) or made[-1])
     on = compile_.Machine()
     for k in range(1, 101):
-        module, _ = compile_.optimise(f"define i32 @f() {{\n  ret i32 {k}\n}}\n", on)
-        assert f"ret i32 {k}" in str(module)
+        with compile_.optimised(f"define i32 @f() {{\n  ret i32 {k}\n}}\n", on) as (module, _):
+            assert f"ret i32 {k}" in str(module)
     assert 100 / 20 <= len(made) <= 100 / 10
 
 
