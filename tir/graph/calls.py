@@ -6,7 +6,7 @@ import ctypes
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ from codegen.module import Module
 
 from ..dtype import DType
 from ..errors import RunError
+from ..expr import Expr
 from ..interp.dlpack import host_array, is_array, way_out
 from ..interp.numbers import array_dtype, storage_dtype
 from ..names import did_you_mean
 from .memory import aligned
+from .sizes import Extent, Size, number, symbols, value_of
 
 
 def memory(nbytes: int) -> np.ndarray:
@@ -40,11 +42,27 @@ class Parameter:
     """An input or a result of a model."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
+
+    def at(self, values: Mapping[str, int]) -> Parameter:
+        """The parameter with numbers for symbols."""
+        return replace(self, shape=tuple(number(s, values) for s in self.shape))
+
+    def empty(self) -> np.ndarray:
+        """An array for it, where its sizes are numbers."""
+        return np.empty(tuple(map(int, self.shape)), storage_dtype(self.dtype))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What must hold of the symbols of a model, and the node for which."""
+
+    condition: Expr
+    node: str
 
 
 class Model:
@@ -66,10 +84,13 @@ class Model:
         outputs: Sequence[Parameter],
         module: Module,
         weights: np.ndarray,
-        workspace_bytes: int,
+        workspace_bytes: Extent,
         kernels: Sequence[str],
         state: Sequence[Parameter] = (),
+        needs: Sequence[Need] = (),
     ):
+        self._needs = tuple(needs)
+        self._symbols = symbols(s for p in (*inputs, *state) for s in p.shape)
         self.state = tuple(state)
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
@@ -89,9 +110,10 @@ class Model:
         """
         arrays = self.arrays(args, named)
         updated = self.updated(state, arrays)
-        made = self._results(out, (*arrays, *updated))
-        with self.workspace() as work:
-            self.module["main"](*arrays, *made, *updated, self.weights, work)
+        values = self.sizes(arrays, updated)
+        made = self._results(out, (*arrays, *updated), values)
+        with self.workspace(values) as work:
+            self.module["main"](*arrays, *made, *updated, self.weights, work, *values.values())
         if out is not None:
             return out
         given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
@@ -101,9 +123,24 @@ class Model:
         """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
         return [input_array(p, a) for p, a in zip(self.inputs, inputs_in_order(self.inputs, args, named))]
 
-    def new_state(self) -> dict[str, np.ndarray]:
-        """Arrays of zeros for what calls update, by name."""
-        return {p.name: np.zeros(p.shape, storage_dtype(p.dtype)) for p in self.state}
+    def sizes(self, arrays: Sequence[np.ndarray], state: Sequence[np.ndarray] = ()) -> dict[str, int]:
+        """The values of the symbols by name, read off the arrays of a call. Raises ``RunError`` for arrays whose sizes do not agree, and for a symbol that
+        would not be at least 1."""
+        if not self._symbols:
+            return {}
+        found = solved(list(zip((*self.inputs, *self.state), (*arrays, *state))))
+        for need in self._needs:
+            if not value_of(need.condition, found):
+                shown = ", ".join(f"{name} = {value}" for name, value in found.items())
+                raise RunError(f"`{need.node}` needs {need.condition}; the arrays of the call have {shown}")
+        return {name: found[name] for name in self._symbols}
+
+    def new_state(self, **sizes: int) -> dict[str, np.ndarray]:
+        """Arrays of zeros for what calls update, by name; ``sizes`` are the values of symbols in their shapes."""
+        missing = [n for n in symbols(s for p in self.state for s in p.shape) if n not in sizes]
+        if missing:
+            raise RunError(f"the size of the state depends on {missing[0]}: new_state({missing[0]}=128)")
+        return {p.name: np.zeros(p.at(sizes).shape, storage_dtype(p.dtype)) for p in self.state}
 
     def updated(self, state: Mapping[str, np.ndarray] | None, inputs: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
         """The arrays of a state, in order. Raises ``RunError`` for one that is missing, has another type or shape, cannot be written,
@@ -124,13 +161,14 @@ class Model:
                 raise RunError(f"state {parameter} shares memory with another argument; give it memory of its own")
         return [given[name] for name in names]
 
-    def _results(self, out: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _results(self, out: Any, inputs: Sequence[np.ndarray], values: Mapping[str, int]) -> list[np.ndarray]:
+        outputs = [p.at(values) for p in self.outputs] if values else self.outputs
         if out is None:
-            return [np.empty(p.shape, storage_dtype(p.dtype)) for p in self.outputs]
+            return [p.empty() for p in outputs]
         several: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(several) != len(self.outputs):
             raise RunError(f"out has {len(several)} arrays; the model has {len(self.outputs)} results")
-        for parameter, array in zip(self.outputs, several):
+        for parameter, array in zip(outputs, several):
             if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
                 raise RunError(f"out for {parameter} is no contiguous NumPy array that may be written")
             _require(f"out for {parameter}", parameter, array)
@@ -142,14 +180,14 @@ class Model:
         return several
 
     @contextmanager
-    def workspace(self) -> Iterator[np.ndarray]:
-        """Memory that a call may use."""
+    def workspace(self, values: Mapping[str, int] | None = None) -> Iterator[np.ndarray]:
+        """Memory that a call may use; ``values`` are those of the symbols."""
+        nbytes = max(number(self.workspace_bytes, values or {}), 1)
+        work = self._idle.pop() if self._idle else memory(nbytes)
+        if work.nbytes < nbytes:
+            work = memory(nbytes)
         try:
-            work = self._idle.pop()
-        except IndexError:
-            work = memory(self.workspace_bytes)
-        try:
-            yield work
+            yield work[:nbytes]
         finally:
             self._idle.append(work)
 
@@ -231,6 +269,34 @@ def _require(what: str, parameter: Parameter, array: np.ndarray) -> None:
         raise RunError(f"{what}: the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})")
     if array.ndim != len(parameter.shape):
         raise RunError(f"{what}: the array has {array.ndim} dimensions, {list(array.shape)}")
-    if array.shape != parameter.shape:
-        axis = next(n for n, (a, b) in enumerate(zip(array.shape, parameter.shape)) if a != b)
-        raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")
+    for axis, (size, wanted) in enumerate(zip(array.shape, parameter.shape)):
+        if size != wanted and not isinstance(wanted, Size):
+            raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")
+
+
+def solved(given: Sequence[tuple[Parameter, np.ndarray]]) -> dict[str, int]:
+    """The values of the symbols in the shapes of parameters, for the arrays that are given. Raises ``RunError`` as :meth:`Model.sizes`."""
+    found: dict[str, int] = {}
+    said: dict[str, str] = {}  # of each symbol: the input and the size that gave its value
+    sizes = [
+        (s, int(n), p, axis)
+        for p, a in given
+        for axis, (s, n) in enumerate(zip(p.shape, a.shape))
+        if isinstance(s, Size)
+    ]
+    for wanted, size, parameter, axis in sorted(sizes, key=lambda each: len(each[0].names) + len(each[0].form.terms)):
+        where = f"size {axis} of input {parameter.name}, which is {size}"
+        left = [name for name in wanted.names if name not in found]
+        if len(left) == 1:
+            (name,) = left
+            zero, one = (wanted.at({**found, name: n}) for n in (0, 1))
+            found[name] = (size - zero) // (one - zero) if one != zero else 0
+            said[name] = where
+            if found[name] < 1:
+                raise RunError(
+                    f"input {parameter}: the size {name} would be {found[name]}, by {where}; sizes are at least 1"
+                )
+        if left[1:] or wanted.at(found) != size:
+            before = ", ".join(f"{n} = {found[n]} by {said[n]}" for n in wanted.names if n in found)
+            raise RunError(f"input {parameter}: {wanted} is {size} by {where}, and not so with {before}")
+    return found

@@ -10,15 +10,16 @@ from typing import Any
 from ..analysis.pattern import Pattern
 from ..arith import Analyzer
 from ..errors import ModelError
-from ..expr import BufferLoad, Expr, IntImm, Var, is_const
+from ..expr import BufferLoad, Expr, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..ops import classes
-from ..stmt import Block, BufferStore, IterVar, Range
+from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.tensor import PlaceholderOp
 from ..visit import substitute, walk
 from .graph import Graph, Node, Value, mapped
+from .sizes import Extent, extents, is_size, sized, symbols, usual, variables
 
 
 def node_function(node: Node) -> PrimFunc:
@@ -27,11 +28,21 @@ def node_function(node: Node) -> PrimFunc:
 
 
 def group_function(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> PrimFunc:
-    """The function of several nodes: its parameters are ``inputs`` and ``outputs``, in order."""
-    tensors: dict[Value, Tensor] = {v: placeholder(v.shape, v.dtype, f"p{n}") for n, v in enumerate(inputs)}
+    """The function of several nodes: its parameters are ``inputs`` and ``outputs``, in order, and the symbols in their sizes."""
+    tensors: dict[Value, Tensor] = {v: placeholder(extents(v.shape), v.dtype, f"p{n}") for n, v in enumerate(inputs)}
     for node in nodes:
         tensors.update(zip(node.outputs, map(_computed, node.tensors(tensors.__getitem__))))
-    return create_prim_func([tensors[v] for v in (*inputs, *outputs)])
+    sizes = variables(symbols([s for node in nodes for s in node.sizes]))
+    return _unchecked(create_prim_func([*(tensors[v] for v in (*inputs, *outputs)), *sizes]))
+
+
+def _unchecked(func: PrimFunc) -> PrimFunc:
+    """A function without the assertions about its sizes: a model checks them once, at the call."""
+    root = func.body
+    if not isinstance(root, BlockRealize) or not isinstance(root.block.body, SeqStmt):
+        return func
+    kept = [s for s in root.block.body.stmts if not isinstance(s, AssertStmt)]
+    return func.with_body(root.replace(block=root.block.replace(body=seq(kept))))
 
 
 def _computed(tensor: Tensor) -> Tensor:
@@ -51,7 +62,7 @@ class View:
     """The bytes of a value from ``begin`` on, as another value."""
 
     source: Value
-    begin: int
+    begin: Extent
 
 
 def view_of(node: Node) -> View | None:
@@ -81,7 +92,7 @@ class _About:
     it only moves elements, and those that stand beside each other at the last axis stood so before."""
 
     pattern: Pattern
-    begin: int | None
+    begin: Extent | None
     keeps_rows: bool
 
 
@@ -141,10 +152,10 @@ class _Moves:
             analyzer.bind(i.var, Range(i.dom.min, extent))
         return analyzer.simplify(difference)
 
-    def begin(self) -> int | None:
+    def begin(self) -> Extent | None:
         """The element of the source at which the result begins, if it is a piece of it in the same order."""
         first = self._simplified(self.source - self.result)
-        return first.value if isinstance(first, IntImm) else None
+        return sized(first) if is_size(first) else None
 
     def keeps_rows(self) -> bool:
         """Whether neighbours at the last axis of the result are neighbours in the source."""
@@ -169,11 +180,11 @@ def _moved(func: PrimFunc) -> _Moves | None:
 
 
 def _count(shape: Sequence[Any]) -> int:
-    return reduce(lambda n, size: n * int(size), shape, 1)
+    return reduce(lambda n, size: n * usual(sized(size)), shape, 1)
 
 
 def _flat(indices: Sequence[Expr], shape: Sequence[Any]) -> Any:
-    return reduce(lambda at, axis: at * axis[1] + axis[0], zip(indices, shape), 0)
+    return as_expr(reduce(lambda at, axis: at * axis[1] + axis[0], zip(indices, shape), 0))
 
 
 @dataclass(frozen=True)
@@ -336,7 +347,7 @@ def reads(node: Node, value: Value) -> float:
     total = sum(
         _count([i.dom.extent for i in block.iter_vars if i.dom is not None]) for block, _ in _loads(node, value)
     )
-    return total / max(value.elements, 1)
+    return total / max(usual(value.elements), 1)
 
 
 def _loads(node: Node, value: Value) -> list[tuple[Block, BufferLoad]]:
@@ -361,4 +372,4 @@ def _view(nodes: Sequence[Node]) -> View | None:
     views = [view_of(node) for node in nodes]
     if any(v is None for v in views) or any(v.source is not n.outputs[0] for v, n in zip(views[1:], nodes)):
         return None
-    return View(views[0].source, sum(v.begin for v in views))
+    return View(views[0].source, sum((v.begin for v in views), 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,13 @@ import numpy as np
 
 from ..dtype import DType
 from ..errors import ModelError, TirError
-from ..expr import IntImm
+from ..expr import Expr, IntImm
 from ..interp.numbers import array_dtype
 from ..ops import registry
 from ..te import Tensor, placeholder
+from ..te.tensor import operations_of
 from ..te.to_primfunc import identifier
+from .sizes import Extent, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbols
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -25,16 +28,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of a graph: the name is its own in the graph, the sizes are integers."""
+    """A tensor of a graph: the name is its own in the graph; sizes are integers, or expressions of symbols (:class:`.sizes.Size`)."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]  # of Extent: rows of importers that need numbers are told so by the sizes
     dtype: DType
 
     @property
-    def elements(self) -> int:
+    def elements(self) -> Any:
         """How many elements it has."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all its sizes are numbers."""
+        return is_fixed(*self.shape)
+
+    def at(self, values: Mapping[str, int]) -> Value:
+        """The value with numbers for symbols."""
+        return self if self.is_fixed else Value(self.name, tuple(number(s, values) for s in self.shape), self.dtype)
 
     @property
     def itemsize(self) -> int:
@@ -42,7 +54,7 @@ class Value:
         return array_dtype(self.dtype).itemsize
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Any:
         """The bytes of its elements, one after another."""
         return self.elements * self.itemsize
 
@@ -65,6 +77,15 @@ def mapped(argument: Any, replace: Callable[[Value], Any]) -> Any:
         return replace(argument)
     if isinstance(argument, (list, tuple)):
         return tuple(mapped(each, replace) for each in argument)
+    return argument
+
+
+def with_sizes(argument: Any, replace: Callable[[Size], Any]) -> Any:
+    """An argument of a node with ``replace(size)`` in the place of each size that depends on symbols."""
+    if isinstance(argument, Size):
+        return replace(argument)
+    if isinstance(argument, (list, tuple)):
+        return tuple(with_sizes(each, replace) for each in argument)
     return argument
 
 
@@ -92,6 +113,14 @@ class Node:
         """The values that it reads, in order of the parameters."""
         return tuple(values_in(self.arguments.values()))
 
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes among its arguments, and those of what it reads and makes, that depend on symbols."""
+        found: list[Size] = []
+        with_sizes(tuple(self.arguments.values()), found.append)
+        shapes = (s for v in (*self.inputs, *self.outputs) for s in v.shape)
+        return (*found, *(s for s in shapes if isinstance(s, Size)))
+
     def tensors(self, of: Callable[[Value], Tensor]) -> tuple[Tensor, ...]:
         """The results as tensor expressions of the tensors ``of`` its inputs."""
         return applied(self.operator, {k: mapped(a, of) for k, a in self.arguments.items()})
@@ -113,18 +142,23 @@ def applied(operator: str, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:
     """The tensors that an operator makes. Raises ``TensorExpressionError`` as the operator does."""
     signature = registry.find(operator).signature
     bound = signature.bind_partial()
-    bound.arguments.update({p: arguments[p] for p in signature.parameters if p in arguments})
+    given = {k: with_sizes(a, lambda size: size.expr) for k, a in arguments.items()}
+    bound.arguments.update({p: given[p] for p in signature.parameters if p in given})
     made = registry.find(operator).function(*bound.args, **bound.kwargs)
     return tuple(made) if isinstance(made, (list, tuple)) else (made,)
 
 
-def results(operator: str, arguments: Mapping[str, Any]) -> tuple[tuple[tuple[int, ...], DType], ...]:
+def results(operator: str, arguments: Mapping[str, Any]) -> tuple[tuple[tuple[Extent, ...], DType], ...]:
     """Shapes and types of what an operator makes of arguments with values.
 
-    Raises ``TensorExpressionError`` as the operator does, and ``ModelError`` for a result whose shape is not constant.
+    Raises ``TensorExpressionError`` as the operator does, and ``ModelError`` for a result whose shape is known only when it runs.
     """
-    anonymous = {k: mapped(a, lambda v: (_HOLE, v.shape, str(v.dtype))) for k, a in arguments.items()}
-    return _results(operator, _Described(operator, anonymous))
+    return _results(operator, _Described.of(operator, arguments))[0]
+
+
+def conditions(operator: str, arguments: Mapping[str, Any]) -> tuple[Expr, ...]:
+    """What must hold of symbols so that an operator can be applied to arguments with values. Raises as :func:`results` does."""
+    return _results(operator, _Described.of(operator, arguments))[1]
 
 
 _HOLE = "value"
@@ -132,6 +166,12 @@ _HOLE = "value"
 
 class _Described:
     """Arguments as a key: values by shape and type alone, attributes as they print."""
+
+    @staticmethod
+    def of(operator: str, arguments: Mapping[str, Any]) -> _Described:
+        return _Described(
+            operator, {k: mapped(a, lambda v: (_HOLE, v.shape, str(v.dtype))) for k, a in arguments.items()}
+        )
 
     def __init__(self, operator: str, arguments: Mapping[str, Any]):
         self.arguments = arguments
@@ -146,22 +186,27 @@ class _Described:
     def tensors(self, argument: Any) -> Any:
         if isinstance(argument, tuple):
             if len(argument) == 3 and argument[0] == _HOLE:
-                return placeholder(argument[1], argument[2], "x")
+                return placeholder(extents(argument[1]), argument[2], "x")
             return tuple(map(self.tensors, argument))
         return argument
 
 
 @lru_cache(maxsize=4096)
-def _results(operator: str, described: _Described) -> tuple[tuple[tuple[int, ...], DType], ...]:
+def _results(
+    operator: str, described: _Described
+) -> tuple[tuple[tuple[tuple[Extent, ...], DType], ...], tuple[Expr, ...]]:
     made = applied(operator, {k: described.tensors(a) for k, a in described.arguments.items()})
-    return tuple((_constant_shape(operator, t), t.dtype) for t in made)
+    needed = {repr(c): c for op in operations_of(made) for c in map(simple, op.requires)}
+    if false := [text for text, c in needed.items() if isinstance(c, IntImm) and not c.value]:
+        raise ModelError(f"{operator} needs sizes that cannot be: {false[0]}")
+    shapes = tuple((_shape(operator, t), t.dtype) for t in made)
+    return shapes, tuple(c for c in needed.values() if not isinstance(c, IntImm))
 
 
-def _constant_shape(operator: str, tensor: Tensor) -> tuple[int, ...]:
-    sizes = [size.value for size in tensor.shape if isinstance(size, IntImm)]
-    if len(sizes) != len(tensor.shape):
+def _shape(operator: str, tensor: Tensor) -> tuple[Extent, ...]:
+    if not all(map(is_size, tensor.shape)):
         raise ModelError(f"{operator} makes a tensor of shape {tensor.shape}, which is known only when it runs")
-    return tuple(sizes)
+    return tuple(map(sized, tensor.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +237,30 @@ class Graph:
         lines += [f"  {value} = constant" for value in self.constants]
         lines += [f"  {node}" for node in self.nodes]
         return "\n".join([*lines, f"  return {', '.join(f'{_quoted(n)}={v.shown}' for n, v in self.outputs.items())}"])
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the sizes of inputs that are known only when it runs, in order."""
+        return symbols(s for v in self.inputs for s in v.shape)
+
+    def at(self, values: Mapping[str, int]) -> Graph:
+        """The graph for values of its symbols. Raises ``ModelError`` for sizes for which an operator cannot be applied.
+
+        >>> from tir.graph import Builder
+        >>> b = Builder()
+        >>> print(b.graph(b.call("exp", b.input("x", ("n", 4)))).at({"n": 2}))
+        graph(%x: float32[2, 4])
+          %exp: float32[2, 4] = exp(x=%x)
+          return exp=%exp
+        """
+        made = Builder()
+        new: dict[Value, Value] = {v: made.input(v.name, v.at(values).shape, v.dtype) for v in self.inputs}
+        new |= {v: made.constant(array, v.name) for v, array in self.constants.items()}
+        for node in self.nodes:
+            arguments = {k: mapped(a, new.__getitem__) for k, a in node.arguments.items()}
+            fixed = {k: with_sizes(a, lambda size: size.at(values)) for k, a in arguments.items()}
+            new.update(zip(node.outputs, made.add(node.operator, fixed, [v.name for v in node.outputs], node.name)))
+        return made.graph({name: new[value] for name, value in self.outputs.items()})
 
     def __repr__(self) -> str:
         return f"Graph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
@@ -230,6 +299,7 @@ class Graph:
     def verify(self) -> None:
         """Raise ``ModelError`` unless each value has one definition, before its uses, and each node makes what it says."""
         defined: dict[str, Value] = {}
+        known = self.symbols
         for value in (*self.inputs, *self.constants):
             _define(value, defined, "the inputs and constants")
         for value, array in self.constants.items():
@@ -239,6 +309,8 @@ class Graph:
             for value in node.inputs:
                 _require_defined(value, defined, f"node `{node}`")
             _check_results(node)
+            if unknown := [name for name in symbols(node.sizes) if name not in known]:
+                raise ModelError(f"node `{node}` has the size {unknown[0]}, which no input has")
             for value in node.outputs:
                 _define(value, defined, f"node `{node}`")
         for name, value in self.outputs.items():
@@ -307,15 +379,17 @@ class Builder:
         self._names.add(made)
         return made
 
-    def input(self, name: str, shape: Iterable[int], dtype: Any = "float32") -> Value:
-        """A parameter of the graph. Raises ``ModelError`` for a name that is taken, or a size that is none."""
-        sizes = tuple(shape)
+    def input(self, name: str, shape: Iterable[Extent | str], dtype: Any = "float32") -> Value:
+        """A parameter of the graph. A size may be the name of a symbol, or an expression of such: ``("batch", "4 * n", 3)``.
+
+        Raises ``ModelError`` for a name that is taken, or a size that is none."""
+        sizes = tuple(parsed(s) if isinstance(s, str) else s for s in shape)
         if name in self._names:
             raise ModelError(f"there are two values named {name!r}")
         if not all(hasattr(size, "__index__") and size >= 0 for size in sizes):
-            raise ModelError(f"input {name!r} has shape {sizes}; sizes are integers of at least 0")
+            raise ModelError(f"input {name!r} has shape {sizes}; sizes are integers of at least 0, or names")
         self._names.add(name)
-        self._inputs.append(Value(name, tuple(map(int, sizes)), DType(str(dtype))))
+        self._inputs.append(Value(name, tuple(map(sized, sizes)), DType(str(dtype))))
         return self._inputs[-1]
 
     def constant(self, array: Any, name: str = "constant") -> Value:

@@ -60,11 +60,14 @@ class Kernel:
     @staticmethod
     def of(scheduled: PrimFunc, target: Any) -> Kernel:
         foldable = Foldable(scheduled)
-        if not foldable.makes:
+        split = foldable.split() if foldable.makes else None
+        if split is None or len(split.maker.buffers()) < len(
+            split.maker.params
+        ):  # what depends on sizes is made at each call
             program, temporary = _with_workspace(scheduled, target)
-            return Kernel(program, places(scheduled, scheduled), temporary=temporary)
-        program, maker = foldable.split()
-        kept, sources = places(scheduled, program), places(scheduled, maker)
+            return Kernel(program, _places(scheduled, scheduled), temporary=temporary)
+        program, maker = split
+        kept, sources = _places(scheduled, program), _places(scheduled, maker)
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
         program, temporary = _with_workspace(program, target)
         return Kernel(program, kept, maker.without_attr("global_symbol"), sources, made, temporary)
@@ -76,6 +79,11 @@ class Kernel:
             return None
         buffers = self.program.buffers()
         return in_place(self.program, buffers[self.kept.index(source)], buffers[self.kept.index(value)])
+
+
+def _places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
+    """Which buffers of a function a part of it takes, by number; after them come scalars."""
+    return tuple(n for n in places(func, part) if n < len(func.buffers()))
 
 
 def by_default(func: PrimFunc, target: Any) -> Kernel:
@@ -238,7 +246,7 @@ def _sizes(buffer: Buffer) -> tuple[int, ...]:
     return tuple(size.value for size in buffer.shape if isinstance(size, IntImm))
 
 
-def _elements(array: np.ndarray, begin: int, shape: tuple[int, ...]) -> np.ndarray:
+def _elements(array: np.ndarray, begin: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The array of a shape that begins at a byte of another."""
     first = begin // array.itemsize
     return array.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
@@ -246,4 +254,4 @@ def _elements(array: np.ndarray, begin: int, shape: tuple[int, ...]) -> np.ndarr
 
 def part(packed: np.ndarray, begin: int, value: Value) -> np.ndarray:
     """The array of ``value`` that begins at a byte of ``packed``."""
-    return packed[begin : begin + value.nbytes].view(array_dtype(value.dtype)).reshape(value.shape)
+    return packed[begin : begin + value.nbytes].view(array_dtype(value.dtype)).reshape(tuple(map(int, value.shape)))

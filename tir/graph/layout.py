@@ -12,6 +12,7 @@ from ..errors import TirError
 from ..ops import registry
 from .fusion import pattern_of, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
+from .sizes import Extent, usual
 
 CONVOLUTIONS = {"nn.conv1d": "NWC", "nn.conv2d": "NHWC", "nn.conv3d": "NDHWC"}
 AXES = {
@@ -41,12 +42,12 @@ def channels_last(graph: Graph) -> Graph:
     kernels = [n for n in made.nodes if n.arguments.get("data_layout") in CONVOLUTIONS.values()]
     copied = [n for n in made.nodes if n.operator == "transpose" and view_of(n) is None]
     already = [n for n in graph.nodes if n.operator == "transpose" and view_of(n) is None]
-    gained = sum(n.arguments["data"].elements + n.outputs[0].elements for n in kernels)
+    gained = sum(usual(n.arguments["data"].elements + n.outputs[0].elements) for n in kernels)
     return made if _elements(copied) - _elements(already) <= MOVED * gained else graph
 
 
 def _elements(nodes: Sequence[Node]) -> int:
-    return sum(v.elements for n in nodes for v in n.outputs)
+    return sum(usual(v.elements) for n in nodes for v in n.outputs)
 
 
 def _last(rank: int) -> tuple[int, ...]:
@@ -131,9 +132,9 @@ class _Images:
         """Of an operator whose operands are aligned at their last axes, as in NumPy."""
         if any(p in registry.find(node.operator).signature.parameters for p in ("axis", "axes", "shape", "newshape")):
             return None
-        size = max(v.elements for v in node.outputs)
+        size = max(usual(v.elements) for v in node.outputs)
         others = [v for v in values_in(arguments.values()) if v not in self._last and v.shape]
-        if any(len(v.shape) > rank or (v not in made.constants and 2 * v.elements > size) for v in others):
+        if any(len(v.shape) > rank or (v not in made.constants and 2 * usual(v.elements) > size) for v in others):
             return None
 
         def turned(value: Value) -> Value:
@@ -153,7 +154,7 @@ def _rank(node: Node) -> int:
     return max(len(v.shape) for v in node.inputs)
 
 
-def _permuted(shape: tuple[int, ...], is_image: bool) -> tuple[int, ...]:
+def _permuted(shape: tuple[Extent, ...], is_image: bool) -> tuple[Extent, ...]:
     return tuple(shape[n] for n in _last(len(shape))) if is_image else shape
 
 
@@ -174,7 +175,7 @@ def _axes(node: Node, arguments: Mapping[str, Any]) -> str | None:
     return AXES.get(node.operator)
 
 
-def _shapes(operator: str, arguments: Mapping[str, Any]) -> list[tuple[tuple[int, ...], Any]] | None:
+def _shapes(operator: str, arguments: Mapping[str, Any]) -> list[tuple[tuple[Extent, ...], Any]] | None:
     try:
         return list(results(operator, arguments))
     except TirError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,15 @@ from ..display import html_table, text_table
 from ..errors import ModelError
 from .fusion import Group
 from .graph import Value
+from .sizes import Extent, Size, number, symbols, usual
 
 ALIGNMENT = 64
+CHECKED = (
+    (1, 0),
+    (2, 5),
+    (37, 0),
+    (131, 64),
+)  # the value of the first symbol, and by how much each is more than the one before
 TRIES = 500  # of the order in which tensors are placed
 
 
@@ -20,7 +28,7 @@ class Place(NamedTuple):
     """Memory: that of ``root``, a tensor that is no view, from byte ``begin`` on."""
 
     root: Value
-    begin: int = 0
+    begin: Extent = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,16 +37,33 @@ class Plan:
     group, counted in the order of running, in which each must be kept: of what a kernel works in, its own. ``views`` are the places of those that share
     their memory with another; of these, ``replaced`` has what a kernel writes over the input that it has here."""
 
-    offsets: Mapping[Value, int]
+    offsets: Mapping[Value, Extent]
     lives: Mapping[Value, tuple[int, int]]
     views: Mapping[Value, Place]
-    nbytes: int
+    nbytes: Extent
     replaced: Mapping[Value, Value] = field(default_factory=dict)
 
     @property
     def bound(self) -> int:
-        """The most bytes that are in use at once: no workspace has fewer."""
-        return most_in_use(self.lives)
+        """The most bytes that are in use at once: no workspace has fewer. Raises ``ModelError`` for a plan with symbols: see :meth:`at`."""
+        if names := self.symbols:
+            raise ModelError(f"the bytes in use depend on {', '.join(names)}: ask plan.at({{{names[0]!r}: 128}})")
+        return most_in_use(self.lives, {v: aligned(v.nbytes) for v in self.lives})
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the sizes on which it depends."""
+        return symbols([self.nbytes, *(s for v in self.lives for s in v.shape)])
+
+    def at(self, values: Mapping[str, int]) -> Plan:
+        """The plan for values of the symbols."""
+        return Plan(
+            {v.at(values): number(offset, values) for v, offset in self.offsets.items()},
+            {v.at(values): life for v, life in self.lives.items()},
+            {v.at(values): Place(p.root.at(values), number(p.begin, values)) for v, p in self.views.items()},
+            number(self.nbytes, values),
+            {v.at(values): source.at(values) for v, source in self.replaced.items()},
+        )
 
     def place(self, value: Value) -> Place:
         """The tensor in whose memory a value is, and where in it."""
@@ -52,7 +77,7 @@ class Plan:
             shared.setdefault(place.root, []).append(value.name)
         return [
             (v.name, str(v.nbytes), str(at), *map(str, self.lives[v]), ", ".join(shared.get(v, [])))
-            for v, at in sorted(self.offsets.items(), key=lambda item: (self.lives[item[0]], item[1]))
+            for v, at in sorted(self.offsets.items(), key=lambda item: (self.lives[item[0]], usual(item[1])))
         ]
 
     def __repr__(self) -> str:
@@ -69,7 +94,7 @@ class Plan:
         return self.svg() + html_table(self.HEAD, self._rows(), right=range(1, 5), code=[0])
 
 
-def aligned(nbytes: int) -> int:
+def aligned(nbytes: Any) -> Any:
     """``nbytes`` rounded up to whole units of the alignment.
 
     >>> aligned(1), aligned(64)
@@ -116,18 +141,43 @@ def plan(
     made = _Planning(order, elsewhere, over, state or {})
     for step, group in enumerate(order):
         made.lives.update(dict.fromkeys(temporaries(group), (step, step)))
-    offsets = _offsets(made.lives)
-    total = _end(offsets, {v: aligned(v.nbytes) for v in offsets})
+    offsets, total = _in_parts(made.lives)
     return Plan(offsets, made.lives, made.views, total, made.replaced)
 
 
-def _offsets(lives: Mapping[Value, tuple[int, int]]) -> dict[Value, int]:
-    """Where tensors begin, so that those whose lives meet have no byte in common, and the last byte is low."""
-    sizes = {v: aligned(v.nbytes) for v in lives}
+def _in_parts(lives: Mapping[Value, tuple[int, int]]) -> tuple[dict[Value, Extent], Extent]:
+    """Where tensors begin, and the bytes of all: those whose bytes are multiples of one size, such as ``n`` or ``n * n``, share a part of the workspace, planned
+    in its units; the parts follow one another."""
+    parts: dict[tuple[Extent, int], dict[Value, int]] = {(1, ALIGNMENT): {}}
+    for value in lives:
+        unit, count = _unit(value.nbytes)
+        step = ALIGNMENT if unit == 1 else math.gcd(count, ALIGNMENT)
+        parts.setdefault((unit, step), {})[value] = -(-count // step) * step
+    offsets: dict[Value, Extent] = {}
+    total: Extent = 0
+    for (unit, step), sizes in parts.items():
+        found = _offsets({v: lives[v] for v in sizes}, sizes)
+        units = ALIGNMENT // step
+        whole = (unit + (units - 1)) // units * units  # a step of this begins at the alignment
+        offsets.update({v: total + at * whole for v, at in found.items()})
+        total = total + _end(found, sizes) * whole
+    return offsets, total
+
+
+def _unit(nbytes: Extent) -> tuple[Extent, int]:
+    """A size as a product of one without a common factor, and a number."""
+    if not isinstance(nbytes, Size):
+        return 1, nbytes
+    factor = math.gcd(nbytes.form.const, *(c for _, c in nbytes.form.items()))
+    return nbytes // factor, factor
+
+
+def _offsets(lives: Mapping[Value, tuple[int, int]], sizes: Mapping[Value, int]) -> dict[Value, int]:
+    """Where tensors of so many ``sizes`` begin, so that those whose lives meet have nothing in common, and the last end is low."""
     others = {v: [o for o in lives if o is not v and _meet(lives[v], lives[o])] for v in lives}
     order = sorted(lives, key=lambda v: (-sizes[v], lives[v]))
     best = _placed(order, others, sizes)
-    end, bound, draw = _end(best, sizes), most_in_use(lives), random.Random(0)
+    end, bound, draw = _end(best, sizes), most_in_use(lives, sizes), random.Random(0)
     for _ in range(TRIES):
         if end <= bound:
             break
@@ -164,10 +214,10 @@ def _end(offsets: Mapping[Value, int], sizes: Mapping[Value, int]) -> int:
     return max((offset + sizes[v] for v, offset in offsets.items()), default=0)
 
 
-def most_in_use(lives: Mapping[Value, tuple[int, int]]) -> int:
-    """The most bytes that are in use at once."""
+def most_in_use(lives: Mapping[Value, tuple[int, int]], sizes: Mapping[Value, int]) -> int:
+    """The most bytes that are in use at once, of tensors of such ``sizes``."""
     steps = range(1 + max((last for _, last in lives.values()), default=-1))
-    return max((sum(aligned(v.nbytes) for v, (a, b) in lives.items() if a <= step <= b) for step in steps), default=0)
+    return max((sum(sizes[v] for v, (a, b) in lives.items() if a <= step <= b) for step in steps), default=0)
 
 
 class _Planning:
@@ -255,11 +305,23 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
 def check_plan(made: Plan, order: Sequence[Group], over: Over = _never, temporaries: Temporaries = _none) -> None:
     """Raise ``ModelError`` for a tensor that is overwritten before its last reader ran.
 
-    The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used.
+    The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used. A plan with symbols is followed for
+    several values of these, small and large, equal and not.
     """
+    names = symbols(s for group in order for v in (*group.inputs, *group.outputs) for s in v.shape)
+    for first, step in CHECKED if names else CHECKED[:1]:
+        _check_at({name: first + step * n for n, name in enumerate(names)}, made, order, over, temporaries)
+
+
+def _check_at(
+    values: Mapping[str, int], made: Plan, order: Sequence[Group], over: Over, temporaries: Temporaries
+) -> None:
+    nbytes = number(made.nbytes, values)
     whole: dict[Value, Value] = {}  # what views are of
     given = {place.root for place in made.views.values()} - made.offsets.keys() - {v for g in order for v in g.outputs}
-    held = {v: bytes_of(made, v) for v in given}  # what is in memory: the tensor that has it or the workspace, bytes
+    held = {
+        v: bytes_of(made, v, values) for v in given
+    }  # what is in memory: the tensor that has it or the workspace, bytes
     gone: set[Value] = set()
     for step, group in enumerate(order):
         reading = {whole.get(v, v) for v in group.inputs}
@@ -271,13 +333,13 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never, temporar
             continue
         writes = (*group.outputs, *temporaries(group))
         for value in writes:
-            memory, begin, end = bytes_of(made, value)
-            if memory is None and (begin % ALIGNMENT or begin < 0 or end > made.nbytes):
-                raise ModelError(f"{value} at byte {begin} is not aligned, or not inside of {made.nbytes} bytes")
+            memory, begin, end = bytes_of(made, value, values)
+            if memory is None and (begin % ALIGNMENT or begin < 0 or end > nbytes):
+                raise ModelError(f"{value} at byte {begin} is not aligned, or not inside of {nbytes} bytes")
             source = made.replaced.get(value)
             replaced = whole.get(source, source) if source is not None else None
             if source is not None and (
-                bytes_of(made, source) != (memory, begin, end) or not over(group, value, source)
+                bytes_of(made, source, values) != (memory, begin, end) or not over(group, value, source)
             ):
                 raise ModelError(f"group {step}, {group.name}, cannot write {value} over {source}")
             written = [v for v, (m, b, e) in held.items() if m is memory and b < end and begin < e]
@@ -290,9 +352,9 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never, temporar
             held[value] = memory, begin, end
 
 
-def bytes_of(made: Plan, value: Value) -> tuple[Value | None, int, int]:
-    """The bytes of a value in the workspace, or in a tensor that is elsewhere."""
+def bytes_of(made: Plan, value: Value, values: Mapping[str, int]) -> tuple[Value | None, int, int]:
+    """The bytes of a value in the workspace, or in a tensor that is elsewhere, for values of the symbols."""
     root, begin = made.place(value)
     memory = None if root in made.offsets else root
-    begin += made.offsets.get(root, 0)
-    return memory, begin, begin + value.nbytes
+    first = number(begin, values) + number(made.offsets.get(root, 0), values)
+    return memory, first, first + number(value.nbytes, values)

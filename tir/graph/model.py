@@ -22,12 +22,13 @@ from ..stmt import Allocate, Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
 from .building import built
-from .calls import Model, Parameter, give_back
+from .calls import Model, Need, Parameter, give_back
 from .fusion import groups
-from .graph import Graph, Node, Value, results
+from .graph import Graph, Node, Value, conditions, results
 from .kernels import Call, Kernel, Kernels, by_default, part
 from .memory import ALIGNMENT, Place, Plan
 from .passes import optimized
+from .sizes import Extent, Size, extents, variables
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -76,14 +77,16 @@ def compile_optimized(
     made = kernels.plan(order, final.outputs.values(), {final.outputs[n]: v for n, v in updated.items()})
     calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
-    entry = _Entry(final, updated, made, places, len(packed)).function(calls)
-    module = built({**kernels.functions, "main": entry, "run": with_own_workspace(entry)}, kernels.groups, target)
+    entry = _Entry(final, updated, made, places, len(packed)).function(calls, kernels.functions)
+    own = {} if final.symbols else {"run": with_own_workspace(entry)}
+    module = built({**kernels.functions, "main": entry, **own}, kernels.groups, target)
     if isinstance(module, LLVMModule):
         module.forget()  # the programs of all kernels, lowered, are larger than some models
     kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
     names = tuple(call.kernel for call in calls)
+    needs = [Need(c, str(node)) for node in graph.nodes for c in conditions(node.operator, node.arguments)]
     graph = replace(final, constants=kept)
-    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated))
+    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated), needs)
 
 
 def _updated(graph: Graph, state: Sequence[str]) -> dict[str, Value]:
@@ -135,46 +138,62 @@ class _Entry:
     def __init__(self, graph: Graph, state: Mapping[str, Value], made: Plan, places: Mapping[Value, int], weights: int):
         self._plan = made
         self._places = places
-        self._taken: set[str] = set()
+        self._symbols = dict(zip(graph.symbols, variables(graph.symbols)))
+        self._taken: set[str] = set(self._symbols)
         values = {v: v.name for v in graph.inputs if v.name not in state}
         values |= {v: name for name, v in graph.outputs.items() if name not in state}
         values |= {v: name for name, v in state.items()}
         self._buffers = {v: self._parameter(v.shape, v.dtype, name) for v, name in values.items()}
         self._weights = self._parameter((max(weights, 1),), "uint8", "weights", ALIGNMENT)
-        self._work = self._parameter((max(made.nbytes, 1),), "uint8", "workspace", ALIGNMENT)
+        self._work = self._parameter((1 if made.nbytes == 0 else made.nbytes,), "uint8", "workspace", ALIGNMENT)
 
-    def _parameter(self, shape: Sequence[int], dtype: Any, name: str, alignment: int = 0) -> Buffer:
+    def _parameter(self, shape: Sequence[Extent], dtype: Any, name: str, alignment: int = 0) -> Buffer:
         name = unique_name(identifier(name), self._taken)
         self._taken.add(name)
-        return decl_buffer(shape, dtype, name, data_alignment=alignment)
+        return decl_buffer(extents(shape), dtype, name, data_alignment=alignment)
 
-    def function(self, calls: Sequence[Call]) -> PrimFunc:
-        """The entry: the calls of kernels, in order."""
-        stmts = [Evaluate(call_global(call.kernel, *map(self._pointer, call.arguments))) for call in calls]
+    def function(self, calls: Sequence[Call], kernels: Mapping[str, PrimFunc]) -> PrimFunc:
+        """The entry: the calls of kernels, in order. Kernels take symbols by name among their arguments, the entry after its own."""
+        stmts = [Evaluate(call_global(call.kernel, *self._arguments(kernels[call.kernel], call))) for call in calls]
         buffers = [*self._buffers.values(), self._weights, self._work]
         return PrimFunc(
-            tuple(b.data for b in buffers),
+            (*(b.data for b in buffers), *self._symbols.values()),
             seq(stmts),
             buffer_map={b.data: b for b in buffers},
             attrs=frozendict({"global_symbol": "main", "tir.noalias": False}),  # one array may be several inputs
         )
+
+    def _arguments(self, kernel: PrimFunc, call: Call) -> list[Expr]:
+        """What a kernel is called with: memory for its buffers, and symbols for its scalars."""
+        pointers = map(self._pointer, call.arguments)
+        return [next(pointers) if p in kernel.buffer_map else self._symbols[p.name] for p in kernel.params]
 
     def _pointer(self, place: Place) -> Expr | Var:
         value, begin = place
         if value in self._buffers:
             if begin == 0:
                 return self._buffers[value].data
-            first = np.unravel_index(begin // value.itemsize, value.shape)
-            buffer, indices = self._buffers[value], tuple(map(int, first))
+            buffer, indices = self._buffers[value], _unraveled(begin // value.itemsize, value.shape)
         elif value in self._places:
-            buffer, indices = self._weights, (self._places[value] + begin,)
+            buffer, indices = self._weights, [self._places[value] + begin]
         else:
-            buffer, indices = self._work, (self._plan.offsets[value] + begin,)
-        return address_of(BufferLoad(buffer, tuple(const(i, _index_type(i)) for i in indices)))
+            buffer, indices = self._work, [self._plan.offsets[value] + begin]
+        return address_of(BufferLoad(buffer, tuple(map(_index, indices))))
 
 
-def _index_type(index: int) -> str:
-    return "int32" if index < 1 << 31 else "int64"
+def _unraveled(flat: Extent, shape: Sequence[Extent]) -> list[Extent]:
+    """The indices of an element from its number in order."""
+    indices: list[Extent] = []
+    for size in reversed(shape[1:]):
+        indices.append(flat % size)
+        flat = flat // size
+    return [flat, *reversed(indices)]
+
+
+def _index(place: Extent) -> Expr:
+    if isinstance(place, Size):
+        return place.wide
+    return const(place, "int32" if place < 1 << 31 else "int64")
 
 
 class CompiledModel(Model):
@@ -190,11 +209,12 @@ class CompiledModel(Model):
         made: Plan,
         kernels: tuple[str, ...],
         state: Sequence[str] = (),
+        needs: Sequence[Need] = (),
     ):
         inputs = {v.name: Parameter(v.name, v.shape, v.dtype) for v in graph.inputs}
         outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items() if name not in state]
         kept = [inputs.pop(name) for name in state]
-        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept)
+        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept, needs)
         self.graph = graph
         self.plan = made
         self.weights_bytes = weights_bytes

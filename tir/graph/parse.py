@@ -12,9 +12,10 @@ import numpy as np
 from ..dtype import DType
 from ..errors import ModelError, TirError
 from .graph import Graph, Node, Value
+from .sizes import Extent, Size, read_size
 
 _NAME = r"""%(?:\w+|"(?:[^"\\]|\\.)*")"""
-_VALUE = re.compile(rf"({_NAME}): (\w+)\[((?:\d+(?:, )?)*)\]")
+_VALUE = re.compile(rf"({_NAME}): (\w+)\[([^\[\]]*)\]")
 _TEXT_OR_NAME = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|{_NAME}""")
 _NODE = re.compile(r"(.*?) = ([\w.]+)\((.*)\)")
 _RESULT = re.compile(rf"""(\w+|"(?:[^"\\]|\\.)*")=({_NAME})""")
@@ -81,14 +82,26 @@ class _Reader:
         if ", ".join(match[0] for match in found) != text:
             self._fail(f"expected values such as `%x: float32[2, 3]`, found `{text}`")
         for name, dtype, sizes in (match.groups() for match in found):
+            shape = self._sizes(sizes)
             try:
-                value = Value(_name(name), tuple(map(int, sizes.split(", "))) if sizes else (), DType(dtype))
+                value = Value(_name(name), shape, DType(dtype))
             except (ValueError, TirError):
                 self._fail(f"{dtype!r} is no type of tensors")
             if value.name in self.values:
                 self._fail(f"%{value.name} has two definitions")
             self.values[value.name] = value
             yield value
+
+    def _sizes(self, text: str) -> tuple[Extent, ...]:
+        """The sizes of a value: numbers, and expressions of symbols."""
+        try:
+            shape = ast.parse(f"[{text}]", mode="eval").body
+            assert isinstance(shape, ast.List)
+            sizes = tuple(map(read_size, shape.elts))
+            assert all(isinstance(s, Size) or s >= 0 for s in sizes)
+            return sizes
+        except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError):
+            self._fail(f"expected values such as `%x: float32[2, n]`, found `[{text}]`")
 
     def _used(self, name: str) -> Value:
         if name not in self.values:
@@ -132,6 +145,11 @@ class _Reader:
             number = self._argument(node.operand)
             if isinstance(number, (int, float)):
                 return -number
+        if isinstance(node, (ast.Name, ast.BinOp, ast.Call)):
+            try:
+                return read_size(node)
+            except ValueError:
+                pass
         if not isinstance(node, ast.Constant):
             self._fail(f"`{ast.unparse(node)}` is no value, number, text or list")
         return node.value

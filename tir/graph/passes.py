@@ -70,7 +70,7 @@ def fold_constants(graph: Graph) -> Graph:
 
     def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
         inputs = tuple(values_in(arguments.values()))
-        if not all(v in made.constants for v in inputs) or node in growing:
+        if not all(v in made.constants for v in inputs) or node in growing or node.sizes:
             return None
         is_small = sum(v.elements for v in node.outputs) <= LARGEST_FOLDED
         if not is_small and (not inputs or pattern_of(node) > Pattern.INJECTIVE):
@@ -94,7 +94,13 @@ def _growing(graph: Graph) -> set[Node]:
     found: set[Node] = set()
     for node in reversed(graph.nodes):
         (value, *others) = node.outputs
-        if others or value not in made_of or value not in readers or pattern_of(node) > Pattern.INJECTIVE:
+        if (
+            others
+            or value not in made_of
+            or not value.is_fixed
+            or value not in readers
+            or pattern_of(node) > Pattern.INJECTIVE
+        ):
             continue
         grows = value.nbytes > 2 * made_of[value] and value.elements > LARGEST_FOLDED
         last = [n for n in readers[value] if n.outputs[0] not in made_of]

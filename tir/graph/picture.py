@@ -10,6 +10,7 @@ from ..errors import ModelError
 from .fusion import Group, groups
 from .graph import Graph, Value
 from .memory import Plan
+from .sizes import USUAL, Extent, Size
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -29,13 +30,13 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
 
 
-def size(nbytes: int) -> str:
+def size(nbytes: Extent) -> str:
     """Bytes in the unit in which they are read best.
 
     >>> size(12), size(4 << 10), size(2_500_000)
     ('12 B', '4.1 kB', '2.50 MB')
     """
-    if nbytes < 1000:
+    if isinstance(nbytes, Size) or nbytes < 1000:
         return f"{nbytes} B"
     return f"{nbytes / 1e3:.1f} kB" if nbytes < 10**6 else f"{nbytes / 1e6:.2f} MB"
 
@@ -108,9 +109,10 @@ def _kernel(left: float, n: int, group: Group, made: Container[Value], results: 
 
 
 def plan_picture(plan: Plan) -> str:
-    """The workspace: a box for each tensor, as wide as the groups for which it is kept, as high as its bytes."""
+    """The workspace: a box for each tensor, as wide as the groups for which it is kept, as high as its bytes; of symbols, for a usual value."""
+    plan = plan.at(dict.fromkeys(plan.symbols, USUAL))
     steps = 1 + max((last for _, last in plan.lives.values()), default=0)
-    across, high, left, top = 640 / steps, 240 / max(plan.nbytes, 1), 70, 8
+    across, high, left, top = 640 / steps, 240 / max(int(plan.nbytes), 1), 70, 8
     parts = [svg_text(left - 6, top + 244, "0", "end"), svg_text(left - 6, top + 10, size(plan.nbytes), "end")]
     for value, offset in plan.offsets.items():
         first, last = plan.lives[value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +17,15 @@ from ..analysis.footprint_table import Machine
 from ..buffer import Buffer
 from ..display import FAINT, YES, html_table, svg_box, svg_figure, svg_text, text_table
 from ..errors import RunError
-from ..expr import BufferLoad, Call, IntImm, StringImm, Var
+from ..expr import BufferLoad, Call, StringImm, Var, const
 from ..function import PrimFunc
 from ..interp.numbers import array_dtype, storage_dtype
+from ..node import frozendict
 from ..stmt import Evaluate
-from ..visit import walk
+from ..visit import substitute, walk
 from .fusion import group_function, groups
 from .picture import shortened
+from .sizes import value_of
 
 if TYPE_CHECKING:
     from .model import CompiledModel
@@ -116,13 +119,14 @@ def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any],
     if repeat < 1:
         raise RunError(f"repeat must be at least 1, got {repeat}")
     arrays = model.arrays(args, named)
-    with model.workspace() as work:
-        made = [np.empty(p.shape, storage_dtype(p.dtype)) for p in model.outputs]
+    values = model.sizes(arrays)
+    with model.workspace(values) as work:
+        made = [p.at(values).empty() for p in model.outputs]
         memory = [*arrays, *made, *model.new_state().values(), model.weights, work]
-        names, calls = calls_of(model, memory)
+        names, calls = calls_of(model, memory, values)
         times = [_timed(calls) for _ in range(repeat + 1)][1:]
     seconds = [statistics.median(each) for each in zip(*times)]
-    return Profile(_summed(model, names, seconds), tuple(seconds))
+    return Profile(_summed(model, names, seconds, values), tuple(seconds))
 
 
 def _timed(calls: Sequence[Callable[[], None]]) -> list[float]:
@@ -135,7 +139,9 @@ def _timed(calls: Sequence[Callable[[], None]]) -> list[float]:
     return [b - a for a, b in zip(ends, ends[1:])]
 
 
-def calls_of(model: CompiledModel, memory: Sequence[np.ndarray]) -> tuple[list[str], list[Callable[[], None]]]:
+def calls_of(
+    model: CompiledModel, memory: Sequence[np.ndarray], values: Mapping[str, int] = frozendict()
+) -> tuple[list[str], list[Callable[[], None]]]:
     """The calls of the entry of a model, by the names of their kernels, and with the arguments that they have there."""
     main: PrimFunc = model.module.ir["main"]
     arrays = dict(zip(main.params, memory))
@@ -145,7 +151,10 @@ def calls_of(model: CompiledModel, memory: Sequence[np.ndarray]) -> tuple[list[s
         assert isinstance(name, StringImm)
         function = model.module[name.value]
         given = [
-            _array(function.func, p, _bytes(pointer, arrays)) for p, pointer in zip(function.func.params, pointers)
+            values[p.name]
+            if p not in function.func.buffer_map
+            else _array(function.func, p, _bytes(given, arrays, values), values)
+            for p, given in zip(function.func.params, pointers)
         ]
         names.append(name.value)
         prepare = getattr(function, "prepared", None)
@@ -153,44 +162,54 @@ def calls_of(model: CompiledModel, memory: Sequence[np.ndarray]) -> tuple[list[s
     return names, calls
 
 
-def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray]) -> np.ndarray:
+def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray], values: Mapping[str, int]) -> np.ndarray:
     """The bytes from where a pointer of the entry points to."""
     if isinstance(pointer, Var):
         return arrays[pointer].reshape(-1).view(np.uint8)
     (place,) = pointer.args
     assert isinstance(place, BufferLoad)
     array = arrays[place.buffer.data]
-    first = np.ravel_multi_index([i.value for i in place.indices if isinstance(i, IntImm)], array.shape)
+    first = np.ravel_multi_index([value_of(i, values) for i in place.indices], array.shape)
     return array.reshape(-1).view(np.uint8)[int(first) * array.itemsize :]
 
 
-def _array(func: PrimFunc, parameter: Var, memory: np.ndarray) -> np.ndarray:
+def _array(func: PrimFunc, parameter: Var, memory: np.ndarray, values: Mapping[str, int]) -> np.ndarray:
     """An argument of a kernel in memory that begins with it."""
     buffer = func.buffer_map[parameter]
     dtype = storage_dtype(buffer.dtype)
-    return memory[: _elements(buffer) * dtype.itemsize].view(dtype).reshape(_shape(buffer))
+    shape = [value_of(size, values) for size in buffer.shape]
+    return memory[: math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
 
-def _shape(buffer: Buffer) -> list[int]:
-    return [size.value for size in buffer.shape if isinstance(size, IntImm)]
+def _elements(buffer: Buffer, values: Mapping[str, int]) -> int:
+    return math.prod(value_of(size, values) for size in buffer.shape)
 
 
-def _elements(buffer: Buffer) -> int:
-    return int(np.prod(_shape(buffer), dtype=np.int64))
-
-
-def _summed(model: CompiledModel, names: Sequence[str], seconds: Sequence[float]) -> tuple[KernelTime, ...]:
+def _summed(
+    model: CompiledModel, names: Sequence[str], seconds: Sequence[float], values: Mapping[str, int]
+) -> tuple[KernelTime, ...]:
     machine = _machine(model)
     made = dict(zip(model.kernels, (g for g in groups(model.graph) if g.view is None)))
     found = []
     for name in dict.fromkeys(names):
         func, group = model.module.ir[name], made[name]
         times = [s for n, s in zip(names, seconds) if n == name]
-        size = sum(_elements(b) * array_dtype(b.dtype).itemsize for b in func.buffers())
-        count, total = operations(group_function(group.nodes, group.inputs, group.outputs)), max(sum(times), 1e-12)
+        size = sum(_elements(b, values) * array_dtype(b.dtype).itemsize for b in func.buffers())
+        count, total = (
+            operations(_at(group_function(group.nodes, group.inputs, group.outputs), values)),
+            max(sum(times), 1e-12),
+        )
         least = None if machine is None else len(times) * _least(machine, count, size) / total
         found.append(KernelTime(name, len(times), total, len(times) * size, len(times) * count, least))
     return tuple(sorted(found, key=lambda k: -k.seconds))
+
+
+def _at(func: PrimFunc, values: Mapping[str, int]) -> PrimFunc:
+    """A function for values of its scalars."""
+    sizes = {p: const(values[p.name], p.dtype) for p in func.params if p not in func.buffer_map}
+    buffers = {b: substitute(b, sizes) for b in func.buffers()}
+    taken = {p: buffers[b] for p, b in func.buffer_map.items()}
+    return func.replace(params=tuple(taken), body=substitute(func.body, sizes, buffers), buffer_map=frozendict(taken))
 
 
 def _machine(model: CompiledModel) -> Machine | None:

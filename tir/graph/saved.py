@@ -53,6 +53,10 @@ def save(
     module = model.module
     if not isinstance(module, LLVMModule):
         raise BuildError(f"a model for {module.target.kind} has no code to save; compile it for llvm")
+    if names := model.graph.symbols:
+        raise BuildError(
+            f"a model with the symbolic size {names[0]} is not saved: compile it for numbers, as compile_graph(graph.at({{{names[0]!r}: 128}}))"
+        )
     if weights is None and model.weights.nbytes > MOST:
         raise BuildError(
             f"{model.weights.nbytes:,} bytes of weights are too many for a file of code: give a file for them, as weights="

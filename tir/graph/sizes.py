@@ -1,0 +1,354 @@
+"""Sizes that are known when a model runs: integer expressions of symbols, with the arithmetic and the comparisons of integers."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..arith import simplify
+from ..arith.linear import Linear, key, linear, uncast
+from ..buffer import Range
+from ..errors import ModelError
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Sub,
+    Var,
+    const,
+    max_,
+    min_,
+)
+from ..te.to_primfunc import identifier
+from ..tune.nest import USUAL
+from ..visit import free_vars, walk
+
+_SYMBOLS: dict[str, Var] = {}  # one variable a name, so that sizes of several graphs are equal if they print alike
+
+
+class Size:
+    """A size that depends on symbols, each of which is a number of at least 1. Arithmetic with integers and sizes gives integers where symbols cancel.
+
+    Two sizes are equal if they are for all values of the symbols. Other comparisons, and the truth of a size, raise ``ModelError`` where they depend on values; a
+    conversion to an integer raises ``TypeError``.
+
+    >>> n, m = symbol("n"), symbol("m")
+    >>> (n + 1) * 4 - 4 == 4 * n, n == m, n * m * 6 // (m * 2), n * 4 > 3, n - n
+    (True, False, n * 3, True, 0)
+    """
+
+    __slots__ = ("form", "text")
+
+    def __init__(self, form: Linear):
+        self.form = Linear(form.const)
+        ordered = [(k, tuple(sorted(factors, key=repr)), c) for k, (factors, c) in form.terms.items()]
+        for term, factors, c in sorted(ordered, key=lambda each: (-len(each[1]), repr(each[1]))):
+            self.form.add_term(factors, c, term)
+        self.text = repr(self.expr)
+
+    @property
+    def expr(self) -> Expr:
+        """The expression of variables, of int32 if its numbers fit."""
+        small = const(0).dtype
+        return self.form.build(small) if self.form.fits(small) else self.wide
+
+    @property
+    def wide(self) -> Expr:
+        """The expression in int64."""
+        return self.form.build(const(1 << 40).dtype)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The symbols."""
+        return tuple(dict.fromkeys(v.name for v in free_vars(self.expr)))
+
+    def at(self, values: Mapping[str, int]) -> int:
+        """The number for values of the symbols.
+
+        >>> (symbol("n") * 4 + symbol("m") // 2).at({"n": 3, "m": 5})
+        14
+        """
+        return _value(self.form, values)
+
+    def __add__(self, other: Any) -> Any:
+        return _joined(self, other, lambda a, b: a.copy().add(b))
+
+    def __sub__(self, other: Any) -> Any:
+        return _joined(self, other, Linear.minus)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _joined(self, other, lambda a, b: b.minus(a))
+
+    def __mul__(self, other: Any) -> Any:
+        return _joined(self, other, Linear.times)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Any:
+        return _made(self.form.scaled(-1))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _divided(self, other, operator.floordiv)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _divided(other, self, operator.floordiv)
+
+    def __mod__(self, other: Any) -> Any:
+        return _divided(self, other, operator.mod)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _divided(other, self, operator.mod)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __lt__(self, other: Any) -> bool:
+        return _decided(self, other, operator.lt, "<")
+
+    def __le__(self, other: Any) -> bool:
+        return _decided(self, other, operator.le, "<=")
+
+    def __gt__(self, other: Any) -> bool:
+        return _decided(self, other, operator.gt, ">")
+
+    def __ge__(self, other: Any) -> bool:
+        return _decided(self, other, operator.ge, ">=")
+
+    def __bool__(self) -> bool:
+        return _decided(self, 0, operator.ne, "!=")
+
+    def __index__(self) -> int:
+        raise TypeError(f"the size {self} is known only when the model runs; give numbers for sizes, as shapes=")
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+Extent = int | Size  # of a tensor along an axis
+
+
+def symbol(name: str) -> Size:
+    """The size that is a symbol by itself. Raises ``ModelError`` for a name that is no identifier."""
+    if not name.isidentifier():
+        raise ModelError(f"{name!r} is no name of a size: letters, digits and underscores")
+    var = _SYMBOLS.setdefault(name, Var(name, const(0).dtype))
+    return Size(linear(var))
+
+
+def sized(e: Any) -> Extent:
+    """The size that an expression of symbols is.
+
+    >>> n = symbol("n").expr
+    >>> sized((n * 4 + 2) // 2), sized(n // n)
+    (n * 2 + 1, 1)
+    """
+    return e if isinstance(e, Size) else _made(linear(simple(e), uncast)) if isinstance(e, Expr) else int(e)
+
+
+def parsed(text: str) -> Extent:
+    """The size that is written so: ``n``, ``4 * n + 1``, ``n // 2``; a symbol for a text that is no such expression.
+
+    >>> parsed("2*n + 2*m") == (symbol("n") + symbol("m")) * 2, parsed("my batch")
+    (True, my_batch)
+    """
+    try:
+        return read_size(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError):
+        return symbol(identifier(text))
+
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def read_size(node: ast.expr) -> Any:
+    """The size that a parsed expression is. Raises ``ValueError`` for what is none."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.Name):
+        return symbol(node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -read_size(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](read_size(node.left), read_size(node.right))
+    if isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords:
+        name = ast.unparse(node.func).rpartition(".")[2].lower()
+        if name in ("min", "max"):
+            return (least if name == "min" else most)(*map(read_size, node.args))
+    raise ValueError(ast.unparse(node))
+
+
+def least(a: Extent, b: Extent) -> Extent:
+    """The smaller of two sizes."""
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else sized(min_(_expr(a), _expr(b)))
+
+
+def most(a: Extent, b: Extent) -> Extent:
+    """The larger of two sizes."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else sized(max_(_expr(a), _expr(b)))
+
+
+def is_size(e: Expr) -> bool:
+    """Whether an expression is a size: of symbols and numbers alone."""
+    parts = [n for n in walk(e) if isinstance(n, Expr)]
+    return all(_SYMBOLS.get(n.name) is n if isinstance(n, Var) else type(n) in _PARTS for n in parts)
+
+
+def variables(names: Iterable[str]) -> list[Var]:
+    """The variables that symbols are in expressions."""
+    return [_SYMBOLS[name] for name in names]
+
+
+def extents(shape: Iterable[Extent]) -> tuple[Any, ...]:
+    """Sizes as tensor expressions take them."""
+    return tuple(s.expr if isinstance(s, Size) else s for s in shape)
+
+
+def is_fixed(*sizes: Extent) -> bool:
+    """Whether sizes are numbers."""
+    return not any(isinstance(s, Size) for s in sizes)
+
+
+def usual(size: Extent) -> int:
+    """The number that a size counts as where what is best is decided, and not what is right."""
+    return size.at(dict.fromkeys(size.names, USUAL)) if isinstance(size, Size) else size
+
+
+def number(size: Extent, values: Mapping[str, int]) -> int:
+    """The number that a size is for values of the symbols."""
+    return size.at(values) if isinstance(size, Size) else size
+
+
+def symbols(sizes: Iterable[Any]) -> tuple[str, ...]:
+    """The symbols of sizes, in order."""
+    return tuple(dict.fromkeys(name for s in sizes if isinstance(s, Size) for name in s.names))
+
+
+def _expr(size: Extent) -> Expr:
+    return size.expr if isinstance(size, Size) else const(size)
+
+
+def _form(size: Any) -> Linear | None:
+    if isinstance(size, Size):
+        return size.form
+    return Linear(operator.index(size)) if hasattr(size, "__index__") else None
+
+
+def _made(form: Linear) -> Extent:
+    return form.const if form.is_const else Size(form)
+
+
+def _joined(a: Size, b: Any, how: Callable[[Linear, Linear], Linear]) -> Any:
+    other = _form(b)
+    return NotImplemented if other is None else _made(how(a.form, other))
+
+
+def _divided(a: Any, b: Any, how: Callable[[Any, Any], Any]) -> Any:
+    whole, by = _form(a), _form(b)
+    if whole is None or by is None:
+        return NotImplemented
+    if by.is_zero:
+        raise ZeroDivisionError(f"{a} is divided by 0")
+    exact = _quotient(whole, by)
+    if exact is not None:
+        return _made(exact) if how is operator.floordiv else 0
+    return sized(how(_expr(a), _expr(b)))
+
+
+def _quotient(whole: Linear, by: Linear) -> Linear | None:
+    """The form that is ``whole`` if it is multiplied by ``by``; None if none is found, term by term."""
+    lead, scale = next(by.items(), ((), by.const))
+    made, rest = Linear(), whole.copy()
+    for _ in range(4 * (len(whole.terms) + 1)):
+        if rest.is_zero:
+            return made
+        terms = [*rest.items(), ((), rest.const)]
+        found = next(
+            (each for each in terms if each[1] and each[1] % scale == 0 and _without(each[0], lead) is not None), None
+        )
+        if found is None:
+            return None
+        step, left = Linear(), _without(found[0], lead)
+        if left:
+            step.add_term(left, found[1] // scale)
+        else:
+            step.const = found[1] // scale
+        made.add(step)
+        rest.add(step.times(by), -1)
+    return None
+
+
+def _without(factors: Sequence[Expr], gone: Sequence[Expr]) -> tuple[Expr, ...] | None:
+    """Factors without others; None if one of these is none of them."""
+    count = Counter(map(key, gone))
+    left = []
+    for factor in factors:
+        if count[key(factor)]:
+            count[key(factor)] -= 1
+        else:
+            left.append(factor)
+    return None if count.total() else tuple(left)
+
+
+def simple(e: Expr) -> Expr:
+    """``e`` as it is where each symbol is at least 1."""
+    return simplify(e, {v: Range(const(1, v.dtype), const(v.dtype.max_value, v.dtype)) for v in free_vars(e)})
+
+
+def _decided(a: Size, b: Any, how: Callable[[Any, Any], Any], sign: str) -> bool:
+    if _form(b) is None:
+        return NotImplemented
+    known = simple(how(a.expr, _expr(b)))
+    if not isinstance(known, IntImm):
+        _refuse(f"{a} {sign} {b}")
+    return bool(known.value)
+
+
+def _refuse(question: str) -> NoReturn:
+    raise ModelError(f"whether {question} is known only when the model runs; give numbers for sizes, as shapes=")
+
+
+_PARTS = (IntImm, Cast, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
+_VALUES: dict[type, Callable[[int, int], int]] = {
+    FloorDiv: operator.floordiv, FloorMod: operator.mod, Min: min, Max: max,
+    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
+}  # fmt: skip
+
+
+def _value(form: Linear, values: Mapping[str, int]) -> int:
+    total = form.const
+    for factors, c in form.items():
+        for factor in factors:
+            c *= value_of(factor, values)
+        total += c
+    return total
+
+
+def value_of(e: Any, values: Mapping[str, int]) -> int:
+    """The number that an expression of sizes, or a comparison of two, is for values of the symbols."""
+    if isinstance(e, Var):
+        return values[e.name]
+    if isinstance(e, Cast):
+        return value_of(e.value, values)
+    if type(e) in _VALUES:
+        return _VALUES[type(e)](value_of(e.a, values), value_of(e.b, values))
+    return _value(linear(e), values)
