@@ -447,7 +447,7 @@ def keep(model):
         (changed(keep, [*RELU, ("Exp", "x", "y")]), "'y' has two definitions; the second is made by node Exp"),
         (changed(keep, [("Relu", "x", "x")]), "'x' has two definitions"),
         (changed(keep, outputs=("yy",)), "output 'yy' is made by no node; did you mean y"),
-        (changed(keep, inputs=[tensor("x", ["n", 2])]), "input 'x' has shape .'n', 2.: give its sizes"),
+        (changed(keep, inputs=[tensor("x", [None, 2])]), "input 'x' has shape .'.', 2.: give its sizes, or names"),
         (changed(keep, inputs=[tensor("x", None)]), "input 'x' has no shape"),
         (changed(keep, inputs=[tensor("x", [2], TensorProto.STRING)]), "input 'x': type STRING"),
         (changed(lambda m: m.graph.ClearField("output")), "no outputs"),

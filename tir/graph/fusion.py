@@ -8,14 +8,15 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from ..analysis.pattern import Pattern
-from ..arith import Analyzer
+from ..arith import Analyzer, simplify
 from ..errors import ModelError
-from ..expr import BufferLoad, Expr, Var, as_expr, is_const
+from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..ops import classes
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
 from ..te import Tensor, compute, create_prim_func, placeholder
+from ..te.computation import ComputeOp
 from ..te.tensor import PlaceholderOp
 from ..visit import substitute, walk
 from .graph import Graph, Node, Value, mapped
@@ -31,7 +32,7 @@ def group_function(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequ
     """The function of several nodes: its parameters are ``inputs`` and ``outputs``, in order, and the symbols in their sizes."""
     tensors: dict[Value, Tensor] = {v: placeholder(extents(v.shape), v.dtype, f"p{n}") for n, v in enumerate(inputs)}
     for node in nodes:
-        tensors.update(zip(node.outputs, map(_computed, node.tensors(tensors.__getitem__))))
+        tensors.update((v, _computed(t, v)) for v, t in zip(node.outputs, node.tensors(tensors.__getitem__)))
     sizes = variables(symbols([s for node in nodes for s in node.sizes]))
     return _unchecked(create_prim_func([*(tensors[v] for v in (*inputs, *outputs)), *sizes]))
 
@@ -45,11 +46,17 @@ def _unchecked(func: PrimFunc) -> PrimFunc:
     return func.with_body(root.replace(block=root.block.replace(body=seq(kept))))
 
 
-def _computed(tensor: Tensor) -> Tensor:
-    """A result that is an input, given back as it is, as a copy of it."""
-    if isinstance(tensor.op, PlaceholderOp):
+def _computed(tensor: Tensor, value: Value) -> Tensor:
+    """A result: an input that is given back as it is, as a copy of it; sizes as those of ``value``, which are simpler where symbols are at least 1."""
+    op, shape = tensor.op, extents(value.shape)
+    if isinstance(op, PlaceholderOp):
         return compute(tensor.shape, lambda *i: tensor[i], name="copy")
-    return tensor
+    body = op.body[0] if isinstance(op, ComputeOp) and len(op.body) == 1 else None
+    if not isinstance(op, ComputeOp) or body is None or isinstance(body, Reduce):
+        return tensor
+    if all(is_const(simplify(a - b), 0) for a, b in zip(tensor.shape, shape)):
+        return tensor
+    return compute(shape, lambda *i: substitute(body, {a.var: at for a, at in zip(op.axis, i)}), name=op.name)
 
 
 def pattern_of(node: Node) -> Pattern:

@@ -366,6 +366,9 @@ class Builder:
 
     def __init__(self) -> None:
         self.constants: dict[Value, np.ndarray] = {}
+        self.known: dict[
+            Value, np.ndarray
+        ] = {}  # the elements of values that are computed of sizes: integers and sizes
         self._inputs: list[Value] = []
         self._nodes: list[Node] = []
         self._names: set[str] = set()

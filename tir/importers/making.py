@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
-from ..graph.graph import results, values_in
+from ..graph.graph import mapped, results, values_in, with_sizes
 from ..graph.passes import evaluate
+from ..graph.sizes import Extent, Size, is_fixed
 from ..ops import registry
 
 MOST = 1 << 25  # elements of a constant that a row makes
@@ -47,6 +48,28 @@ def axis_of(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ModelError(f"axis {axis} of a tensor of {rank} dimensions")
     return axis % rank
+
+
+_ALL = (1 << 31) - 1  # from here on the end of a slice stands for that of the axis
+
+
+def _place(given: Any, extent: Extent, default: Extent) -> Extent:
+    """The begin or the end of a slice, counted from the front."""
+    if given is None or (isinstance(given, int) and given >= _ALL):
+        return default
+    return extent + given if given < 0 else given
+
+
+def broadcast(*shapes: Sequence[Extent]) -> tuple[Extent, ...]:
+    """The shape that tensors of ``shapes`` have together. Raises :class:`Unsupported` for sizes that are not known to be equal."""
+    rank = max(map(len, shapes))
+    found: list[Extent] = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, rank - len(shape)):
+            if size != 1 and found[axis] not in (1, size):
+                raise Unsupported(f"shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast")
+            found[axis] = found[axis] if size == 1 else size
+    return tuple(found)
 
 
 class Faults:
@@ -97,21 +120,51 @@ class Making:
         self.label = label
 
     def known(self, value: Value) -> np.ndarray | None:
-        """The elements of a value that is a constant; None of others."""
-        return self.builder.constants.get(value)
+        """The elements of a value that is a constant, or computed of sizes: those are integers and sizes; None of others."""
+        return self.builder.constants.get(value, self.builder.known.get(value))
 
     def op(self, operator: str, *arguments: Any, **attributes: Any) -> Any:
         """The value of an operator of ``tir.ops``, or its values: computed now if all that it needs is known and small."""
         bound = registry.find(operator).signature.bind(*arguments, **attributes).arguments
         inputs = tuple(values_in(bound.values()))
-        if all(v in self.builder.constants and v.elements <= KNOWN for v in inputs):
+        of_sizes: list[Size] = []
+        with_sizes(tuple(bound.values()), of_sizes.append)
+        if not of_sizes and all(self.known(v) is not None and v.elements <= KNOWN for v in inputs):
             made = results(operator, bound)
             if sum(math.prod(shape) for shape, _ in made) <= KNOWN:
+                if not all(v in self.builder.constants for v in inputs):
+                    return self._of_sizes(operator, bound) or self.builder.call(operator, *arguments, **attributes)
                 outputs = tuple(Value(f"out{n}", *each) for n, each in enumerate(made))
                 arrays = evaluate(Node(operator, bound, outputs), self.builder.constants)
                 values = tuple(self.array(array) for array in arrays)
                 return values[0] if len(values) == 1 else values
         return self.builder.call(operator, *arguments, **attributes)
+
+    def _of_sizes(self, operator: str, arguments: Mapping[str, Any]) -> Value | None:
+        """The result of an operator on values that are computed of sizes, by its NumPy reference; None if that cannot be told."""
+        ((shape, dtype), *others) = results(operator, arguments)
+        if others or not dtype.is_int:
+            return None
+        bound = registry.find(operator).signature.bind_partial()
+        bound.arguments.update({k: mapped(a, self.known) for k, a in arguments.items()})
+        try:
+            made = np.asarray(registry.find(operator).reference(*bound.args, **bound.kwargs), object)
+        except (TypeError, ValueError, AttributeError, ModelError):
+            return None
+        if made.shape != shape or not all(isinstance(n, (int, np.integer, Size)) for n in made.flat):
+            return None
+        return self.numbers(made, str(dtype))
+
+    def numbers(self, given: Any, dtype: str = "int64") -> Value:
+        """An array of integers and sizes: a constant if all are integers."""
+        array = np.asarray(given, object)
+        if is_fixed(*array.flat):
+            return self.array(array.astype(dtype))
+        parts = [self.builder.call("arange", n, n + 1, 1, dtype) for n in array.flat]
+        whole = parts[0] if len(parts) == 1 else self.builder.call("concatenate", parts, 0)
+        value = whole if array.ndim == 1 else self.builder.call("reshape", whole, array.shape)
+        self.builder.known[value] = array
+        return value
 
     def room(self, *sizes: int, most: int = MOST) -> tuple[int, ...]:
         """The sizes of a constant that is made here. Raises :class:`Unsupported` if they are none, or too large."""
@@ -125,10 +178,10 @@ class Making:
 
     # ---------------------------------------------------------------- what several operators are made of
 
-    def from_front(self, indices: Value, size: int) -> Value:
+    def from_front(self, indices: Value, size: Extent) -> Value:
         """Indices, of which negative ones count from the end, counted from the front."""
         known = self.known(indices)
-        if known is None:
+        if known is None or (isinstance(size, Size) and (known < 0).any()):
             return self.op("where", self.op("less", indices, 0), self.op("add", indices, size), indices)
         return (
             indices if (known >= 0).all() else self.array(np.where(known < 0, known + size, known).astype(known.dtype))
@@ -137,19 +190,42 @@ class Making:
     def sliced(self, x: Value, slices: Iterable[tuple[int, slice]]) -> Value:
         """The part of a tensor that Python's slices along some axes take."""
         begin, end, step, used = [], [], [], []
+        inside: list[
+            tuple[int, Extent, Extent]
+        ] = []  # along axes of symbolic sizes, or up to such: axis, begin and end
         for given, each in slices:
             axis = axis_of(given, len(x.shape))
-            first, last, stride = each.indices(x.shape[axis])
-            if (first, last, stride) != (0, x.shape[axis], 1):
+            extent = x.shape[axis]
+            if isinstance(extent, Size) and isinstance(each.stop, int) and 0 <= each.stop < _ALL:
+                raise Unsupported(
+                    f"a slice up to {each.stop} of {extent} elements; whether there are so many is known only when it runs"
+                )
+            if isinstance(extent, Size) or not is_fixed(each.start or 0, each.stop or 0):
+                if each.step not in (None, 1):
+                    raise Unsupported(f"steps of {each.step} along an axis of {extent} elements")
+                ends = _place(each.start, extent, 0), _place(each.stop, extent, extent)
+                inside += [(axis, *ends)] if ends != (0, extent) else []
+                continue
+            first, last, stride = each.indices(extent)
+            if (first, last, stride) != (0, extent, 1):
                 begin.append(first)
-                end.append(last if last >= 0 else -x.shape[axis] - 1)
+                end.append(last if last >= 0 else -extent - 1)
                 step.append(stride)
                 used.append(axis)
+        if inside:
+            axes, first, last = zip(*inside)
+            x = self.op("strided_slice", x, first, last, None, axes, "inside")
         return self.op("strided_slice", x, begin, end, step, axes=used) if used else x
 
     def one_of(self, x: Value, axis: int, at: int) -> Value:
-        """The elements at one place of an axis, without the axis."""
-        row = self.op("strided_slice", x, [at], [at + 1], [1], axes=[axis]) if x.shape[axis] > 1 else x
+        """The elements at one place of an axis, which may be counted from its end, without the axis."""
+        extent = x.shape[axis]
+        if isinstance(extent, Size):
+            first = at if at >= 0 else extent + at
+            row = self.op("strided_slice", x, [first], [first + 1], None, [axis], "inside")
+        else:
+            at = axis_of(at, extent)
+            row = self.op("strided_slice", x, [at], [at + 1], [1], axes=[axis]) if extent > 1 else x
         return self.op("reshape", row, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
     def padded(self, x: Value, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Value:

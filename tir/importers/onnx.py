@@ -14,6 +14,7 @@ from ..checked import checked
 from ..dtype import DType
 from ..errors import ModelError
 from ..graph import Builder, Graph, Value
+from ..graph.sizes import Extent, parsed
 from ..names import did_you_mean
 from . import onnx_functions, onnx_table
 from .making import FAULTS, NO_ROW, Fault, Faults, Unknown, Unsupported, reason
@@ -24,11 +25,11 @@ MOST_WRITTEN = 1 << 14  # nodes of definitions, and of the steps of loops, in on
 
 @checked
 def from_onnx(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None
+    model: Any, shapes: Mapping[str, Sequence[int | str]] | None = None, values: Mapping[str, Any] | None = None
 ) -> Graph:
     """The graph of an ONNX model: the path of a file, its bytes, or a ``ModelProto``. Opset 6 or later.
 
-    ``shapes`` gives the shape of inputs whose sizes the model leaves open; ``values`` are inputs that become constants, which
+    Sizes to which the model gives a name stay symbolic (:class:`tir.graph.sizes.Size`), unless ``shapes`` gives the shape of their inputs: numbers, or other names. ``values`` are inputs that become constants, which
     those must that act as attributes (axes, a shape, the ``k`` of ``TopK``) and are given only when the model runs. Tensors of sizes (``Shape``, ``Gather``,
     ``Concat``, ``Slice``, arithmetic) are computed here. Functions of the model are inlined.
 
@@ -42,13 +43,17 @@ def from_onnx(
     graph(%x: float32[2, 3])
       %relu: float32[2, 3] = nn.relu(x=%x)
       return y=%relu
+    >>> print(from_onnx(model))
+    graph(%x: float32[n, 3])
+      %relu: float32[n, 3] = nn.relu(x=%x)
+      return y=%relu
     """
     read = read_model(model)
     return _Import(read, dict(shapes or {}), dict(values or {}), _package()).graph()
 
 
 @checked
-def operators(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[Fault, ...]:
+def operators(model: Any, shapes: Mapping[str, Sequence[int | str]] | None = None) -> tuple[Fault, ...]:
     """The operators of an ONNX model: operator, version, count, the first node, and why these nodes cannot be imported, an
     empty text if they can. Sizes that ``shapes`` leaves open count as 1. Raises as :func:`from_onnx`, but for operators.
 
@@ -69,11 +74,15 @@ def open_inputs(model: Any) -> dict[str, list[int | str]]:
     return {name: sizes for name, sizes in found.items() if any(isinstance(s, str) for s in sizes)}
 
 
-def parameters(model: Any) -> list[tuple[str, tuple[int, ...], DType]]:
-    """Name, shape and type of each input of a ``ModelProto`` that can be imported, and whose sizes are all given."""
+def parameters(model: Any) -> list[tuple[str, tuple[Extent, ...], DType]]:
+    """Name, shape and type of each input of a ``ModelProto`` that can be imported, and whose sizes are all given or named."""
     constants = {tensor.name for tensor in model.graph.initializer}
     given = [(i.name, i.type.tensor_type) for i in model.graph.input if i.name not in constants]
-    return [(n, tuple(d.dim_value for d in t.shape.dim), onnx_table.dtype_of(t.elem_type)) for n, t in given]
+    return [(n, _parsed_sizes(t), onnx_table.dtype_of(t.elem_type)) for n, t in given]
+
+
+def _parsed_sizes(about: Any) -> tuple[Extent, ...]:
+    return tuple(parsed(s) if isinstance(s, str) else s for s in _sizes(about))
 
 
 def _sizes(about: Any) -> list[int | str]:
@@ -143,7 +152,7 @@ def _parsed(content: bytes, what: str, onnx: Any) -> Any:
 class _Import:
     """One import: values by their names in the model; None is what a node that failed would have made."""
 
-    def __init__(self, model: Any, shapes: dict[str, Sequence[int]], given: dict[str, Any], onnx: Any):
+    def __init__(self, model: Any, shapes: dict[str, Sequence[int | str]], given: dict[str, Any], onnx: Any):
         self.onnx = onnx
         self.source = model.graph
         self.versions = _versions(model)
@@ -248,9 +257,9 @@ class _Import:
                     f"shapes gives {list(wanted)} for input {given.name!r}, which the model says is {sizes}"
                 )
             sizes = list(wanted)
-        if any(isinstance(s, str) for s in sizes):
+        if "?" in sizes:
             raise ModelError(
-                f"input {given.name!r} has shape {sizes}: give its sizes, as shapes={{{given.name!r}: (…)}}"
+                f"input {given.name!r} has shape {sizes}: give its sizes, or names for them, as shapes={{{given.name!r}: (…)}}"
             )
         try:
             return self.builder.input(given.name, sizes, onnx_table.dtype_of(about.elem_type))

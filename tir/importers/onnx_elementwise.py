@@ -80,7 +80,11 @@ def _identity(c: Call) -> Any:
 
 @row("Div")
 def _div(c: Call) -> Any:
-    return c.op("divide" if c[0].dtype.is_float else "trunc_divide", c[0], _second(c))
+    if c[0].dtype.is_float:
+        return c.op("divide", c[0], _second(c))
+    by = c.known(c[1])
+    is_rounded_down = c[0] in c.builder.known and by is not None and all(n > 0 for n in by.flat)  # of sizes
+    return c.op("floor_divide" if is_rounded_down else "trunc_divide", c[0], _second(c))
 
 
 @row("Mod", 10)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import MOST, Unsupported, axis_of
+from ..graph.sizes import is_fixed
+from .making import MOST, Unsupported, axis_of, broadcast
 from .onnx_table import Call, dtype_of, row
 
 
@@ -22,12 +23,12 @@ def _axes(c: Call, index: int, before: int) -> list[int] | None:
 
 @row("Shape")
 def _shape(c: Call) -> Any:
-    return c.array(np.array(c[0].shape[c.attribute("start", 0) : c.attribute("end")], "int64"))
+    return c.numbers(c[0].shape[c.attribute("start", 0) : c.attribute("end")])
 
 
 @row("Size")
 def _size(c: Call) -> Any:
-    return c.array(np.array(c[0].elements, "int64"))
+    return c.numbers(c[0].elements)
 
 
 @row("Reshape", 5)
@@ -128,7 +129,7 @@ def _gather(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(x.shape))
     known = c.known(indices)
     if known is not None and known.ndim == 0:
-        return c.one_of(x, axis, int(known) % x.shape[axis])
+        return c.one_of(x, axis, int(known))
     return c.op("take", x, c.from_front(indices, x.shape[axis]), axis)
 
 
@@ -145,7 +146,7 @@ def _gather_nd(c: Call) -> Any:
 
 @row("Expand", 8)
 def _expand(c: Call) -> Any:
-    shape = np.broadcast_shapes(c[0].shape, tuple(c.integers(1, "shape") or ()))
+    shape = broadcast(c[0].shape, c.integers(1, "shape") or ())
     return c[0] if shape == c[0].shape else c.op("broadcast_to", c[0], shape)
 
 
@@ -179,7 +180,10 @@ def _padded(c: Call, pads: list[int], axes: list[int] | None, value: Any) -> Val
 def _constant_of_shape(c: Call) -> Any:
     """One element, which is seen in each place: weights without their data are made so."""
     value = c.attribute("value", np.zeros(1, "float32"))
-    return c.array(np.broadcast_to(value.reshape(-1)[0], c.room(*(c.integers(0, "shape") or ()), most=4 * MOST)))
+    sizes = c.integers(0, "shape") or ()
+    if not is_fixed(*sizes):
+        return c.op("full", tuple(sizes), value.reshape(-1)[0].item(), str(value.dtype))
+    return c.array(np.broadcast_to(value.reshape(-1)[0], c.room(*sizes, most=4 * MOST)))
 
 
 @row("Range", 11)
@@ -187,6 +191,8 @@ def _range(c: Call) -> Any:
     start, stop, step = (c.constant(n, what) for n, what in enumerate(("start", "limit", "delta")))
     assert start is not None and stop is not None and step is not None
     first, last, by = start.item(), stop.item(), step.item()
+    if not is_fixed(first, last, by):
+        return c.op("arange", first, last, by, str(c[0].dtype))
     if not by or not all(map(math.isfinite, (first, last, by))):
         raise Unsupported(f"it counts from {first} to {last} by {by}")
     c.room(max(0, math.ceil((last - first) / by)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Builder, Value
+from ..graph.sizes import Size
 from .making import KNOWN, NO_ROW, Making, Unknown, Unsupported
 
 _FILES = (
@@ -143,10 +144,10 @@ class Call(Making):
         self.room(found.size)
         return found
 
-    def integers(self, index: int, what: str) -> list[int] | None:
-        """An input that must be known, as a list of integers; None if it is left out."""
+    def integers(self, index: int, what: str) -> list[Any] | None:
+        """An input that must be known, as a list of integers, and of sizes; None if it is left out."""
         found = self.constant(index, what)
-        return None if found is None else [int(n) for n in found.reshape(-1)]
+        return None if found is None else [n if isinstance(n, Size) else int(n) for n in found.reshape(-1)]
 
 
 def imported(call: Call, domain: str = "") -> tuple[Made, ...]:

@@ -17,7 +17,7 @@ __all__ = ["backend", "from_exported", "report"]
 
 
 @checked
-def from_exported(program: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+def from_exported(program: Any, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Graph:
     """The graph of a ``torch.export.ExportedProgram``: parameters and buffers are constants of it, in the memory of torch.
 
     ``shapes`` gives the shape of inputs with symbolic sizes; sizes computed of them are computed here. Operators without

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..graph import Builder, Graph, Value
+from ..graph.sizes import Size, least, most
 from ..names import did_you_mean
 from . import torch_table
 from .making import FAULTS, Faults, Unsupported, reason
@@ -16,7 +17,7 @@ from .torch_program import Program, Ref, Step, several
 from .torch_table import Call, NotMade, Result, type_named
 
 
-def imported(program: Program, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+def imported(program: Program, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Graph:
     """The graph of a described program. Raises ``ModelError`` as ``from_exported`` does.
 
     >>> from tir.importers.torch_table import Result
@@ -35,7 +36,7 @@ def imported(program: Program, shapes: Mapping[str, Sequence[int]] | None = None
 class Import:
     """One import: what each name stands for, and the steps that cannot be imported (``failed``, by name)."""
 
-    def __init__(self, program: Program, shapes: Mapping[str, Sequence[int]]):
+    def __init__(self, program: Program, shapes: Mapping[str, Sequence[int | str]]):
         self.program = program
         self.builder = Builder()
         self.faults = Faults()
@@ -53,7 +54,7 @@ class Import:
                 self.failed.add(said.name)
                 self.faults.add("result", "", value.why, said.name)
 
-    def _inputs(self, shapes: Mapping[str, Sequence[int]]) -> None:
+    def _inputs(self, shapes: Mapping[str, Sequence[int | str]]) -> None:
         inputs = self.program.inputs
         if unknown := [n for n in shapes if n not in inputs]:
             raise ModelError(f"shapes names {unknown[0]!r}, which is no input{did_you_mean(unknown[0], inputs)}")
@@ -63,14 +64,8 @@ class Import:
                 raise ModelError(
                     f"shapes gives {list(wanted)} for input {name!r}, which is {list(sizes)} in the program"
                 )
-            fixed = tuple(w for w in wanted if isinstance(w, int))
-            if len(fixed) < len(wanted):
-                raise ModelError(
-                    f"input {name!r} has shape {list(wanted)}: give its sizes, as "
-                    f"tir.importers.torch.from_exported(program, shapes={{{name!r}: (…)}})"
-                )
             try:
-                self.values[name] = self.builder.input(name, fixed, type_named(dtype))
+                self.values[name] = self.builder.input(name, wanted, type_named(dtype))
             except Unsupported as error:
                 raise ModelError(f"input {name!r}: {error}") from error
 
@@ -140,10 +135,10 @@ class Import:
 
 _PYTHON: dict[str, Any] = {"operator": operator, "math": math}  # of numbers, and the parts of several results
 _SYMBOLIC: dict[str, Callable[..., Any]] = {
-    "torch.sym_max": max,
-    "torch.sym_min": min,
+    "torch.sym_max": most,
+    "torch.sym_min": least,
     "torch.sym_not": operator.not_,
-    "torch.sym_int": int,
+    "torch.sym_int": lambda number: number if isinstance(number, Size) else int(number),
     "torch.sym_float": float,
     "torch.sym_sum": lambda numbers: sum(numbers),
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
+from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
 from .torch_table import Call, Number, row
 
@@ -179,7 +180,7 @@ def _narrow(c: Call, x: Value, dim: int, start: int, length: int) -> Any:
 @row("select", "select_copy")
 def _select(c: Call, x: Value, dim: int, index: int) -> Any:
     axis = axis_of(dim, len(x.shape))
-    return c.one_of(x, axis, axis_of(index, x.shape[axis]))
+    return c.one_of(x, axis, index)
 
 
 @row("slice_scatter")
@@ -363,7 +364,9 @@ def _index_add(c: Call, x: Value, dim: int, index: Value, source: Value, alpha: 
 
 
 @row("arange")
-def _arange(c: Call, end: Number, start: Number = 0, step: Number = 1, dtype: DType | None = None) -> Any:
+def _arange(c: Call, end: Any, start: Any = 0, step: Number = 1, dtype: DType | None = None) -> Any:
+    if not is_fixed(start, end):
+        return c.op("arange", start, end, step, c.dtype)
     c.room(max(0, math.ceil((end - start) / step)))
     return c.converted(np.arange(start, end, step))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Builder, Value
+from ..graph.sizes import Size, is_fixed
 from ..interp.numbers import array_dtype
 from ..names import did_you_mean
 from .making import NO_ROW, Making, Unsupported
@@ -89,6 +91,7 @@ class Call(Making):
 
     def operand(self, x: Operand, dtype: DType) -> Operand:
         """A tensor converted to a type, or a number that is one of the type."""
+        x = self.numbers(x) if isinstance(x, Size) else x
         if isinstance(x, Value):
             return x if x.dtype == dtype else self.op("astype", x, dtype)
         return float(x) if dtype.is_float else bool(x) if dtype.is_bool else int(x)
@@ -100,7 +103,9 @@ class Call(Making):
         return made if isinstance(made, Value) else self.filled((), made, kind)
 
     def filled(self, sizes: Sequence[int], value: Number, dtype: DType) -> Value:
-        """A constant of one number."""
+        """A constant of one number, or a tensor of it where sizes depend on symbols."""
+        if not is_fixed(*sizes):
+            return self.op("full", tuple(sizes), value, dtype)
         return self.array(np.full(self.room(*sizes), value).astype(array_dtype(dtype)))
 
     def converted(self, array: np.ndarray) -> Value:
@@ -111,7 +116,7 @@ class Call(Making):
         """The same elements in another shape, of which a size may be -1."""
         wanted = list(sizes)
         if -1 in wanted:
-            rest = int(np.prod([n for n in wanted if n != -1], dtype=np.int64))
+            rest = math.prod(n for n in wanted if n != -1)
             if not rest or x.elements % rest:
                 raise Unsupported(f"{list(x.shape)} does not become {wanted}")
             wanted[wanted.index(-1)] = x.elements // rest
@@ -166,7 +171,9 @@ def promoted(*operands: Operand) -> DType:
         if isinstance(x, Value):
             classes[0 if x.shape else 1].append(x.dtype)
         else:
-            classes[2].append(DType("bool" if isinstance(x, bool) else "int64" if isinstance(x, int) else "float32"))
+            classes[2].append(
+                DType("bool" if isinstance(x, bool) else "int64" if isinstance(x, (int, Size)) else "float32")
+            )
     return reduce(_higher, (reduce(_common, each) for each in classes if each))
 
 

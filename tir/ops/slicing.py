@@ -119,14 +119,14 @@ def strided_slice(
     end: Sequence[Any],
     strides: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
-    slice_mode: Literal["end", "size"] = "end",
+    slice_mode: Literal["end", "size", "inside"] = "end",
 ) -> Tensor:
     """``x[begin[0]:end[0]:strides[0], …]`` with the meaning of Python's slices: negative places count from the end, places
     beyond an end are left out, and None is the end itself.
 
     The slices are of the first axes, or of ``axes``. With ``slice_mode="size"``, ``end`` has numbers of elements, -1 for
-    all that are left, and strides are 1. Raises ``TensorExpressionError`` for a stride of 0, and for lists whose lengths
-    differ.
+    all that are left, and strides are 1; with ``"inside"``, places are counted from the front, and have to be in the tensor: symbolic sizes are
+    not cut to it, but checked. Raises ``TensorExpressionError`` for a stride of 0, and for lists whose lengths differ.
 
     >>> from tir import ops, te
     >>> ops.strided_slice(te.placeholder((5, 6), name="x"), (1, -1), (4, None), (1, -2)).shape
@@ -140,10 +140,12 @@ def strided_slice(
 
 
 def _steps(
-    x: Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: Literal["end", "size"] = "end"
+    x: Tensor, begin: Any, end: Any, strides: Any, axes: Any, slice_mode: Literal["end", "size", "inside"] = "end"
 ) -> dict[int, Steps]:
     """The steps along each axis that is cut."""
     places = axes_in_order(range(len(begin)) if axes is None else axes, x.ndim) if len(begin) <= x.ndim else ()
+    if slice_mode == "inside":
+        return {a: _inside(b, e, x.shape[a]) for a, b, e in zip(places, begin, end)}
     if slice_mode == "size":
         strides = None
         end = [None if e is None or is_const(e, -1) else b + e for b, e in zip(begin, end)]
@@ -154,6 +156,14 @@ def _steps(
             "a begin and an end for each axis",
         )
     return {a: steps_of(b, e, s, x.shape[a]) for a, b, e, s in zip(places, begin, end, steps)}
+
+
+def _inside(begin: Any, end: Any, extent: Expr) -> Steps:
+    """The places from ``begin`` up to ``end``, which are in an axis of ``extent``. Raises ``TensorExpressionError`` if they cannot be."""
+    first, last = as_expr(begin), as_expr(end)
+    if not (at_most(0, first) and at_most(first, last) and at_most(last, extent)):
+        raise error(f"a slice from {begin} to {end} is not inside of {extent}", "0 <= begin <= end <= extent")
+    return Steps(first, 1, simplify(last - first))
 
 
 def _numpy_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:

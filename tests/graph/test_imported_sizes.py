@@ -1,0 +1,176 @@
+"""Models with named sizes, imported and compiled once for all values of these."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tir.dtype import DType
+from tir.errors import ModelError, RunError
+from tir.graph import compile_graph
+from tir.importers.torch_graph import imported
+from tir.importers.torch_program import Program, Ref, Step
+from tir.importers.torch_table import Result
+
+onnx = pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from tir.importers.onnx import from_onnx  # noqa: E402
+from tir.importers.specialised import compile_onnx  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def model(nodes, inputs, outputs=("y",), **constants):
+    """A model of ``(operator, inputs, output, attributes)``, and inputs by name as type and sizes."""
+    made = [helper.make_node(op, ins.split(), [out], **attributes) for op, ins, out, attributes in nodes]
+    infos = [helper.make_tensor_value_info(n, kind, sizes) for n, (kind, sizes) in inputs.items()]
+    results = [helper.make_value_info(n, helper.TypeProto()) for n in outputs]
+    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs]
+    tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()]
+    graph = helper.make_graph(made, "g", infos, results, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def ints(*values):
+    return np.array(values, "int64")
+
+
+def block():
+    """Words with positions, and attention with two heads over a causal mask that is cut to the length."""
+    table, places, mask = RNG.standard_normal((50, 8)), RNG.standard_normal((16, 8)), np.where(np.tri(16), 0, -1e9)
+    nodes = [
+        ("Shape", "ids", "shape", {}),
+        ("Gather", "shape one", "length", {}),
+        ("Gather", "shape zero", "batch", {}),
+        ("Range", "zero length one", "at", {}),
+        ("Gather", "places at", "position", {}),
+        ("Gather", "table ids", "words", {}),
+        ("Add", "words position", "x", {}),
+        ("Unsqueeze", "batch axis", "b1", {}),
+        ("Unsqueeze", "length axis", "l1", {}),
+        ("Concat", "b1 l1 heads", "apart", {"axis": 0}),
+        ("Reshape", "x apart", "r", {}),
+        ("Transpose", "r", "q", {"perm": [0, 2, 1, 3]}),
+        ("Transpose", "r", "k", {"perm": [0, 2, 3, 1]}),
+        ("MatMul", "q k", "scores", {}),
+        ("Slice", "mask axis l1 axis", "rows", {}),
+        ("Slice", "rows axis l1 one1", "cut", {}),
+        ("Add", "scores cut", "masked", {}),
+        ("Softmax", "masked", "p", {"axis": -1}),
+        ("MatMul", "p q", "mixed", {}),
+        ("Transpose", "mixed", "t", {"perm": [0, 2, 1, 3]}),
+        ("Mul", "length eight", "unused", {}),
+        ("Concat", "b1 minus width", "whole", {"axis": 0}),
+        ("Reshape", "t whole", "y", {}),
+    ]
+    constants = {
+        "table": table.astype("float32"), "places": places.astype("float32"), "mask": mask.astype("float32"),
+        "zero": np.int64(0), "one": np.int64(1), "eight": np.int64(8), "axis": ints(0), "one1": ints(1), "heads": ints(2, 4),
+        "minus": ints(-1), "width": ints(8),
+    }  # fmt: skip
+
+    def expected(ids):
+        n = ids.shape[1]
+        q = (table[ids] + places[:n]).reshape(*ids.shape, 2, 4).transpose(0, 2, 1, 3)
+        e = np.exp(q @ q.transpose(0, 1, 3, 2) + mask[:n, :n])
+        return (e / e.sum(-1, keepdims=True) @ q).transpose(0, 2, 1, 3).reshape(*ids.shape, 8)
+
+    return model(nodes, {"ids": (TensorProto.INT64, ["batch", "length"])}, **constants), expected
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+def test_one_model_reads_texts_of_any_length(target):
+    proto, expected = block()
+    graph = from_onnx(proto)
+    assert graph.symbols == ("batch", "length")
+    made = compile_graph(graph, target)
+    for shape in ((1, 1), (2, 7), (3, 16)):
+        ids = RNG.integers(0, 50, shape)
+        np.testing.assert_allclose(made(ids), expected(ids), rtol=2e-4, atol=1e-5)
+    with pytest.raises(RunError, match="needs .*length.*; the arrays of the call have batch = 1, length = 17"):
+        made(np.zeros((1, 17), "int64"))
+
+
+def test_shapes_give_numbers_or_other_names():
+    proto, _ = block()
+    assert from_onnx(proto, shapes={"ids": (2, 5)}).symbols == ()
+    graph = from_onnx(proto, shapes={"ids": (2, "n")})
+    assert graph.symbols == ("n",) and [v.shape[0] for v in graph.outputs.values()] == [2]
+
+
+def test_inputs_whose_names_differ_do_not_broadcast_until_they_are_given_one():
+    inputs = {"a": (TensorProto.FLOAT, ["n", 2]), "b": (TensorProto.FLOAT, ["m", 2])}
+    proto = model([("Add", "a b", "y", {})], inputs)
+    with pytest.raises(ModelError, match="not known to be equal"):
+        from_onnx(proto)
+    made = compile_graph(from_onnx(proto, shapes={"b": ("n", 2)}), "interpreter")
+    np.testing.assert_array_equal(made(np.ones((3, 2), "float32"), np.ones((3, 2), "float32")), np.full((3, 2), 2))
+    with pytest.raises(RunError, match="n is 4 by .*not so with n = 3"):
+        made(np.ones((3, 2), "float32"), np.ones((4, 2), "float32"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "expected"),
+    [
+        ([("Slice", "x s e", "y", {})], {"s": ints(1), "e": ints(2**31 - 1)}, lambda x: x[1:]),
+        ([("Slice", "x s e", "y", {})], {"s": ints(0), "e": ints(-1)}, lambda x: x[:-1]),
+        ([("Slice", "x s e", "y", {})], {"s": ints(-2), "e": ints(2**40)}, lambda x: x[-2:]),
+        ([("Gather", "x i", "y", {})], {"i": np.int64(-1)}, lambda x: x[-1]),
+        ([("Gather", "x i", "y", {})], {"i": ints(1, -1)}, lambda x: x[[1, -1]]),
+        ([("Flatten", "x", "y", {"axis": 2})], {}, lambda x: x.reshape(-1, 1)),
+        ([("Concat", "x x", "y", {"axis": 0})], {}, lambda x: np.concatenate([x, x])),
+        ([("Shape", "x", "n", {}), ("Cast", "n", "y", {"to": 1})], {}, lambda x: np.float32(x.shape)),
+        ([("Size", "x", "n", {}), ("Div", "n two", "h", {}), ("Cast", "h", "y", {"to": 1})], {"two": np.int64(2)}, lambda x: np.float32(x.size // 2)),
+        ([("Shape", "x", "n", {}), ("ConstantOfShape", "n", "o", {}), ("Add", "x o", "y", {})], {}, lambda x: x),
+        ([("Shape", "x", "n", {}), ("Expand", "w n", "y", {})], {"w": np.float32([7, 8, 9, 1])}, lambda x: np.broadcast_to(np.float32([7, 8, 9, 1]), x.shape)),
+    ],
+)  # fmt: skip
+def test_rows_on_symbolic_sizes(nodes, constants, expected):
+    proto = model(nodes, {"x": (TensorProto.FLOAT, ["n", 4])}, **constants)
+    made = compile_graph(from_onnx(proto), "interpreter")
+    for n in (2, 3, 6):
+        x = RNG.standard_normal((n, 4)).astype("float32")
+        np.testing.assert_allclose(made(x), expected(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "why"),
+    [
+        ([("Slice", "x s e", "y", {})], {"s": ints(0), "e": ints(3)}, "a slice up to 3 of n elements"),
+        ([("Slice", "x s e a t", "y", {})], {"s": ints(0), "e": ints(2**40), "a": ints(0), "t": ints(2)}, "steps of 2 along an axis of n"),
+        ([("Reshape", "x s", "y", {})], {"s": ints(3, -1)}, "known only when the model runs"),
+        ([("Expand", "x s", "y", {})], {"s": ints(3, 4)}, "do not broadcast"),
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_values_of_sizes_is_refused(nodes, constants, why):
+    with pytest.raises(ModelError, match=why):
+        from_onnx(model(nodes, {"x": (TensorProto.FLOAT, ["n", 4])}, **constants))
+
+
+def test_a_specialised_model_keeps_its_symbols():
+    inputs = {"x": (TensorProto.FLOAT, ["n", 4]), "axes": (TensorProto.INT64, [1])}
+    made = compile_onnx(model([("ReduceSum", "x axes", "y", {"keepdims": 0})], inputs), "interpreter")
+    assert str(made.inputs[0]) == "x: float32[n, 4]"
+    for n in (2, 5):
+        np.testing.assert_array_equal(made(np.ones((n, 4), "float32"), ints(0)), np.full(4, n, "float32"))
+    assert made.specialised == ({"axes": [0]},)
+
+
+def test_a_described_program_of_torch_keeps_its_symbols():
+    steps = (
+        Step("n", "aten.sym_size", {"x": Ref("x"), "dim": 0}),
+        Step("m", "operator.mul", {"a": Ref("n"), "b": 2}),
+        Step("v", "aten.view", {"x": Ref("x"), "size": [Ref("m"), 3]}, Result("float32", (None, 3))),
+        Step("i", "aten.arange", {"end": Ref("n"), "dtype": DType("int64")}, Result("int64", (None,))),
+        Step("t", "aten.slice", {"x": Ref("x"), "dim": 0, "start": 1, "end": 2**63 - 1}, Result("float32", (None, 6))),
+        Step("s", "aten.mul", {"x": Ref("v"), "other": Ref("n")}, Result("float32", (None, 3))),
+    )
+    program = Program({"x": ("float32", ("s0", 6))}, steps, tuple(map(Ref, "vits")))
+    made = compile_graph(imported(program), "interpreter")
+    for n in (2, 4):
+        x = RNG.standard_normal((n, 6)).astype("float32")
+        wanted = x.reshape(-1, 3), np.arange(n), x[1:], x.reshape(-1, 3) * n
+        for got, want in zip(made(x), wanted):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
