@@ -251,3 +251,35 @@ def test_random_nests_do_share():
         1 - sum(dict(allocations(storage_rewrite(p))).values()) / sum(dict(allocations(p)).values()) for p in programs
     ]
     assert sum(s > 0 for s in saved) > 20 and max(saved) > 0.5
+
+
+ROWS = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32):
+    m = T.int32()
+    A = T.match_buffer(a, (4, m), "float32")
+    B = T.match_buffer(b, (4, m), "float32")
+    for i in T.KIND(2):
+        for j in range(2):
+            H = T.allocate([SIZE], "float32", "global")
+            row = T.decl_buffer((SIZE,), "float32", data=H)
+            for k in range(m):
+                row[k] = A[i * 2 + j, k]
+            for k in range(m):
+                B[i * 2 + j, k] = row[k] + row[m - 1 - k]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "loops"),
+    [("serial", "m", 0), ("parallel", "m", 1), ("serial", "m + n", 0), ("serial", "m + i", 1), ("serial", "9", 1)],
+)
+def test_memory_of_symbolic_size_is_allocated_around_serial_loops(kind: str, size: str, loops: int):
+    """Not of a size that a loop changes, nor of a constant one, which is no call of the allocator."""
+    func = tir.script.parse(ROWS.replace("KIND", kind).replace("SIZE", size))
+    lines = tir.transform.storage_rewrite(func).script().splitlines()
+    before = lines[: next(n for n, line in enumerate(lines) if "T.allocate" in line)]
+    assert sum(line.lstrip().startswith("for ") for line in before) == loops
+    a, b = np.arange(20, dtype="float32").reshape(4, 5), np.zeros((4, 5), "float32")
+    tir.build(func)(a, b, 4)
+    np.testing.assert_array_equal(b, a + a[:, ::-1])

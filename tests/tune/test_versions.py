@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -220,3 +221,11 @@ def test_panels_of_symbolic_width_are_narrower_for_what_is_empty():
         return next(int(b.shape[-1]) for b in made.func.body.block.alloc_buffers if len(b.shape) == 3)
 
     assert width(256) == 64 and width(te.var("m")) == 48
+
+
+def test_versions_have_buffers_of_their_own():
+    """A buffer that both used would be kept for all rows; in the short version a row of it is of constant size."""
+    text = tir.lower(tir.tune.default(symbolic(softmax), TARGET).mod).script()
+    extents = re.findall(r"allocate\(\[(.*?)\]", text)
+    assert extents.count("n1") == 1 and str(LONG) in extents
+    assert not [e for e in extents if "n0" in e]

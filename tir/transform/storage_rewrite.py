@@ -9,7 +9,7 @@ from ..arith.linear import key
 from ..expr import Var, is_const
 from ..function import PrimFunc
 from ..levels import GLOBAL, LOCAL
-from ..stmt import Allocate, AttrStmt, BufferStore, For, Stmt
+from ..stmt import SERIAL, UNROLLED, Allocate, AttrStmt, BufferStore, For, Stmt
 from ..visit import free_vars, substitute, walk
 from .layout import element_count
 from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
@@ -134,11 +134,38 @@ def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) ->
     return visit(body)
 
 
+def _out_of_loops(body: Stmt, known: set[Var]) -> Stmt:
+    """``body`` with allocations of symbolic sizes, which the heap has to be asked for, around the serial loops that they are in."""
+
+    def outside(s: Any) -> Any:
+        if not isinstance(s, Stmt):
+            return s
+        if not isinstance(s, For) or s.kind != SERIAL:
+            return s.map_children(outside)
+        moved: list[Allocate] = []
+        made = s.map_children(lambda child: inside(child, moved))
+        for allocation in moved:
+            made = allocation.replace(body=made)
+        return made
+
+    def inside(s: Any, moved: list[Allocate]) -> Any:
+        if not isinstance(s, Stmt):
+            return s
+        if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
+            return outside(s)
+        if isinstance(s, Allocate) and _bytes(s) is None and _may_share(s, known):
+            moved.append(s)
+            return inside(s.body, moved)
+        return s.map_children(lambda child: inside(child, moved))
+
+    return outside(body)
+
+
 @func_pass
 def storage_rewrite(func: PrimFunc) -> PrimFunc:
     """Buffers whose lifetimes do not overlap share one allocation, also across loop nests and types.
 
-    Allocations from 1 KiB on take part, and those of symbolic sizes with others of the same extents and type. The
+    Allocations of symbolic sizes are made around serial loops, not in each iteration. Allocations from 1 KiB on take part, and those of symbolic sizes with others of the same extents and type. The
     largest of those that share stays, around all of them; views of the others name its pointer. Memory is shared
     within a function or within one iteration of a parallel loop, in one scope, never with what an asynchronous
     statement or a GPU thread uses (``plan_shared_memory`` does that for shared memory), nor with a pointer that is
@@ -173,6 +200,7 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
         A[i] = G[i]
     """
     known = _sizes_known(func)
+    func = func.with_body(_out_of_loops(func.body, known))
     lives = Lifetimes(func.body, lambda a: _may_share(a, known))
     if len(lives.allocs) < 2:
         return func

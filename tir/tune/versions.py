@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
 from ..analysis.own_definitions import with_own_definitions
-from ..expr import Expr, Or, Var
+from ..arith import simplify
+from ..expr import Expr, Or, Var, const
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
-from ..visit import rewrite, walk
+from ..visit import rewrite, substitute, walk
 from .nest import assuming
 
 SHORT = 8  # what a short size counts as
@@ -60,19 +61,24 @@ def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[
     if not sizes:
         return version(short)
     first, *rest = sizes
-    return _either(first < LONG, _tree(rest, short | {first}, version), _tree(rest, short, version))
+    yes, no = _tree(rest, short | {first}, version), _tree(rest, short, version)
+    return _either(first < LONG, yes, no, {first: const(LONG, first.dtype)})
 
 
-def _either(condition: Expr, yes: PrimFunc, no: PrimFunc) -> PrimFunc:
-    """One of two versions of a function."""
+def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Expr] | None = None) -> PrimFunc:
+    """One of two versions of a function, each with buffers of its own: of one that both use, more would be kept than a row. Those of the
+    first are for sizes of at ``most`` these, so that a short row is of constant size."""
     if yes is no:
         return yes
+    own = {b: b.data.replace() for b in yes.root.alloc_buffers}
+    longest = {b: tuple(simplify(substitute(e, most or {})) for e in b.shape) for b in own}
+    yes = substitute(yes, {}, {b: b.replace(data=data, shape=longest[b]) for b, data in own.items()})
     roots = (yes.body, no.body)
     assert all(isinstance(root, BlockRealize) for root in roots)
     (first, second) = (root.block for root in roots)  # type: ignore[union-attr]
-    buffers = tuple(dict.fromkeys((*first.alloc_buffers, *second.alloc_buffers)))
-    own, others = ({n.name for n in walk(func.body) if isinstance(n, Block)} for func in (yes, no))
-    taken = own | others
+    buffers = (*first.alloc_buffers, *second.alloc_buffers)
+    mine, others = ({n.name for n in walk(func.body) if isinstance(n, Block)} for func in (yes, no))
+    taken = mine | others
 
     def renamed(item: Any) -> Any:
         if not isinstance(item, Block) or item.name not in others:
