@@ -95,6 +95,10 @@ class Asker:
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def decompose_reduction(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
+    @overload
+    def double_scan(self, loop: LoopRV | str) -> Answer: ...
+    @overload
+    def double_scan(self) -> Answer: ...
     def enter_postproc(self) -> Answer: ...
     @overload
     def factor_scan(self, loop: LoopRV | str) -> Answer: ...
@@ -853,6 +857,35 @@ class Schedule(Snapshots):
         before all updates of the result, when another block under ``loop`` uses the result or writes what the init reads, when
         the block reads another result of its own and several are made under ``loop``, or when threads share the reduction and
         ``loop`` is inside of the first loop that it is over.
+        """
+    def double_scan(self, loop: LoopRV | str) -> list[BlockRV]:
+        """Scan along ``loop`` in steps: of 2 elements, of these of 4, of 8 and so on; in each step, all results at once.
+
+        The block scans, as for ``factor_scan``, and ``loop`` is the iterator's. A step combines each result with the one that is as many
+        places before as the step before has combined, if there is one. There are more operations than in order, the logarithm of the
+        length times as many, but each step runs as vectors. The grouping of terms changes, and nothing else, as in ``rfactor``.
+
+        Returns the blocks of all steps but the last, named ``…_2``, ``…_4`` …, which the block itself is from now on.
+
+        Before, and after ``sch.double_scan("i")``::
+
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.opaque(4, i)
+                    B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
+
+            B_2 = T.alloc_buffer((4,), "float32")
+            for i in range(4):
+                with T.block("B_2"):
+                    vi = T.axis.spatial(4, i)
+                    B_2[vi] = T.if_then_else(vi >= 1, A[vi - 1], T.float32(0)) + A[vi]
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = T.if_then_else(vi >= 2, B_2[vi - 2], T.float32(0)) + B_2[vi]
+
+        Raises ``ScheduleError`` when the block does not scan, when ``loop`` is not the iterator, of a constant length of 2 or more, or when
+        the loops run anything else.
         """
     def enter_postproc(self) -> None:
         """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.

@@ -1,4 +1,4 @@
-"""Scans in blocks: factor_scan."""
+"""Scans in blocks and in steps: factor_scan, double_scan."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ...analysis.reductions import Combination, combination
 from ...analysis.selections import choice_parts
 from ...arith import Analyzer
 from ...arith.linear import key
-from ...buffer import IterVar, decl_buffer
+from ...buffer import Buffer, IterVar, decl_buffer
 from ...errors import require
-from ...expr import EQ, BufferLoad, Expr, Var, const, is_const
+from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, is_const
 from ...op import call
-from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
+from ...script.printer import short_text
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import refresh, substitute, uses_var
 from ..build import add_alloc, insert_before, with_regions
 from ..handles import BlockRV
@@ -162,28 +163,21 @@ def factor_scan(state: State, plan: ScanPlan) -> tuple[State, BlockRV]:
     def place(where: Expr) -> tuple[Expr, ...]:
         return tuple(analyzer.simplify(substitute(i, {scan.along.var: where})) for i in scan.store.indices)
 
-    def chosen(asked: Expr, one: Expr, other: Expr) -> Expr:
-        return call("if_then_else", asked, one, other, dtype=result.dtype)
-
     def partial(where: Expr) -> BufferLoad:
         return BufferLoad(part, _replaced(scan.store.indices, axis, outer, where))
 
     begin, new = step.applied_to(None), step.applied_to(partial(inner - 1))
     if key(begin) != key(scan.first):
-        begin = chosen(EQ(outer, const(0, outer.dtype)), scan.first, begin)
+        begin = _chosen(EQ(outer, const(0, outer.dtype)), scan.first, begin)
     moved = {scan.along.var: at}
-    begun = chosen(EQ(inner, const(0, inner.dtype)), *(analyzer.simplify(substitute(e, moved)) for e in (begin, new)))
+    begun = _chosen(EQ(inner, const(0, inner.dtype)), *(analyzer.simplify(substitute(e, moved)) for e in (begin, new)))
     own = partial(inner)
     added = step.combiner.apply(BufferLoad(result, place(outer * length - 1)), own)
-    total = chosen(EQ(outer, const(0, outer.dtype)), own, added)
+    total = _chosen(EQ(outer, const(0, outer.dtype)), own, added)
     scans = _realize(plan, (outer, "spatial"), (inner, "opaque"), name, BufferStore(part, begun, own.indices))
     totals = _realize(plan, (outer, "opaque"), (inner, "spatial"), block.name, BufferStore(result, total, place(at)))
-    nest: Stmt = scans
-    for ref in reversed(block.loops()):
-        f = ref.node
-        nest = For(f.loop_var, f.min, f.extent, f.kind, nest)
     after = state.replace(block.node, refresh(totals))
-    after = insert_before(after, after.index.blocks[block.name].loops()[0], refresh(nest))
+    after = insert_before(after, after.index.blocks[block.name].loops()[0], _in_loops(block, scans))
     scope = after.find_block(scope_of(state, block).name)
     after = after.replace(scope.block, add_alloc(scope.block, part))
     return after, after.block_rv(name)
@@ -207,3 +201,107 @@ def _realize(plan: ScanPlan, outer: tuple[Var, str], inner: tuple[Var, str], nam
             values.append(ref.var)
     made = plan.block.block.replace(iter_vars=tuple(iters), body=body, name=name)
     return BlockRealize(tuple(values), plan.block.node.predicate, with_regions(made))
+
+
+@dataclass(frozen=True)
+class DoublePlan:
+    block: BlockRef
+    length: int
+    scan: Scan
+
+
+def _check_double_scan(state: State, loop: LoopRef) -> DoublePlan:
+    """Scan along ``loop`` in steps: of 2 elements, of these of 4, of 8 and so on; in each step, all results at once.
+
+    The block scans, as for ``factor_scan``, and ``loop`` is the iterator's. A step combines each result with the one that is as many
+    places before as the step before has combined, if there is one. There are more operations than in order, the logarithm of the
+    length times as many, but each step runs as vectors. The grouping of terms changes, and nothing else, as in ``rfactor``.
+
+    Returns the blocks of all steps but the last, named ``…_2``, ``…_4`` …, which the block itself is from now on.
+
+    Before, and after ``sch.double_scan("i")``::
+
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.opaque(4, i)
+                B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
+
+        B_2 = T.alloc_buffer((4,), "float32")
+        for i in range(4):
+            with T.block("B_2"):
+                vi = T.axis.spatial(4, i)
+                B_2[vi] = T.if_then_else(vi >= 1, A[vi - 1], T.float32(0)) + A[vi]
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.if_then_else(vi >= 2, B_2[vi - 2], T.float32(0)) + B_2[vi]
+
+    Raises ``ScheduleError`` when the block does not scan, when ``loop`` is not the iterator, of a constant length of 2 or more, or when
+    the loops run anything else.
+    """
+    block = the_block(state, loop)
+    scan = _scan(block)
+    length = scan.along.dom.extent
+    require(
+        block.bindings[scan.along.var] is loop.var,
+        "loop {0} is not the iterator `{1}` along which block {2} scans",
+        loop.node,
+        scan.along.var.name,
+        block,
+        nodes=[loop.node],
+    )
+    require(
+        isinstance(length, IntImm) and length.value > 1,
+        "a scan of `{0}` elements: how many steps it has is known of a constant number, two or more",
+        lambda: short_text(length),
+        nodes=[loop.node],
+    )
+    assert isinstance(length, IntImm)
+    require_whole_nest(state, block, [loop])
+    require_own_values(block, scan.store.buffer, [scan.first, *(t.value for t in scan.step.terms)])
+    return DoublePlan(block, length.value, scan)
+
+
+@primitive(check=_check_double_scan, prepared_by=("factor_scan",), group="reduction")
+def double_scan(state: State, plan: DoublePlan) -> tuple[State, list[BlockRV]]:
+    block, scan = plan.block, plan.scan
+    result, along, combiner = scan.store.buffer, scan.along.var, scan.step.combiner
+    iters = tuple(i.replace(iter_type="spatial") if i is scan.along else i for i in block.block.iter_vars)
+    begin = scan.step.applied_to(None)
+    first = EQ(along, const(0, along.dtype))
+    value = begin if key(begin) == key(scan.first) else _chosen(first, scan.first, begin)
+    buffers: list[Buffer] = []
+    nests: list[Stmt] = []
+    step = 1
+    while True:
+        ahead = substitute(value, {along: along - step})
+        before = _chosen(along >= step, Analyzer().simplify(ahead), combiner.identity(result.dtype))
+        combined, step = combiner.apply(before, value), 2 * step
+        last = step >= plan.length
+        name = block.name if last else state.fresh_block_name(f"{block.name}_{step}")
+        made = result if last else decl_buffer(result.shape, result.dtype, name, scope=result.scope)
+        body = BufferStore(made, combined, scan.store.indices)
+        realize = block.node.replace(block=with_regions(block.block.replace(iter_vars=iters, body=body, name=name)))
+        if last:
+            break
+        buffers.append(made)
+        nests.append(_in_loops(block, realize))
+        value = BufferLoad(made, scan.store.indices)
+    after = state.replace(block.node, refresh(realize))
+    if nests:
+        after = insert_before(after, after.index.blocks[block.name].loops()[0], seq(nests))
+    scope = after.find_block(scope_of(state, block).name)
+    after = after.replace(scope.block, add_alloc(scope.block, *buffers))
+    return after, [after.block_rv(b.name) for b in buffers]
+
+
+def _chosen(asked: Expr, one: Expr, other: Expr) -> Expr:
+    return call("if_then_else", asked, one, other, dtype=one.dtype)
+
+
+def _in_loops(block: BlockRef, body: Stmt) -> Stmt:
+    """``body`` in copies of the loops around ``block``."""
+    for ref in reversed(block.loops()):
+        f = ref.node
+        body = For(f.loop_var, f.min, f.extent, f.kind, body)
+    return refresh(body)
