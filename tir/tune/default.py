@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
+from ..analysis.constants import at_each_call, constant_parameters
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import GPUS
 from .model import predict
+from .nest import usual
 from .space import Space, likeliest_offer, space_of
 from .versions import in_versions
 
 TRIES = 3  # decisions of each kind that are tried the other way: the last ones
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
+GROWTH = 1.2  # times the bytes that are read at each call, which padding may add
 LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
 
 
@@ -79,11 +83,21 @@ def _least(begin: Schedule, space: Space) -> Schedule:
                 continue  # another decision, without which there is none of it
             other = space.without(one, best, [*left, (one.rule, one.block)])
             shorter = _seconds(other.schedule, space)
-            if shorter is not None and shorter < gain * seconds:
+            if shorter is not None and shorter < gain * seconds and not _grows(best.schedule, other.schedule):
                 best, seconds = other, shorter
                 left.append((one.rule, one.block))
     plain = _seconds(begin, space) if on_cpu else None
     return begin if plain is not None and plain < LESS * seconds else best.schedule
+
+
+def _grows(one: Schedule, other: Schedule) -> bool:
+    """Whether ``other`` keeps more bytes of what is made of constants once, such as a byte for each of two weights in one."""
+    sizes = [
+        sum(b.dtype.bytes * prod(usual(s) for s in b.shape) for b in at_each_call(sch.func).buffers())
+        for sch in (one, other)
+        if constant_parameters(sch.func)
+    ]
+    return bool(sizes) and sizes[1] > GROWTH * sizes[0]
 
 
 def _seconds(sch: Schedule, space: Space) -> float | None:

@@ -16,6 +16,7 @@ TOGETHER = (8, 4, 2)  # rows that are added at a time
 ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
 STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
 SUMS = 2  # vectors of partial sums of each of them
+PARTS = 4  # of an element that are straight code
 AHEAD = 4096  # bytes: how far ahead what is converted is requested, as it keeps too few loads under way
 
 
@@ -36,7 +37,10 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif along is not None and lies_along(nest, along, lanes):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        strip = (_along_streamed_result if _streams(nest, env) else along_result)(made, nest, along, outer, env)
+        streamed = _streams(nest, env)
+        strip = (_along_streamed_result if streamed else along_result)(made, nest, along, outer, env)
+        if not streamed:
+            _read_panels_ahead(made, nest, along, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
@@ -82,6 +86,26 @@ def _streams(nest: Nest, env: Env) -> bool:
     return len(again) < len(nest.loads) and all(
         prod(usual(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small for a in again
     )
+
+
+def _read_panels_ahead(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:
+    """Request panels that are narrower than the sums they go into and lie beyond the L2 cache, such as quantized weights,
+    :data:`AHEAD` bytes before they are taken; and make the parts of an element, the halves of a byte, straight code, in which
+    their shifts are constants."""
+    for stream in nest.loads:
+        size = prod(usual(s) for s in stream.buffer.shape) * stream.buffer.dtype.bytes
+        walk = next((a for a in reversed(nest.reduce) if stream.stride(a.var) != 0), None)
+        if stream.buffer.dtype.bits >= nest.width or size <= env.machine.sizes["L2"] or walk is None:
+            continue
+        step = stream.stride(walk.var)
+        parts = nest.reduce[nest.reduce.index(walk) + 1 :]
+        if not step or step < along.size or volume(parts) > PARTS:
+            continue
+        for part in parts:
+            sch.unroll(part.loop)
+        request = (walk.loop, nest.name, stream.buffer.name, max(1, AHEAD // (step * stream.buffer.dtype.bytes)))
+        if sch.can.prefetch(*request):
+            sch.prefetch(*request)
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
