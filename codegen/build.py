@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.errors import BuildError
@@ -141,6 +142,19 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     names = ", ".join(mod[name].name for name in mod)
     _log.info("%s for %s: %s in %.3g s", names, target, how, time.perf_counter() - start)
     return LLVMModule(mod, target, found, passes)
+
+
+def rebuilt(source: Callable[[], IRModule], target: Target, about: Mapping[str, Any]) -> LLVMModule:
+    """A module that was built before, of its code and of what :class:`codegen.compiled.Compiled` says ``about`` it; ``source`` makes the
+    program when it is asked for."""
+    from tir.transform.pipeline import cpu_pipeline, lower
+
+    from .compiled import Compiled, Emission
+
+    passes = cpu_pipeline()
+    emission = Emission(lambda: _emit(lower(module.ir, target=target, passes=passes), target)[0])
+    module = LLVMModule(source, target, Compiled(**about, machine=machine_of(target), emit=emission), passes)
+    return module
 
 
 @with_recursion_limit

@@ -11,7 +11,9 @@ import hashlib
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tir.config import cache_folder
 
@@ -40,14 +42,31 @@ def read(path: Path, warn: bool = True) -> bytes | None:
     return content
 
 
-def write(path: Path, content: bytes) -> None:
+def read_into(path: Path, memory: Callable[[int], Any]) -> Any:
+    """As :func:`read`, the content in the ``memory`` of a number of bytes."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size - 32
+            content = memory(size) if size >= 0 else None
+            read = -1 if content is None else file.readinto(content)
+            digest = file.read()
+    except OSError:
+        return None
+    if read != size or _digest(path, content) != digest:
+        warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
+        return None
+    return content
+
+
+def write(path: Path, content: Any) -> None:
     """Write a temporary file and rename it, so that readers see all of it or nothing. Failure is not an error; an interrupt leaves no file."""
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
-            file.write(content + _digest(path, content))
+            file.write(content)
+            file.write(_digest(path, content))
         os.replace(name, path)
         name = None
     except OSError:
@@ -58,5 +77,7 @@ def write(path: Path, content: bytes) -> None:
                 os.unlink(name)
 
 
-def _digest(path: Path, content: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + b"\n" + content).digest()
+def _digest(path: Path, content: Any) -> bytes:
+    made = hashlib.sha256(path.name.encode() + b"\n")
+    made.update(content)
+    return made.digest()

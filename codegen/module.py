@@ -113,10 +113,18 @@ class Module:
     (array([4., 7.], dtype=float32), array([4., 7.], dtype=float32), ['main'])
     """
 
-    def __init__(self, source: IRModule, target: Any, functions: Mapping[str, Function]):
-        self.ir = source
+    def __init__(self, source: IRModule | Callable[[], IRModule], target: Any, functions: Mapping[str, Function]):
+        """``source`` is the program, or makes it when it is asked for."""
+        self._source_ir = source
         self.target = target
         self.functions = dict(functions)
+
+    @property
+    def ir(self) -> IRModule:
+        """The program."""
+        if not isinstance(self._source_ir, IRModule):
+            self._source_ir = self._source_ir()
+        return self._source_ir
 
     def __getitem__(self, name: str) -> Function:
         if not isinstance(name, str):
@@ -266,7 +274,13 @@ class LLVMModule(Module):
     source_kinds = ("tir", "lowered", "llvm", "llvm-opt", "asm")
     code_kind = "llvm"
 
-    def __init__(self, source: IRModule, target: Any, compiled: Any, passes: list[Any] | None = None):
+    def __init__(
+        self,
+        source: IRModule | Callable[[], IRModule],
+        target: Any,
+        compiled: Any,
+        passes: list[Any] | None = None,
+    ):
         """``passes`` lowered ``source``; None if the program was lowered elsewhere."""
         self._compiled, self._passes = compiled, passes
         code = loaded(compiled.code, compiled.machine)
@@ -290,6 +304,11 @@ class LLVMModule(Module):
     def forget(self) -> None:
         """Give the memory of the program in its later stages back; :meth:`source` makes them again."""
         self._compiled.emit.forget()
+
+    @property
+    def compiled(self) -> Any:
+        """The :class:`codegen.compiled.Compiled` that runs."""
+        return self._compiled
 
     @property
     def lowered(self) -> IRModule:

@@ -61,7 +61,7 @@ class SimulatorModule(Module):
         self.trace: Callable[[Any], Any] | None = None
         self.last_report = Launches()
         self._stops: list[tuple[str | None, Breakpoint]] = []
-        self.ir = source
+        self._source_ir = source
         hosts = [name for name in lowered if name not in self.kernels]
         super().__init__(source, target, {name: self._runner(name) for name in hosts})
 

@@ -25,9 +25,10 @@ from .building import built
 from .calls import Model, Need, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, conditions, results
+from .kept import find, keep, model_key
 from .kernels import Call, Kernel, Kernels, by_default, part
 from .memory import ALIGNMENT, Place, Plan
-from .passes import optimized
+from .passes import PASSES, optimized
 from .sizes import Extent, Size, extents, variables
 
 if TYPE_CHECKING:
@@ -55,10 +56,16 @@ def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ())
     chosen = Target.of(target)
     if chosen.kind not in _TARGETS:
         raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
+    key = model_key(graph, chosen, state, PASSES)
+    kept = None if key is None else find(key, chosen)
+    if kept is not None:
+        return kept
     final = optimized(graph)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
     model = compile_optimized(final, target, state)
     del final
+    if key is not None:
+        keep(key, model)
     give_back()
     return model
 

@@ -1,0 +1,151 @@
+"""Compiled models that are found in the disk cache: what names them, that they are as compiled ones, and what is not kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tir
+from tir.config import override
+from tir.graph import PASSES, Builder, compile_graph, kept
+from tir.graph import model as models
+from tir.ops import registry
+from tir.target import Target
+
+TARGET = "llvm -num-cores=1"
+X = np.random.default_rng(1).standard_normal((3, 8)).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIR_CACHE", "1")
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def network(by: float = 1.0, name: str = "x", rows: int = 3):
+    b = Builder()
+    w = b.constant((np.arange(32).reshape(8, 4) * by).astype("float32"), "w")
+    return b.graph({"y": b.call("nn.relu", b.call("matmul", b.input(name, (rows, 8)), w))})
+
+
+def updated():
+    b = Builder()
+    memory = b.input("memory", (4,))
+    total = b.call("add", memory, b.input("x", (4,)))
+    return b.graph({"memory": total, "twice": b.call("multiply", total, 2.0)})
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch):
+    """The graphs that are compiled, not found."""
+    made = []
+    compile_optimized = models.compile_optimized
+
+    def counting(graph, *rest):
+        made.append(graph)
+        return compile_optimized(graph, *rest)
+
+    monkeypatch.setattr(models, "compile_optimized", counting)
+    return made
+
+
+def test_a_model_that_is_found_is_as_the_one_that_was_compiled(compilations, folder):
+    first, second = (compile_graph(network(), TARGET) for _ in range(2))
+    assert len(compilations) == 1
+    np.testing.assert_array_equal(first(X), second(X))
+    np.testing.assert_array_equal(first.weights, second.weights)
+    assert second.weights.ctypes.data % 64 == 0
+    assert (first.inputs, first.outputs, first.kernels) == (second.inputs, second.outputs, second.kernels)
+    assert (first.weights_bytes, first.workspace_bytes) == (second.weights_bytes, second.workspace_bytes)
+    assert str(first.graph) == str(second.graph) and repr(first.plan) == repr(second.plan)
+    for value, array in first.graph.constants.items():
+        np.testing.assert_array_equal(array, second.graph.constants[value])
+    for kind in ("tir", "lowered", "llvm"):
+        assert first.module.source(kind) == second.module.source(kind)
+    assert [k.bytes for k in second.profile(X, repeat=1).kernels] == [k.bytes for k in first.profile(X).kernels]
+    second.save(folder / "model.o")
+    np.testing.assert_array_equal(tir.load(folder / "model.o")(X), first(X))
+
+
+def test_a_state_is_found_with_its_model(compilations):
+    for _ in range(2):
+        model = compile_graph(updated(), TARGET, state=["memory"])
+        state = model.new_state()
+        model(np.ones(4, "float32"), state=state)
+        np.testing.assert_array_equal(state["memory"], np.ones(4))
+    assert len(compilations) == 1
+    compile_graph(updated(), TARGET)
+    assert len(compilations) == 2, "without a state it is another model"
+
+
+def test_whatever_makes_another_model_names_another_one(monkeypatch):
+    def key(graph=None, target=TARGET, passes=PASSES):
+        return kept.model_key(graph or network(), Target.of(target), (), passes)
+
+    keys = [
+        key(),
+        key(network(2.0)),
+        key(network(name="z")),
+        key(network(rows=4)),
+        key(target="llvm -num-cores=2"),
+        key(passes=PASSES[1:]),
+    ]
+    assert None not in keys and len(set(keys)) == len(keys) and key() == keys[0]
+
+
+def test_code_of_others_and_the_executor_have_no_name():
+    def own(graph):
+        return graph
+
+    assert kept.model_key(network(), Target.of(TARGET), (), [*PASSES, own]) is None
+    assert kept.model_key(network(), Target.of("interpreter"), (), PASSES) is None
+    with override(verify=True):
+        assert kept.model_key(network(), Target.of(TARGET), (), PASSES) is None
+
+
+def test_operators_of_others_have_no_name(monkeypatch):
+    def foreign(*_):
+        raise AssertionError
+
+    graph = network()
+    found = registry.find("nn.relu")
+    monkeypatch.setattr(kept.registry, "find", lambda name: found if name != "nn.relu" else _Foreign(foreign))
+    assert kept.model_key(graph, Target.of(TARGET), (), PASSES) is None
+
+
+class _Foreign:
+    def __init__(self, function):
+        self.function = function
+
+
+def test_a_damaged_file_is_made_again(compilations, folder):
+    want = compile_graph(network(), TARGET)(X)
+    for count, suffix in enumerate((".weights", ".model"), 2):
+        (file,) = folder.rglob(f"*{suffix}")
+        file.write_bytes(b"\1" + file.read_bytes()[1:])
+        with pytest.warns(RuntimeWarning, match="is damaged; compiling again"):
+            np.testing.assert_array_equal(compile_graph(network(), TARGET)(X), want)
+        assert len(compilations) == count
+    (file,) = folder.rglob("*.weights")
+    file.write_bytes(b"")
+    with pytest.warns(RuntimeWarning, match="is damaged"):
+        compile_graph(network(), TARGET)
+    file.unlink()
+    compile_graph(network(), TARGET)
+    assert len(compilations) == 5
+
+
+def test_many_weights_are_not_kept(compilations, folder, monkeypatch):
+    monkeypatch.setattr(kept, "MOST", 127)
+    compile_graph(network(), TARGET)
+    assert not list(folder.rglob("*.weights")) and not list(folder.rglob("*.model"))
+
+
+def test_no_cache_no_model(compilations, folder, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE", "0")
+    for _ in range(2):
+        compile_graph(network(), TARGET)
+    assert len(compilations) == 2 and not list(folder.rglob("*.model"))

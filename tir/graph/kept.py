@@ -1,0 +1,105 @@
+"""Compiled models in the disk cache, found without their kernels: by the graph, the bytes of its constants, and the target."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codegen import disk
+from codegen.build import rebuilt
+from codegen.module import LLVMModule
+
+from .. import config
+from ..dtype import DType
+from ..function import PrimFunc
+from ..ops import registry
+from ..stmt import seq
+from ..target import Target
+from .calls import memory
+from .graph import Graph, Node, Value
+from .kernels import default_key, part
+
+if TYPE_CHECKING:
+    from .model import CompiledModel
+
+OWN = "tir."
+MOST = 1 << 29  # bytes of weights that are kept
+_PLAIN = (str, int, float, type(None), np.generic, DType, Value)
+
+
+def model_key(graph: Graph, target: Target, state: Sequence[str], passes: Sequence[Any]) -> str | None:
+    """What names a compiled model in the disk cache; None if code of other packages has a part in it, or a stage is to be printed or
+    verified."""
+    knobs = config.current()
+    if not all(isinstance(size, int) for v in graph.inputs for size in v.shape):
+        return None  # of symbolic sizes: programs of several files would have variables of their own
+    if knobs.dump or knobs.verify or not all(map(_is_own, passes)) or not all(map(_is_known, graph.nodes)):
+        return None
+    surroundings = default_key(PrimFunc((), seq([])), target)
+    if surroundings is None:
+        return None
+    made = hashlib.sha256(surroundings.encode())
+    for part_of_it in (graph, list(state), [each.__name__ for each in passes], [node.name for node in graph.nodes]):
+        made.update(f"{part_of_it}\n".encode())
+    for array in graph.constants.values():
+        made.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return made.hexdigest()
+
+
+def _is_own(function: Any) -> bool:
+    return function.__module__.startswith(OWN)
+
+
+def _is_known(node: Node) -> bool:
+    """Whether the text of a node has all that its operator computes with."""
+    return _is_own(registry.find(node.operator).function) and _are_plain(tuple(node.arguments.values()))
+
+
+def _are_plain(arguments: Any) -> bool:
+    return all(_are_plain(a) if isinstance(a, (list, tuple)) else isinstance(a, _PLAIN) for a in arguments)
+
+
+def keep(key: str, model: CompiledModel) -> None:
+    """Write a model where :func:`find` finds it, unless it has more than :data:`MOST` bytes of weights."""
+    paths = [disk.place(key, suffix) for suffix in (".weights", ".model")]
+    if not isinstance(model.module, LLVMModule) or model.weights.nbytes > MOST or None in paths:
+        return
+    compiled = model.module.compiled
+    first = model.weights.ctypes.data
+    about = {
+        "graph": replace(model.graph, constants={}),
+        "offsets": {v: array.ctypes.data - first for v, array in model.graph.constants.items()},
+        "weights_bytes": model.weights_bytes,
+        "plan": model.plan,
+        "kernels": model.kernels,
+        "state": [p.name for p in model.state],
+        "compiled": {name: getattr(compiled, name) for name in ("code", "functions", "messages", "packed", "parallel")},
+        "program": zlib.compress(pickle.dumps(model.module.ir), 1),
+    }
+    for path, content in zip(paths, (model.weights.data, pickle.dumps(about))):
+        assert path is not None
+        disk.write(path, content)
+
+
+def find(key: str, target: Target) -> CompiledModel | None:
+    """The model that was kept under a key; None if a part of it is missing or damaged."""
+    from .model import CompiledModel
+
+    model, held = (disk.place(key, suffix) for suffix in (".model", ".weights"))
+    data = None if model is None else disk.read(model)
+    weights = None if data is None or held is None else disk.read_into(held, memory)
+    if data is None or weights is None:
+        return None
+    about = pickle.loads(data)
+    module = rebuilt(lambda: pickle.loads(zlib.decompress(about["program"])), target, about["compiled"])
+    constants = {v: part(weights, begin, v) for v, begin in about["offsets"].items()}
+    graph = replace(about["graph"], constants=constants)
+    return CompiledModel(
+        graph, module, weights, about["weights_bytes"], about["plan"], about["kernels"], about["state"]
+    )
