@@ -10,7 +10,7 @@ import re
 
 from tir.errors import BuildError
 
-from .compile import ARCHITECTURES, Machine, architecture
+from .compile import ARCHITECTURES, Machine, architecture, llvm
 from .cpu_features import features_of
 
 # the beginnings of names of intrinsics that one architecture has
@@ -69,6 +69,20 @@ _X86 = (
     (r"t(ile|dp)|(ld|st)tilecfg", "amx-tile"),
     (r"([a-z]+[a-z0-9]*?)(32|64)?(\.|$)", r"\1"),
 )
+
+
+@functools.cache
+def is_intrinsic(name: str, result: str, types: tuple[str, ...]) -> bool:
+    """Whether LLVM knows an intrinsic ``name``, which is called with operands of LLVM ``types``: code that calls another one ends the process.
+
+    A call without a declaration is only read where LLVM knows the name.
+    """
+    operands = ", ".join(f"{t} poison" for t in types)
+    try:
+        llvm().parse_assembly(f"define void @f() {{\n  call {result} @{name}({operands})\n  ret void\n}}\n").close()
+    except RuntimeError as error:
+        return not any(message in str(error) for message in ("unknown intrinsic", "use of undefined value"))
+    return True
 
 
 def require_instructions(text: str, on: Machine) -> None:

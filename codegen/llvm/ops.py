@@ -16,6 +16,7 @@ from .convert import F32
 from .elementary import ELEMENTARY
 from .expr import masked, may_fault
 from .generator import RULES, Generator, expr_rule, op_rule
+from .instructions import is_intrinsic
 from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
 from .memory import Access, from_memory, to_memory
 from .signature import slots_of
@@ -485,6 +486,10 @@ def _llvm_intrinsic(g: Generator, e: Call) -> str:
         raise g.error(f"{name!r} is no LLVM intrinsic: their names begin with 'llvm.'")
     args = [(value_type(a.dtype), g.plain(a)) for a in e.args[1:]]
     result = "void" if e.dtype.code == "void" else value_type(e.dtype)
+    if not C_SYMBOL.fullmatch(name.replace(".", "_")) or not is_intrinsic(name, result, tuple(t for t, _ in args)):
+        raise g.error(
+            f"LLVM has no intrinsic {name!r}; the name is whole, with the types it is for, as 'llvm.fma.v16f32'"
+        )
     function = g.out.module.declare(name, result, [t for t, _ in args])
     text = f"call {result} {function}({', '.join(f'{t} {v}' for t, v in args)})"
     if result == "void":

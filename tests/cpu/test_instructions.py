@@ -72,3 +72,11 @@ def test_an_attribute_of_the_target_counts():
 def test_what_every_processor_has_needs_no_feature():
     text = '@T.prim_func\ndef f(A: T.Buffer((1,), "int64")):\n    A[0] = T.call_llvm_intrin("int64", "llvm.x86.rdtsc")'
     assert "rdtsc" in tir.build(parse(text), "llvm -mcpu=x86-64").source("asm")
+
+
+@pytest.mark.parametrize("name", ["llvm.nothing", "llvm.x86.avx512.nothing", 'llvm.a"b', "llvm.@f"])
+def test_an_intrinsic_that_llvm_does_not_know_is_refused(name):
+    """Its call was built, and ended the process."""
+    text = f"@T.prim_func\ndef f(A: T.Buffer((1,), 'int64')):\n    A[0] = T.call_llvm_intrin('int64', {name!r}, A[0])"
+    with pytest.raises(BuildError, match="LLVM has no intrinsic"):
+        tir.build(parse(text))

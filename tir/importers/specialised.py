@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..graph import CompiledModel, compile_graph
-from ..graph.calls import Parameter, input_array, inputs_in_order
+from ..graph.calls import Parameter, give_back, input_array, inputs_in_order
 from .onnx import from_onnx, parameters, read_model
 
 KEPT = 8  # models for the last values
@@ -27,7 +27,10 @@ def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | Specialise
         if not error.needs:
             raise
         return SpecialisedModel(read, error.needs, target)
-    return compile_graph(graph, target)
+    made = compile_graph(graph, target)
+    del read, graph
+    give_back()  # what the file was read into
+    return made
 
 
 class SpecialisedModel:
