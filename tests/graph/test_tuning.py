@@ -28,7 +28,7 @@ X = np.random.default_rng(1).standard_normal((16, 16)).astype("float32")
 
 def test_a_tuned_model_computes_the_same_and_its_trials_are_kept(tmp_path):
     graph, path = two_products(), tmp_path / "models.db"
-    model = tir.tune(graph, seconds=3, db=path, cold=False, verbose=False)
+    model = tir.tune(graph, seconds=1, db=path, cold=False, verbose=False)
     np.testing.assert_allclose(model(X), expected(graph, [X])["y"], rtol=1e-4, atol=1e-5)
     assert len(model.kernels) == 3 and len(set(model.kernels)) == 2
     with Records(path) as records:
