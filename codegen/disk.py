@@ -55,6 +55,8 @@ def read_into(path: Path, memory: Callable[[int], Any]) -> Any:
     if read != size or _digest(path, content) != digest:
         warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
         return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # for :func:`trim`
     return content
 
 
@@ -75,6 +77,21 @@ def write(path: Path, content: Any) -> None:
         if name is not None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
+
+
+def trim(path: Path, most: int) -> None:
+    """Remove the files of the kind of ``path`` that were written or read longest ago, until those of its cache have ``most`` bytes in all."""
+    found = []
+    for file in path.parent.parent.glob(f"*/*{path.suffix}"):
+        with contextlib.suppress(OSError):  # removed by another process
+            found.append((file.stat().st_mtime_ns, file.stat().st_size, file))
+    total = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found)[:-1]:
+        if total <= most:
+            break
+        with contextlib.suppress(OSError):
+            file.unlink()
+        total -= size
 
 
 def _digest(path: Path, content: Any) -> bytes:

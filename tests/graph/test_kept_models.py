@@ -149,3 +149,29 @@ def test_no_cache_no_model(compilations, folder, monkeypatch):
     for _ in range(2):
         compile_graph(network(), TARGET)
     assert len(compilations) == 2 and not list(folder.rglob("*.model"))
+
+
+def test_weights_of_the_models_that_were_read_last_are_kept(compilations, folder, monkeypatch):
+    least = compile_graph(network(), TARGET).weights.nbytes + 32  # and the digest of the file
+    monkeypatch.setattr(kept, "ALL", 2 * least)
+    compile_graph(network(2.0), TARGET)
+    (first,) = [
+        f
+        for f in folder.rglob("*.weights")
+        if f.stat().st_mtime_ns == min(g.stat().st_mtime_ns for g in folder.rglob("*.weights"))
+    ]
+    compile_graph(network(), TARGET)  # is read, and the other one is older now
+    compile_graph(network(3.0), TARGET)
+    assert first in (files := set(folder.rglob("*.weights"))) and len(files) == 2
+    compile_graph(network(), TARGET)
+    assert len(compilations) == 3
+    compile_graph(network(2.0), TARGET)
+    assert len(compilations) == 4
+
+
+def test_the_last_model_is_kept_whatever_it_takes(compilations, folder, monkeypatch):
+    monkeypatch.setattr(kept, "ALL", 0)
+    compile_graph(network(), TARGET)
+    compile_graph(network(), TARGET)
+    compile_graph(network(2.0), TARGET)
+    assert len(list(folder.rglob("*.weights"))) == 1 and len(compilations) == 2

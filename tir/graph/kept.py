@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .model import CompiledModel
 
 OWN = "tir."
-MOST = 1 << 29  # bytes of weights that are kept
+MOST = 1 << 29  # bytes of weights of a model that is kept
+ALL = 1 << 31  # bytes of weights that are kept in all: of the models that were compiled last
 _PLAIN = (str, int, float, type(None), np.generic, DType, Value)
 
 
@@ -85,6 +86,8 @@ def keep(key: str, model: CompiledModel) -> None:
     for path, content in zip(paths, (model.weights.data, pickle.dumps(about))):
         assert path is not None
         disk.write(path, content)
+    assert paths[0] is not None
+    disk.trim(paths[0], ALL)
 
 
 def find(key: str, target: Target) -> CompiledModel | None:
