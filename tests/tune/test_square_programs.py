@@ -126,7 +126,7 @@ def test_the_plain_program_is_a_candidate():
     assert all(times) and times[0].seconds <= times[1].seconds
 
 
-@pytest.mark.parametrize("size", [5, 31])
+@pytest.mark.parametrize("size", [5, 7])
 def test_sums_over_a_window_stay_in_registers(size: int):
     x, k = te.placeholder((4096,), name="X"), te.reduce_axis((0, size), "k")
     program = te.create_prim_func([x, te.compute((4097 - size,), lambda i: te.sum(x[i + k], axis=k), name="Y")])
