@@ -65,6 +65,7 @@ def test_open_sizes_are_given(tir_):
     status, _, err = tir_("run open.onnx")
     assert status == 1 and "--shape data=1,3,16,16" in err and err.count("\n") == 1
     assert tir_("ops open.onnx")[0] == 0
+    assert tir_("source open.onnx")[0] == 0  # a program for any size
 
 
 def test_a_model_is_checked_and_timed(tir_, monkeypatch):
@@ -132,7 +133,7 @@ BAD = [
     "run model.onnx --shape data=2,3,16,16", "run model.onnx --shape date=2", "run model.onnx --shape data", "run model.onnx --shape data=x",
     "run open.onnx --shape data=0,3,16", "run open.onnx --shape data=1,3,16,16 --shape data=1,3,16,16", "run model.onnx --shape",
     "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0", "bench model.onnx --kernels --repeat 0", "bench kernels.py --kernels",
-    "check open.onnx", "check cut.onnx", "source open.onnx", "run model.onnx --seed -1", "lower cut.onnx",
+    "check open.onnx", "check cut.onnx", "run model.onnx --seed -1", "lower cut.onnx",
     "build model.onnx -o m.s --weights m.weights", "build model.onnx -o m.o --weights /no/such/folder/w", "build kernels.py -o m.o --weights w",
     "build unknown.onnx", "build open.onnx -o m.o", "build model.onnx -o m.zip", "run cut.so", "run foreign.onnx --weights w",
 ]  # fmt: skip

@@ -373,8 +373,8 @@ def f(a: T.handle, c: T.handle):
 
 
 @pytest.mark.parametrize("far", [1, 2])
-def test_a_region_of_more_rows_is_not_that_of_an_intrinsic(far: int) -> None:
+def test_a_region_of_more_rows_is_not_that_of_an_intrinsic(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The description has no operand for the other rows, so that nothing of the block is compared with it."""
-    TensorIntrin.register("doubled", parse(DOUBLED), parse(DOUBLED), override=True)
+    monkeypatch.setitem(TensorIntrin._registry, "doubled", TensorIntrin(parse(DOUBLED), parse(DOUBLED), "doubled"))
     sch = schedule(ROWS_ADDED.format(far=far))
     refused(lambda: sch.tensorize("j", "doubled"), "does not compute what", f"the region of A ({far + 1}, 4)")

@@ -67,11 +67,12 @@ def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[
 
 def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Expr] | None = None) -> PrimFunc:
     """One of two versions of a function, each with buffers of its own: of one that both use, more would be kept than a row. Those of the
-    first are for sizes of at ``most`` these, so that a short row is of constant size."""
+    first are for sizes of at ``most`` these, so that a short row is of constant size, but where a view has strides of the size that is meant."""
     if yes is no:
         return yes
     own = {b: b.data.replace() for b in yes.root.alloc_buffers}
-    longest = {b: tuple(simplify(substitute(e, most or {})) for e in b.shape) for b in own}
+    viewed = {match.source.buffer for n in walk(yes.body) if isinstance(n, Block) for match in n.match_buffers}
+    longest = {b: tuple(simplify(substitute(e, {} if b in viewed else most or {})) for e in b.shape) for b in own}
     yes = substitute(yes, {}, {b: b.replace(data=data, shape=longest[b]) for b, data in own.items()})
     roots = (yes.body, no.body)
     assert all(isinstance(root, BlockRealize) for root in roots)

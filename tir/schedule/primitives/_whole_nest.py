@@ -44,7 +44,8 @@ def require_whole_nest(state: State, block: BlockRef, steps: Sequence[LoopRef]) 
     require(around is None, rule, block, first_line(around) if around else "", nodes=[block.node])
     late = [p for p in loops if p.node.thread or (p in steps and p.node.kind not in (SERIAL, UNROLLED))]
     rule = "loop {0} is {1}: partial results are computed before it, one after the other"
-    require_none(late, rule, lambda p: f"bound to {p.node.thread}" if p.node.thread else p.node.kind)
+    how = "this step before loops are bound, vectorized or run in parallel"
+    require_none(late, rule, lambda p: f"bound to {p.node.thread}" if p.node.thread else p.node.kind, legal=how)
     require_legal(RunsWholeDomain(block).answer(), state.func, nodes=[block.node])
     once = detect_iter_map(block.node.iter_values, block.loop_ranges(), block.node.predicate)
     require(once, "the loops run block {0} more than once with the same iterators", block, nodes=[block.node])

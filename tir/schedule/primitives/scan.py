@@ -119,6 +119,7 @@ def _scan(block: BlockRef) -> Scan:
         "another where that iterator is 0",
         block,
         nodes=[block.node],
+        legal="a choice between a first value, where an iterator is 0, and the result before it combined with a new value",
     )
     assert found is not None
     return found

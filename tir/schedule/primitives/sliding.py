@@ -87,6 +87,7 @@ def _check_share_window(state: State, loop: LoopRef) -> WindowPlan:
         "block {0} is more than the init and the update of one result",
         block,
         nodes=[block.node],
+        legal="this step before the init is a block of its own",
     )
     assert update is not None
     window = _window(block, loop)
@@ -150,6 +151,7 @@ def _slide(block: BlockRef, update: Update, window: IterVar) -> Slide:
         lambda: short_text(term),
         window.var.name,
         nodes=[block.node],
+        legal="rfactor, for partial results that windows do not share",
     )
     raise AssertionError
 
