@@ -145,8 +145,8 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
 
 
 def rebuilt(source: Callable[[], IRModule], target: Target, about: Mapping[str, Any]) -> LLVMModule:
-    """A module that was built before, of its code and of what :class:`codegen.compiled.Compiled` says ``about`` it; ``source`` makes the
-    program when it is asked for."""
+    """The module of code that was compiled before: ``about`` has the fields of :class:`codegen.compiled.Compiled` by name. ``source`` returns
+    the program; it is called when :attr:`Module.ir` is first read."""
     from tir.transform.pipeline import cpu_pipeline, lower
 
     from .compiled import Compiled, Emission

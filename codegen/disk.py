@@ -80,7 +80,7 @@ def write(path: Path, content: Any) -> None:
 
 
 def trim(path: Path, most: int) -> None:
-    """Remove the files of the kind of ``path`` that were written or read longest ago, until those of its cache have ``most`` bytes in all."""
+    """Remove cached files with the suffix of ``path``, least recently used first, until the rest take at most ``most`` bytes. The last one used stays."""
     found = []
     for file in path.parent.parent.glob(f"*/*{path.suffix}"):
         with contextlib.suppress(OSError):  # removed by another process

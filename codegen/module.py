@@ -114,7 +114,7 @@ class Module:
     """
 
     def __init__(self, source: IRModule | Callable[[], IRModule], target: Any, functions: Mapping[str, Function]):
-        """``source`` is the program, or makes it when it is asked for."""
+        """``source`` is the program, or a function that returns it, which is called when :attr:`ir` is first read."""
         self._source_ir = source
         self.target = target
         self.functions = dict(functions)
