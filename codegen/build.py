@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from tir.collecting import seldom_collected
 from tir.errors import BuildError
 from tir.function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from tir.recursion import with_recursion_limit
@@ -56,6 +57,7 @@ def build(
 ) -> Module: ...
 @answered_by_program
 @with_recursion_limit
+@seldom_collected
 def build(func_or_mod: PrimFunc | IRModule, target: Any = None) -> Module:
     """Compile a function, a module of functions, or the program of a schedule.
 

@@ -47,7 +47,10 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
             if not isinstance(step, Pass) or not step.fn.__module__.startswith(OWN):
                 return None
             out.write([step.fn.__module__, step.name, step.options])
-        out.write(mod)
+        for name, func in mod.items():
+            out.numbers.clear()  # what functions share says nothing
+            out.write([name, func])
+        out.write(mod.attrs)
     except _Unnamed:
         return None
     return hashlib.sha256(" ".join(out.parts).encode("utf-8", "surrogatepass")).hexdigest()

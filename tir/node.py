@@ -107,8 +107,8 @@ class Memo(Generic[T]):
     >>> from tir import Var
     >>> sizes, x = Memo(), Var("x")
     >>> sizes[x] = 3
-    >>> sizes.get(x), sizes.get(Var("x"))
-    (3, None)
+    >>> sizes.get(x), sizes.get(Var("x")), sizes.take(x), sizes.get(x)
+    (3, None, 3, None)
     """
 
     def get(self, node: Node | None) -> T | None:
@@ -122,6 +122,11 @@ class Memo(Generic[T]):
             _set_memos(node, {self: value})
         else:
             memos[self] = value
+
+    def take(self, node: Node) -> T | None:
+        """As :meth:`get`, and it is kept no longer."""
+        memos = getattr(node, "_memos", None)
+        return None if memos is None else memos.pop(self, None)
 
     def setdefault(self, node: Node, value: T) -> T:
         """The value for ``node``, which is ``value`` if there was none."""

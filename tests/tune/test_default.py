@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+
 import numpy as np
 import pytest
 
@@ -197,3 +200,27 @@ def test_a_product_with_a_triangular_matrix_has_vectors():
     assert "vectorized" in kinds(sch, "C_update") and "parallel" in kinds(sch, "C_update")
     for target in (NARROW, "cuda-sim"):
         same(func, target)
+
+
+@pytest.mark.parametrize("floor", [0.0, 1.0], ids=["may be faster", "cannot be faster"])
+def test_decisions_are_tried_the_other_way_only_where_that_may_be_faster_by_enough(
+    floor: float, monkeypatch: pytest.MonkeyPatch
+):
+    module = importlib.import_module("tir.tune.default")
+    predicted, tried = [], []
+    predict, without = module.predict, space.Space.without
+    found = lambda sch, env: dataclasses.replace(made := predict(sch, env), floor=floor * module.GAIN * made.seconds)  # noqa: E731
+    monkeypatch.setattr(module, "predict", lambda *of: predicted.append(of) or found(*of))
+    monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of) or without(*of))
+    tir.tune.default(rows.softmax(64, 100), "llvm -num-cores=1")
+    assert (bool(tried), len(predicted) > 1) == (not floor, not floor)
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "conv2d"])
+def test_what_is_not_tried_would_not_have_been_chosen(name: str, monkeypatch: pytest.MonkeyPatch):
+    func = te.create_prim_func(te_programs.PROGRAMS[name](te, tir))
+    made = tir.tune.default(func, NARROW).func
+    module = importlib.import_module("tir.tune.default")
+    predict = module.predict
+    monkeypatch.setattr(module, "predict", lambda *of: (p := predict(*of)) and dataclasses.replace(p, floor=0.0))
+    assert tir.tune.default(func, NARROW).func.script() == made.script()

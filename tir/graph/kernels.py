@@ -25,7 +25,8 @@ from ..names import unique_name
 from ..node import frozendict
 from ..target import Target
 from ..te.to_primfunc import identifier
-from ..transform import cpu_pipeline, lower
+from ..transform import cpu_pipeline
+from ..transform.pipeline import go_on_from, lowered_before
 from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
 from ..tune.space import Env, rules_of
@@ -59,6 +60,7 @@ class Kernel:
 
     @staticmethod
     def of(scheduled: PrimFunc, target: Any) -> Kernel:
+        scheduled = scheduled.without_attr("global_symbol")
         foldable = Foldable(scheduled)
         split = foldable.split() if foldable.makes else None
         if split is None or len(split.maker.buffers()) < len(
@@ -70,7 +72,7 @@ class Kernel:
         kept, sources = _places(scheduled, program), _places(scheduled, maker)
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
         program, temporary = _with_workspace(program, target)
-        return Kernel(program, kept, maker.without_attr("global_symbol"), sources, made, temporary)
+        return Kernel(program, kept, maker, sources, made, temporary)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def over(self, value: int, source: int) -> PrimFunc | None:
@@ -96,9 +98,8 @@ def by_default(func: PrimFunc, target: Any) -> Kernel:
     made = Kernel.of(default(func, target).func, target)  # pyright: ignore[reportCallIssue]
     if path is None:
         return made
-    kept = pickle.dumps(made)
-    disk.write(path, kept)
-    return pickle.loads(kept)  # as it will be read: which nodes programs share is part of the key of a module
+    disk.write(path, pickle.dumps(made))
+    return made
 
 
 def default_key(func: PrimFunc, target: Any) -> str | None:
@@ -173,7 +174,7 @@ class Kernels:
             if value in group.outputs and (over := self.over(group, value, source)) is not None:
                 gone = values.index(source)
                 name, func, kept = f"{name}_over_{gone}", over, tuple(n for n in kept if n != gone)
-        self.functions[name] = func.without_attr("global_symbol")
+        self.functions[name] = func
         self.groups.setdefault(name, group)
         return Call(name, (*(arguments[n] for n in kept), *map(Place, (*made, *self.temporaries(group)))))
 
@@ -226,20 +227,29 @@ def _with_workspace(program: PrimFunc, target: Any) -> tuple[PrimFunc, tuple[tup
     if Target.of(target).kind == "interpreter":
         return program, ()
     threads = Env.of(target).threads
-    found = temporaries(next(iter(lower(program, target=target).functions.values())))
+    begun = lowered_before("use_workspace", program, target)
+    found = temporaries(begun.func)
     sizes = tuple((t.elements * min(t.iterations, threads), t.allocation.dtype) for t in found)
     if not sizes:
+        go_on_from(program, begun)
         return program, ()
     taken = {b.name for b in program.buffers()}
     added = []
     for count, dtype in sizes:
         added.append(decl_buffer((count,), dtype, unique_name("work", taken), data_alignment=ALIGNMENT))
         taken.add(added[-1].name)
+    made, lowered = (_with_parameters(func, added) for func in (program, begun.func))
+    go_on_from(made, begun._replace(func=lowered))
+    return made, sizes
+
+
+def _with_parameters(program: PrimFunc, added: Sequence[Buffer]) -> PrimFunc:
+    """A program with parameters that are its workspace."""
     made = program.replace(
         params=(*program.params, *(b.data for b in added)),
         buffer_map=frozendict({**program.buffer_map, **{b.data: b for b in added}}),
     )
-    return made.with_attr(WORKSPACE, tuple(b.name for b in added)), sizes
+    return made.with_attr(WORKSPACE, tuple(b.name for b in added))
 
 
 def _sizes(buffer: Buffer) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from codegen.module import LLVMModule, Module
 
 from ..buffer import Buffer, decl_buffer
+from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
 from ..expr import BufferLoad, Expr, Var, as_bool, const
 from ..function import PrimFunc
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _TARGETS = ("llvm", "interpreter")
 
 
+@seldom_collected
 def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
     """Compile a graph: after the passes of ``tir.graph.PASSES``, a kernel a group of nodes, equal kernels once.
 

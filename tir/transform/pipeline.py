@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from .. import config
 from ..analysis.private_clause import with_inferred_clauses
 from ..checked import checked
+from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
+from ..node import Memo, frozendict
 from ..stmt import THREAD_BINDING
 from ..target import GPUS, Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -40,6 +41,7 @@ from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype
 from .order_arg_reductions import order_arg_reductions
+from .passes import Pass
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from .plan_shared_memory import plan_shared_memory
 from .reject_thread_axes import reject_thread_axes
@@ -213,6 +215,7 @@ def lower(
     **options: Any,
 ) -> IRModule: ...
 @answered_by_program
+@seldom_collected
 def lower(
     func_or_mod: PrimFunc | IRModule,
     upto: str | None = None,
@@ -243,15 +246,18 @@ def lower(
     for i in range(8):
         B[i] = A[i] * 2.0
     """
-    mod = with_inferred_clauses(IRModule.of(func_or_mod))
+    mod = IRModule.of(func_or_mod)
     last = upto or ("simplify" if simple_mode else None)
     steps = _until(inserted(passes_for(target) if passes is None else passes, insert or {}), last)
     knobs = config.current()
     stages = _Stages(knobs)
+    if not knobs.dump and not knobs.verify:
+        mod, steps = _where_begun(mod, steps)
+    mod = with_inferred_clauses(mod)
     stages.show("input", mod)
     for step in steps:
         start = time.perf_counter()
-        made = _uncollected(step, mod)
+        made = step(mod)
         if not isinstance(made, IRModule):
             raise TypeError(f"pass {name_of(step)} returned {type(made).__name__}, not an IRModule")
         changes = "no change" if made is mod else "changed"
@@ -261,16 +267,52 @@ def lower(
     return mod
 
 
-def _uncollected(step: Callable[[IRModule], Any], mod: IRModule) -> Any:
-    """What a pass makes of a module, while Python does not look for cycles: a pass over a long program makes so many nodes
-    that live on that a third of its time would go into visiting them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return step(mod)
-    finally:
-        if enabled:
-            gc.enable()
+class _Begun(NamedTuple):
+    """The first passes of a function, and what they made of it."""
+
+    passes: list[Any]
+    func: PrimFunc
+
+
+_BEGUN: Memo[_Begun] = Memo()  # by the function
+
+
+def lowered_before(name: str, func: PrimFunc, target: Any) -> _Begun:
+    """What the passes for ``target`` before the first one called ``name`` make of a function.
+
+    >>> import tir
+    >>> [_] = lowered_before("flatten_buffer", tir.library.rows.row_sum(4, 8), "llvm").passes[-1:]
+    >>> _.name
+    'lower_opaque_block'
+    """
+    passes = list(passes_for(target))
+    first = passes[: next((n for n, step in enumerate(passes) if name_of(step) == name), len(passes))]
+    return _Begun(first, next(iter(lower(func, passes=first).functions.values())))
+
+
+def go_on_from(func: PrimFunc, begun: _Begun) -> None:
+    """When ``func`` is next lowered by passes that begin with those of ``begun``, these are taken to have made ``begun.func`` of it."""
+    if all(type(step) is Pass for step in begun.passes):  # of each function by itself
+        _BEGUN[func] = begun
+
+
+def _where_begun(mod: IRModule, steps: list[Any]) -> tuple[IRModule, list[Any]]:
+    """The module, all functions after the first passes if some are (:func:`go_on_from`), and the passes that are left."""
+    known = {name: begun for name, f in mod.items() if (begun := _BEGUN.take(f)) and _begin_with(steps, begun.passes)}
+    if not known:
+        return mod, steps
+    count = min(len(begun.passes) for begun in known.values())
+    known = {name: begun.func for name, begun in known.items() if len(begun.passes) == count}
+    others = IRModule({name: f for name, f in mod.items() if name not in known})
+    made = {**known, **lower(others, passes=steps[:count]).functions}
+    return mod.replace(functions=frozendict({name: made[name] for name in mod})), steps[count:]
+
+
+def _begin_with(steps: list[Any], first: list[Any]) -> bool:
+    """Whether passes begin with equal ones."""
+    return len(first) <= len(steps) and all(
+        a is b or (type(a) is type(b) is Pass and a.fn is b.fn and a.options == b.options) for a, b in zip(steps, first)
+    )
 
 
 class _Stages:

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ..analysis.constants import at_each_call, constant_parameters
+from ..collecting import seldom_collected
 from ..function import IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import GPUS
@@ -21,6 +22,7 @@ GROWTH = 1.2  # times the bytes that are read at each call, which padding may ad
 LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
 
 
+@seldom_collected
 def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
     """A schedule of every function of ``mod`` for ``target``, without measuring anything.
 
@@ -72,21 +74,22 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     """The least prediction of: the likeliest results, these without some of the decisions, and (on a CPU) the plain program. What
     is less than the likeliest results has to be faster by more than the model errs."""
     best = space.made(begin, likeliest_offer)
-    seconds = _seconds(best.schedule, space)
-    if seconds is None:
+    found = predict(best.schedule, space.env)
+    if found is None:
         return best.schedule
+    seconds = found.seconds
     on_cpu = space.env.target.kind not in GPUS
     left: list[tuple[str, str]] = []
     for fuses, gain in ((True, GAIN), (False, LESS))[: 1 + on_cpu]:
         for one in [d for d in best.decisions if d.fuses is fuses][: -TRIES - 1 : -1]:
-            if one not in best.decisions:
-                continue  # another decision, without which there is none of it
+            if one not in best.decisions or gain * seconds <= found.floor:
+                continue  # without another decision, there is none of it; or no schedule is faster by so much
             other = space.without(one, best, [*left, (one.rule, one.block)])
             shorter = _seconds(other.schedule, space)
             if shorter is not None and shorter < gain * seconds and not _grows(best.schedule, other.schedule):
                 best, seconds = other, shorter
                 left.append((one.rule, one.block))
-    plain = _seconds(begin, space) if on_cpu else None
+    plain = _seconds(begin, space) if on_cpu and LESS * seconds > found.floor else None
     return begin if plain is not None and plain < LESS * seconds else best.schedule
 
 
