@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, Expr, FloatImm, IntImm, Let, StringImm, Var
-from .node import Node
-from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt, edited_seq
+from .node import Memo, Node
+from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt, Stmt, edited_seq
 
 N = TypeVar("N")
 _CONSTANTS = frozenset((IntImm, FloatImm, StringImm))
@@ -177,6 +177,31 @@ def contains(root: Any, kind: type) -> bool:
         if own not in LEAVES:
             found += item.children()
     return False
+
+
+class Somewhere:
+    """Whether a node for which ``holds`` is under a statement, or is it: found once for each statement.
+
+    >>> from tir import For, Var
+    >>> from tir.stmt import Evaluate
+    >>> i = Var("i")
+    >>> [Somewhere(lambda n: n is v)(For(i, 0, 4, Evaluate(i * 2))) for v in (i, Var("i"))]
+    [True, False]
+    """
+
+    def __init__(self, holds: Callable[[Any], bool]):
+        self._holds = holds
+        self._known: Memo[bool] = Memo()
+
+    def __call__(self, root: Stmt) -> bool:
+        found = self._known.get(root)
+        if found is None:
+            found = self._holds(root) or any(map(self._under, root.children()))
+            self._known[root] = found
+        return found
+
+    def _under(self, item: Any) -> bool:
+        return self(item) if isinstance(item, Stmt) else any(map(self._holds, nodes_of(item)))
 
 
 _HASHED = (set, frozenset, dict)

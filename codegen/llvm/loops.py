@@ -7,7 +7,7 @@ from typing import Any
 
 from tir.expr import BufferLoad, Call, Cast, Expr, FloorMod, IntImm, Let, Mod, Var
 from tir.stmt import BufferStore, For, LetStmt
-from tir.visit import nodes_of, uses_var, walk
+from tir.visit import Somewhere, nodes_of, uses_var, walk
 
 from .generator import Generator
 from .invariants import reciprocal
@@ -99,7 +99,7 @@ def _indexes_by_last_bits(s: For) -> bool:
     LLVM 22's loop vectorizer takes them for a counter that never wraps, without a check that it does not: it loads the
     elements of a whole vector from the first one on.
     """
-    if not any(_is_last_bits(n) for n in nodes_of(s.body)):
+    if not _has_last_bits(s.body):
         return False
     moving, wrapping = {s.loop_var}, set[Var]()
     for n in walk(s.body):
@@ -125,6 +125,9 @@ def _is_last_bits(n: Any) -> bool:
     if isinstance(n, Cast):
         return n.dtype.is_int and n.value.dtype.is_int and n.dtype.bits < n.value.dtype.bits
     return isinstance(n, Call) and n.op == "bitwise_and"
+
+
+_has_last_bits = Somewhere(_is_last_bits)
 
 
 def _plain(name: str) -> str:

@@ -120,10 +120,21 @@ class ModuleText:
 class FunctionText:
     """One function: basic blocks of instructions, allocas kept in the entry block."""
 
-    def __init__(self, module: ModuleText, name: str, result: str, params: Sequence[str], linkage: str = ""):
+    def __init__(
+        self,
+        module: ModuleText,
+        name: str,
+        result: str,
+        params: Sequence[str],
+        linkage: str = "",
+        attributes: Sequence[str] = (),
+    ):
         self.module = module
         self.name = name
-        self.header = f"define {linkage + ' ' if linkage else ''}{result} {symbol(name)}({', '.join(params)}) #0 {{"
+        about = " ".join(["#0", *attributes])
+        self.header = (
+            f"define {linkage + ' ' if linkage else ''}{result} {symbol(name)}({', '.join(params)}) {about} {{"
+        )
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.count = 0

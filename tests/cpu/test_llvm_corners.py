@@ -425,3 +425,12 @@ def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}"), n: T.int32):
     tir.build(func)(a, b, 5)
     (at,) = np.flatnonzero(b.view("uint8").ravel())
     assert at == {"0": 0, "3": 3, "n": 5}[offset] * b.nbytes // 8
+
+
+def test_a_function_that_is_called_once_is_compiled_briefly():
+    func = tir.library.rows.row_sum(4, 8)
+    texts = [tir.build(f).get_source("ll") for f in (func, func.with_attr("tir.once", True))]
+    assert ["optsize {" in text for text in texts] == [False, True]
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(4, "float32")
+    tir.build(func.with_attr("tir.once", True))(a, b)
+    np.testing.assert_array_equal(b, a.sum(1))

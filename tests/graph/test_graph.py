@@ -19,11 +19,13 @@ from tir.graph import (
     check_plan,
     compile_graph,
     groups,
+    kernels,
     optimized,
     parse,
     plan,
     view_of,
 )
+from tir.graph.building import built
 from tir.graph.calls import give_back
 from tir.graph.memory import Plan
 from tir.graph.passes import evaluate
@@ -641,3 +643,16 @@ def test_a_normalization_whose_moments_are_used_stays(used, as_result):
     result = made[used] if as_result else b.call("exp", made[used])
     graph = optimized(b.graph({"y": made[0], "z": result}))
     assert any(node.operator == "nn.batch_norm" for node in graph.nodes) is (used > 0)
+
+
+def test_what_is_made_of_constants_is_compiled_briefly_and_reads_constants_where_they_are(monkeypatch):
+    weights = np.random.default_rng(0).standard_normal((64, 48)).astype("float32")
+    weights.flags.writeable = False
+    b = Builder()
+    graph = b.graph({"y": b.call("matmul", b.input("x", (32, 64)), b.constant(weights, "w"))})
+    made = []
+    monkeypatch.setattr(kernels, "built", lambda f, *of: made.append(f) or built(f, *of))
+    x = np.ones((32, 64), "float32")
+    np.testing.assert_allclose(compile_graph(graph)(x), x @ weights, rtol=1e-5)
+    (makers,) = made
+    assert all(f.attrs["tir.once"] for f in makers.values())

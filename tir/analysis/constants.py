@@ -23,6 +23,7 @@ from ..visit import free_vars, substitute, walk
 from .effects import effects
 
 CONSTANT = "tir.constant"
+ONCE = "tir.once"  # the attribute of a function that is called once: compiling it costs more than running it
 BY_NUMBER = "layout_free_buffers"  # the attribute of TVM
 
 

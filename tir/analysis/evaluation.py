@@ -33,7 +33,7 @@ from ..expr import (
 )
 from ..node import Memo
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
-from ..visit import LEAVES, has_load, rewrite, substitute, uses_var, walk
+from ..visit import LEAVES, Somewhere, has_load, rewrite, substitute, uses_var, walk
 from .contents import MembersBy
 
 if TYPE_CHECKING:
@@ -151,17 +151,28 @@ class Certain:
         return made
 
     def _of(self, node: Any) -> frozenset[Any]:
-        found = set(self.keys(node))
-        branches: list[frozenset[Any]] = []
-        for part, condition in evaluated_parts(node):
-            if self._holds(node, condition):
-                found |= self.of(part)
-            else:
-                branches.append(self.of(part))
-            if isinstance(node, SeqStmt) and _may_leave(part):
-                break
-        if len(branches) == 2 and isinstance(node, (IfThenElse, Call)):
-            found |= branches[0] & branches[1]
+        found: set[Any] = set()
+        left = [node]
+        while left:
+            item = left.pop()
+            found.update(self.keys(item))
+            if type(item) in LEAVES:
+                continue
+            if type(item) not in _RULES and type(item) is not SeqStmt:
+                left += item.children()
+                continue
+            branches: list[frozenset[Any]] = []
+            for part, condition in evaluated_parts(item):
+                if not self._holds(item, condition):
+                    branches.append(self.of(part))
+                elif isinstance(part, Stmt):
+                    found |= self.of(part)
+                else:
+                    left.append(part)
+                if type(item) is SeqStmt and _may_leave(part):
+                    break
+            if len(branches) == 2 and isinstance(item, (IfThenElse, Call)):
+                found |= branches[0] & branches[1]
         return frozenset(found)
 
     def _holds(self, node: Any, condition: Expr | None) -> bool:
@@ -173,9 +184,8 @@ class Certain:
         return True
 
 
-def _may_leave(s: Any) -> bool:
-    """Whether what comes after ``s`` may not run although ``s`` does: it may stop the program, or jump."""
-    return any(isinstance(n, AssertStmt) or (isinstance(n, Call) and n.op in _JUMPS) for n in walk(s))
+# whether what comes after a statement may not run although it does: it may stop the program, or jump
+_may_leave = Somewhere(lambda n: isinstance(n, AssertStmt) or (isinstance(n, Call) and n.op in _JUMPS))
 
 
 def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None = None) -> bool:

@@ -15,7 +15,7 @@ from codegen import disk
 from codegen.build import machine_of
 from codegen.program_key import program_key
 
-from ..analysis.constants import CONSTANT, Foldable, places
+from ..analysis.constants import CONSTANT, ONCE, Foldable, places
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import IntImm
@@ -72,7 +72,7 @@ class Kernel:
         kept, sources = _places(scheduled, program), _places(scheduled, maker)
         made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
         program, temporary = _with_workspace(program, target)
-        return Kernel(program, kept, maker, sources, made, temporary)
+        return Kernel(program, kept, maker.with_attr(ONCE, True), sources, made, temporary)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def over(self, value: int, source: int) -> PrimFunc | None:
@@ -198,7 +198,7 @@ class Kernels:
             for (maker, sources), several in self.made.items():
                 shapes = map(_sizes, self.makers[maker].buffers())
                 given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
-                given = [np.require(array, requirements=["C", "A", "W"]) for array in given]
+                given = [np.require(array, requirements=["C", "A"]) for array in given]
                 module[maker](*given, *(part(packed, offsets[v], v) for v in several))
         return packed, offsets
 
