@@ -37,20 +37,26 @@ _PLAIN = (str, int, float, type(None), np.generic, DType, Value)
 def model_key(graph: Graph, target: Target, state: Sequence[str], passes: Sequence[Any]) -> str | None:
     """What names a compiled model in the disk cache; None if code of other packages has a part in it, or a stage is to be printed or
     verified."""
-    knobs = config.current()
     if not all(isinstance(size, int) for v in graph.inputs for size in v.shape):
         return None  # of symbolic sizes: programs of several files would have variables of their own
-    if knobs.dump or knobs.verify or not all(map(_is_own, passes)) or not all(map(_is_known, graph.nodes)):
+    around = surroundings(target, passes) if all(map(_is_known, graph.nodes)) else None
+    if around is None:
         return None
-    surroundings = default_key(PrimFunc((), seq([])), target)
-    if surroundings is None:
-        return None
-    made = hashlib.sha256(surroundings.encode())
-    for part_of_it in (graph, list(state), [each.__name__ for each in passes], [node.name for node in graph.nodes]):
+    made = hashlib.sha256(around.encode())
+    for part_of_it in (graph, list(state), [node.name for node in graph.nodes]):
         made.update(f"{part_of_it}\n".encode())
     for array in graph.constants.values():
         made.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return made.hexdigest()
+
+
+def surroundings(target: Target, passes: Sequence[Any]) -> str | None:
+    """What names all beside a graph that a compiled model depends on: this package, the machine, the passes; None as :func:`model_key`."""
+    knobs = config.current()
+    if knobs.dump or knobs.verify or not all(map(_is_own, passes)):
+        return None
+    known = default_key(PrimFunc((), seq([])), target)
+    return None if known is None else "\n".join([known, *(each.__name__ for each in passes)])
 
 
 def _is_own(function: Any) -> bool:
@@ -83,6 +89,7 @@ def keep(key: str, model: CompiledModel) -> None:
         "compiled": {name: getattr(compiled, name) for name in ("code", "functions", "messages", "packed", "parallel")},
         "program": zlib.compress(pickle.dumps(model.module.ir), 1),
     }
+    model.key = key
     for path, content in zip(paths, (model.weights.data, pickle.dumps(about))):
         assert path is not None
         disk.write(path, content)
@@ -103,6 +110,8 @@ def find(key: str, target: Target) -> CompiledModel | None:
     module = rebuilt(lambda: pickle.loads(zlib.decompress(about["program"])), target, about["compiled"])
     constants = {v: part(weights, begin, v) for v, begin in about["offsets"].items()}
     graph = replace(about["graph"], constants=constants)
-    return CompiledModel(
+    made = CompiledModel(
         graph, module, weights, about["weights_bytes"], about["plan"], about["kernels"], about["state"]
     )
+    made.key = key
+    return made

@@ -207,7 +207,9 @@ def _index(place: Extent) -> Expr:
 
 class CompiledModel(Model):
     """A model that was compiled here: ``graph`` is the graph that was compiled, with the constants that kernels read, ``plan`` the
-    plan of its workspace."""
+    plan of its workspace. ``key`` is its name in the disk cache, where it has one."""
+
+    key: str | None = None
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -97,16 +97,16 @@ def _package() -> Any:
     return onnx
 
 
-def read_model(model: Any) -> Any:
-    """The ``ModelProto`` of what :func:`from_onnx` takes, with the data of its tensors, and functions inlined. Raises as it
-    does."""
+def read_model(model: Any, elsewhere: list[str] | None = None) -> Any:
+    """The ``ModelProto`` of what :func:`from_onnx` takes, with the data of its tensors, and functions inlined; ``elsewhere`` gets the names of the
+    tensors whose data was in other files. Raises as it does."""
     onnx = _package()
-    read = _read(model, onnx)
+    read = _read(model, onnx, [] if elsewhere is None else elsewhere)
     _require_text(read.graph)
     return onnx.inliner.inline_local_functions(read) if len(read.functions) else read
 
 
-def _read(model: Any, onnx: Any) -> Any:
+def _read(model: Any, onnx: Any, elsewhere: list[str]) -> Any:
     if isinstance(model, onnx.ModelProto):
         read, what = model, "the model"
     elif isinstance(model, (bytes, bytearray, memoryview)):
@@ -119,6 +119,7 @@ def _read(model: Any, onnx: Any) -> Any:
         except OSError as error:
             raise ModelError(f"{path}: {error.strerror or error}") from error
         read, what = _parsed(content, f"{path} is", onnx), path
+        elsewhere += [t.name for t in _tensors(read) if t.data_location == onnx.TensorProto.EXTERNAL]
         try:
             onnx.load_external_data_for_model(read, os.path.dirname(os.path.abspath(path)))
         except (OSError, ValueError, onnx.checker.ValidationError) as error:
@@ -129,6 +130,14 @@ def _read(model: Any, onnx: Any) -> Any:
         missing = "versions of operators" if read.HasField("graph") else "graph"
         raise ModelError(f"{what} has no {missing}: it is no ONNX model")
     return read
+
+
+def _tensors(part: Any) -> Iterator[Any]:
+    """The tensors of a ``ModelProto``, or of a part of one: initializers, and attributes."""
+    for about, value in part.ListFields():
+        if about.message_type is not None:
+            for one in value if isinstance(value, Sequence) else [value]:
+                yield from [one] if about.message_type.name == "TensorProto" else _tensors(one)
 
 
 def _require_text(graph: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ModelError
 from ..graph import CompiledModel, compile_graph
 from ..graph.calls import Parameter, give_back, input_array, inputs_in_order
+from .kept_files import file_key, find_file, keep_file
 from .onnx import from_onnx, parameters, read_model
 
 KEPT = 8  # models for the last values
@@ -20,7 +21,12 @@ KEPT = 8  # models for the last values
 def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | SpecialisedModel:
     """An ONNX model compiled: now, or at its first call, if inputs act as attributes. Raises as :func:`tir.importers.onnx.from_onnx`
     for all that is wrong otherwise, and as :func:`tir.graph.compile_graph`."""
-    read = read_model(model)
+    key = file_key(model, target)
+    found = None if key is None else find_file(key, target)
+    if found is not None:
+        return found
+    elsewhere: list[str] = []  # tensors whose data is in other files
+    read = read_model(model, elsewhere)
     try:
         graph = from_onnx(read)
     except ModelError as error:
@@ -28,6 +34,8 @@ def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | Specialise
             raise
         return SpecialisedModel(read, error.needs, target)
     made = compile_graph(graph, target)
+    if key is not None and not elsewhere:
+        keep_file(key, made)
     del read, graph
     give_back()  # what the file was read into
     return made

@@ -1,0 +1,120 @@
+"""Compiled models that are found by the bytes of their ONNX files: the same models, of the same files, and not where code of others has a part."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tir
+from tir.config import override
+from tir.importers import kept_files, onnx_table, specialised
+from tir.importers.kept_files import file_key
+from tir.ops import registry
+
+onnx = pytest.importorskip("onnx")
+
+TARGET = "llvm -num-cores=1"
+X = np.random.default_rng(1).standard_normal((3, 8)).astype("float32")
+W = np.arange(32, dtype="float32").reshape(8, 4)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIR_CACHE", "1")
+    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def imports(monkeypatch: pytest.MonkeyPatch) -> list:
+    """The models that are imported, not found."""
+    made = []
+    from_onnx = specialised.from_onnx
+    monkeypatch.setattr(specialised, "from_onnx", lambda read, *rest: made.append(read) or from_onnx(read, *rest))
+    return made
+
+
+def model(by: float = 1.0):
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [3, m]) for n, m in (("x", 8), ("y", 4)))
+    w = onnx.numpy_helper.from_array(W * np.float32(by), "w")
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["p"]), onnx.helper.make_node("Relu", ["p"], ["y"])]
+    return onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [y], [w]))
+
+
+def saved(folder: Path, **options) -> Path:
+    onnx.save(model(), folder / "m.onnx", **options)
+    return folder / "m.onnx"
+
+
+def test_a_file_is_found_by_its_bytes(imports: list, folder: Path):
+    path = saved(folder)
+    first, *others = (tir.compile(each, TARGET) for each in (path, str(path), path.read_bytes()))
+    assert len(imports) == 1
+    for other in others:
+        np.testing.assert_array_equal(other(X), first(X))
+        assert (other.inputs, other.outputs, other.kernels) == (first.inputs, first.outputs, first.kernels)
+    tir.compile(model(), TARGET)
+    tir.compile(path, "llvm -num-cores=2")
+    assert len(imports) == 3, "neither a model in memory nor one for another machine is found by a file"
+
+
+def test_another_file_is_another_model(imports: list, folder: Path):
+    path = saved(folder)
+    tir.compile(path, TARGET)
+    onnx.save(model(2.0), path)
+    np.testing.assert_allclose(tir.compile(path, TARGET)(X), np.maximum(X @ (2 * W), 0), rtol=1e-5)
+    assert len(imports) == 2
+
+
+def test_a_file_of_several_chunks_is_read_to_its_end(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    path = saved(folder)
+    whole = file_key(path, TARGET)
+    assert whole is not None and whole == file_key(path.read_bytes(), TARGET)
+    monkeypatch.setattr(kept_files, "_CHUNK", 16)
+    assert file_key(path, TARGET) == whole
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    assert file_key(path, TARGET) != whole
+
+
+def test_a_model_with_data_in_other_files_is_imported_again(imports: list, folder: Path):
+    path = saved(folder, save_as_external_data=True, location="w.bin", size_threshold=0)
+    tir.compile(path, TARGET)
+    (folder / "w.bin").write_bytes(np.ones_like(W).tobytes())
+    np.testing.assert_allclose(tir.compile(path, TARGET)(X), np.maximum(X @ np.ones_like(W), 0), rtol=1e-5)
+    assert len(imports) == 2
+
+
+@pytest.mark.parametrize("suffix", [".file", ".weights", ".model"])
+def test_a_model_of_which_a_part_is_missing_is_made_again(suffix: str, imports: list, folder: Path):
+    path = saved(folder)
+    tir.compile(path, TARGET)
+    (part,) = folder.rglob(f"*{suffix}")
+    part.unlink()
+    np.testing.assert_allclose(tir.compile(path, TARGET)(X), np.maximum(X @ W, 0), rtol=1e-5)
+    assert len(imports) == 2 and part.exists()
+
+
+def test_what_others_have_a_part_in_has_no_key(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    path = saved(folder)
+    assert file_key(path, TARGET) is not None
+    assert file_key(path, "interpreter") is None and file_key(folder / "none.onnx", TARGET) is None
+    with override(verify=True):
+        assert file_key(path, TARGET) is None
+    with monkeypatch.context() as patch:
+        patch.setitem(onnx_table._ROWS, ("", "Other"), {1: test_another_file_is_another_model})
+        assert file_key(path, TARGET) is None
+    relu = registry.find("nn.relu")
+    with monkeypatch.context() as patch:
+        patch.setitem(registry._NAMES, "nn.relu", dataclasses.replace(relu, function=saved))
+        assert file_key(path, TARGET) is None
+
+
+def test_a_model_that_is_not_kept_is_not_found(imports: list, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tir.graph.kept.MOST", 1)
+    path = saved(folder)
+    for _ in range(2):
+        assert tir.compile(path, TARGET).key is None
+    assert len(imports) == 2 and not list(folder.rglob("*.file"))
