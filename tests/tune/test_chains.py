@@ -63,12 +63,12 @@ def normalized(func: tir.PrimFunc) -> tir.PrimFunc:
 
 CHAINS = {
     "attention": lambda: (attention((12,), 16, 4), "score"),
-    "odd keys": lambda: (attention((13,), 9, 4), "score"),
+    "odd keys": lambda: (attention((13,), 11, 4), "score"),
     "heads": lambda: (attention((2, 3, 8), 10, 4), "score"),
     "shared keys": lambda: (attention((3, 8), 10, 4, shared=True), "score"),
     "weights": lambda: (attention((12,), 10, 4, late=False), "score"),
     "weights in the product": lambda: (normalized(attention((12,), 10, 4, late=False)), "score"),
-    "perceptron": lambda: (perceptron(14, 6, 8), "one"),
+    "perceptron": lambda: (perceptron(14, 8, 8), "one"),
 }
 
 
@@ -76,18 +76,32 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 def test_all_stages_are_computed_for_a_strip(name: str, cores: int):
     func, first = CHAINS[name]()
-    sch = tir.tune.default(func, SMALL.format(cores, 4096))
+    sch = tir.tune.default(func, SMALL.format(cores, 768))
     outermost = sch.get_loops(f"{first}_update")[0]
     last = next(b for b in sch.get_child_blocks("root") if sch.get(b).writes[0].buffer.name == func.buffers()[-1].name)
     assert sch.get_loops(last)[0] == outermost, "the product is computed whole"
     assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
 
 
-def test_columns_that_overflow_the_cache_are_multiplied_apart():
-    func, first = CHAINS["attention"]()
-    sch = tir.tune.default(func, SMALL.format(1, 256))
-    assert sch.get_loops(f"{first}_update")[0] != sch.get_loops("B")[0]
+@pytest.mark.parametrize(
+    ("keys", "cache"),
+    [
+        pytest.param(16, 256, id="columns that overflow the cache"),
+        pytest.param(16, 2 * 12 * 16 * 4, id="scores that stay in the cache"),
+        pytest.param(9, 768, id="a last tile that is nearly empty"),
+    ],
+)
+def test_products_are_computed_whole(keys: int, cache: int):
+    func = attention((12,), keys, 4)
+    sch = tir.tune.default(func, SMALL.format(1, cache))
+    last = next(b for b in sch.get_child_blocks("root") if sch.get(b).writes[0].buffer.name == func.buffers()[-1].name)
+    assert sch.get_loops("score_update")[0] != sch.get_loops(last)[0]
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_rows_after_a_product_that_is_computed_whole_are_computed_one_by_one():
+    sch = tir.tune.default(attention((12,), 16, 4, late=False), SMALL.format(1, 1 << 14))
+    assert sch.get_loops("power")[0] == sch.get_loops("total")[0] == sch.get_loops("most")[0]
 
 
 def test_a_sum_whose_loop_stands_outside_of_the_rows_is_left_to_other_rules():

@@ -174,7 +174,7 @@ class _Moves:
 
 def _moved(func: PrimFunc) -> _Moves | None:
     source, result = func.buffers()
-    blocks = [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
+    blocks = _blocks(func)
     stores = [n for n in walk(func.body) if isinstance(n, BufferStore)]
     if len(stores) != 1 or stores[0].buffer is not result or not isinstance(stores[0].value, BufferLoad):
         return None
@@ -184,6 +184,10 @@ def _moved(func: PrimFunc) -> _Moves | None:
     iterators = tuple(i for block in blocks for i in block.iter_vars)
     last = store.indices[-1] if store.indices else None
     return _Moves(iterators, _flat(load.indices, source.shape), _flat(store.indices, result.shape), last)
+
+
+def _blocks(func: PrimFunc) -> list[Block]:
+    return [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
 
 
 def _count(shape: Sequence[Any]) -> int:
@@ -249,6 +253,7 @@ def why_not_fused(graph: Graph, one: str, other: str) -> str:
     return _Fusion(graph).reason(nodes[one], nodes[other])
 
 
+COLUMNS = 1 << 19  # bytes of what a row is multiplied by in a product that is one of two in a kernel
 READS = 4  # times that a heavy node may read each element of what is computed in its kernel
 
 
@@ -262,6 +267,7 @@ class _Fusion:
         self._order = {node: n for n, node in enumerate(graph.nodes)}
         self._group: dict[Node, list[Node]] = {}
         self._exits: dict[Value, list[Node]] = {}  # the group that ends with a value
+        self._scores: set[Value] = set()  # rows of a product on their way to a second one
         for node in graph.nodes:
             self._add(node)
 
@@ -315,6 +321,8 @@ class _Fusion:
             return f"%{value.name} of {_shown(producer)} is read in {len(reading)} places, and not at one index: {moved.operator} reads {_loads(moved, moved.inputs[0])[0][1]}"
         if _view(producer) is not None:
             return f"{_shown(producer)} is a view, which needs no kernel"
+        if value in self._scores or self._mixes(value, nodes):
+            return ""
         if _heaviest(producer) > Pattern.INJECTIVE:
             return f"both have a reduction: {_shown(producer)} and {_shown(nodes)}"
         times = sum(reads(n, value) for n in reading)
@@ -327,8 +335,76 @@ class _Fusion:
             f"{producer[-1].operator} makes it as {BufferLoad(stored.buffer, stored.indices)}: {READS} times at most, lest it is computed again"
         )
 
+    def _mixes(self, value: Value, nodes: list[Node]) -> bool:
+        """Whether ``nodes`` multiply the rows of ``value``, which its group makes of the rows of another product alone: then that
+        joins too, as in attention."""
+        rows, last = self._exits[value], _product(nodes)
+        if last is None or not value.is_fixed or not _sums_rows(last, value):
+            return False
+        formula = _formula(rows, value)
+        for n, scores in enumerate(formula.inputs):
+            first = _product(self._exits.get(scores, ()))
+            is_inside = scores not in self.results and all(node in rows for node in self.readers[scores])
+            if first is not None and is_inside and scores.shape == value.shape and _are_of_rows(formula, n):
+                self._scores.add(scores)
+                return True
+        return False
+
     def _maker(self, value: Value) -> Node:
         return next(n for n in self.graph.nodes if value in n.outputs)
+
+
+def _formula(nodes: Sequence[Node], value: Value) -> Formula:
+    """What nodes that make ``value`` alone compute of all that they read."""
+    made = {v for n in nodes for v in n.outputs}
+    return Formula(nodes, tuple(dict.fromkeys(v for n in nodes for v in n.inputs if v not in made)), (value,))
+
+
+def _product(nodes: Sequence[Node]) -> Node | None:
+    """The sum over terms that is all that is heavy in ``nodes``, if what each row of it is multiplied by fits ``COLUMNS`` bytes; else None."""
+    heavy = [n for n in nodes if pattern_of(n) > Pattern.INJECTIVE]
+    blocks = _blocks(node_function(heavy[0])) if len(heavy) == 1 and pattern_of(heavy[0]) is Pattern.OUT_FUSABLE else []
+    if len(blocks) != 1:
+        return None
+    *_, lane = (i.dom for i in blocks[0].iter_vars if i.iter_type == "spatial")
+    terms = [i.dom for i in blocks[0].iter_vars if i.iter_type == "reduce"]
+    count = _count([dom.extent for dom in (lane, *terms) if dom is not None])
+    return heavy[0] if count * heavy[0].outputs[0].itemsize <= COLUMNS else None
+
+
+def _sums_rows(product: Node, value: Value) -> bool:
+    """Whether a product adds up along the last axis of an input, for the same rows of results."""
+    loads = _loads(product, value) if value in product.inputs else []
+    return len(loads) == 1 and all(
+        _is_row(load.indices[:-1], block.iter_vars[: len(load.indices) - 1])
+        and any(load.indices[-1] is i.var for i in block.iter_vars if i.iter_type == "reduce")
+        for block, load in loads
+    )
+
+
+@lru_cache(maxsize=4096)
+def _are_of_rows(formula: Formula, source: int) -> bool:
+    """Whether rows of what is computed, along the last axis, are made of the same rows of an input, given by its number, and of sums over
+    whole rows, not of products."""
+    func = formula.function()
+    rows = len(formula.inputs[source].shape) - 1
+    others = {b for n, b in enumerate(func.buffers()[: len(formula.inputs)]) if n != source}
+    for block in _blocks(func):
+        columns = [i.dom for i in block.iter_vars[rows:] if i.iter_type == "spatial" and i.dom is not None]
+        is_sum = any(i.iter_type == "reduce" for i in block.iter_vars)
+        used = [n for n in walk(block) if isinstance(n, (BufferLoad, BufferStore)) and n.buffer not in others]
+        if is_sum and not all(is_const(dom.extent, 1) for dom in columns):
+            return False
+        if not all(_is_row(n.indices[:rows], block.iter_vars[:rows]) for n in used):
+            return False
+    return True
+
+
+def _is_row(indices: Sequence[Expr], iterators: Sequence[IterVar]) -> bool:
+    return len(indices) == len(iterators) and all(
+        i is at.var or (is_const(i, 0) and at.dom is not None and is_const(at.dom.extent, 1))
+        for i, at in zip(indices, iterators)
+    )
 
 
 def _heaviest(nodes: Sequence[Node]) -> Pattern:
@@ -361,8 +437,7 @@ def _loads(node: Node, value: Value) -> list[tuple[Block, BufferLoad]]:
     """The loads of an input in the function of a node, each with its block."""
     func = node_function(node)
     buffer = func.buffers()[tuple(dict.fromkeys(node.inputs)).index(value)]
-    blocks = [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
-    return [(b, n) for b in blocks for n in walk(b.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
+    return [(b, n) for b in _blocks(func) for n in walk(b.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
 
 
 def _group(nodes: Sequence[Node], readers: dict[Value, list[Node]], results: set[Value]) -> Group:

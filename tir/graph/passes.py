@@ -15,7 +15,7 @@ from ..ops import registry
 from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .layout import channels_last
-from .products import join_products
+from .products import join_products, transposed_operands
 
 LARGEST_FOLDED = (
     1 << 16
@@ -230,7 +230,7 @@ def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple
 
 
 PASSES: list[Callable[[Graph], Graph]] = [
-    fold_constants, remove_copies, fold_batch_norm, inline_scalars, channels_last, join_products,
+    fold_constants, remove_copies, fold_batch_norm, inline_scalars, channels_last, join_products, transposed_operands,
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Products of one tensor with several constant matrices as one product."""
+"""Products of one tensor with several constant matrices as one product; products by transposed matrices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,40 @@ import numpy as np
 
 from .fusion import groups, keeps_rows
 from .graph import Builder, Graph, Node, Value
+
+
+def transposed_operands(graph: Graph) -> Graph:
+    """Products by a matrix whose last two axes a transposition exchanges that is copied become products of what it transposes, with
+    ``transp_b``: it is read where it is.
+
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> q, k = b.input("q", (2, 9, 8)), b.input("k", (2, 5, 8))
+    >>> print(transposed_operands(b.graph({"y": b.call("matmul", q, b.call("transpose", k, (0, 2, 1)))})))
+    graph(%q: float32[2, 9, 8], %k: float32[2, 5, 8])
+      %matmul: float32[2, 9, 5] = matmul(a=%q, b=%k, transp_b=True)
+      return y=%matmul
+    """
+    copies = {v: g.nodes[-1] for g in groups(graph) if all(map(keeps_rows, g.nodes[:-1])) for v in g.outputs}
+    sources: dict[Node, Value] = {}  # what each transposition reads, in the new graph
+
+    def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
+        if node.operator == "transpose":
+            sources[node] = arguments["x"]
+        copy = copies.get(node.arguments["b"]) if node.operator == "matmul" else None
+        if copy is None or copy not in sources:
+            return None
+        last = len(copy.outputs[0].shape) - 1
+        axes = [axis % (last + 1) for axis in copy.arguments.get("axes") or range(last, -1, -1)]
+        if axes[-1] == last:
+            return None
+        order, source = [*axes[:-2], axes[-1], axes[-2]], sources[copy]
+        if order != sorted(order):
+            (source,) = made.add("transpose", {"x": source, "axes": order})
+        turned = {**arguments, "b": source, "transp_b": not arguments.get("transp_b", False)}
+        return made.add("matmul", turned, [node.outputs[0].name], node.name)
+
+    return graph.rewritten(visit)
 
 
 def join_products(graph: Graph) -> Graph:

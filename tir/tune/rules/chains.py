@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import ScheduleError
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Nest, loop_of, volume
 from ..space import Env, Fork, block_names, choose, rule
-from .contraction import Contraction, Tiling
+from .contraction import STEPS, Contraction, Tiling, gathered
 from .reductions import parts_of, place_parts, walks
 from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize
 
 VECTORS = 2  # of the columns of a tile
+PADDED = 1.25  # times the columns that are computed with those of the last tile
 ROWS = (12, 13, 14, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)  # of a tile, best first
 
 
 @rule(targets=("llvm",), order=29)
 def chains(sch: Schedule, block: str, env: Env) -> list[Fork]:
-    """Compute the products before a block, and the row reductions between them, in strips of its rows."""
+    """Compute the products before a block, and the row reductions between them, in strips of its rows, unless all that is between them
+    stays in the cache."""
     nest = Nest.of(sch, block)
     if nest is None or len(nest.spatial) < 2 or nest.contiguous() is not nest.spatial[-1]:
         return []
@@ -28,6 +30,8 @@ def chains(sch: Schedule, block: str, env: Env) -> list[Fork]:
     sums = [s for s in stages if s.reduce and all(p.nest is not s for p in products)]
     rows = nest.spatial[:-1]
     if not products or len(products) + len(sums) < 2 or not _has_rows(nest, nest):
+        return []
+    if not any(_overflows(stage, env) for stage in stages[:-1]):
         return []
     if not all(_fits(p, env) for p in products) or not all(walks(s, s.reduce[-1]) for s in sums):
         return []
@@ -54,9 +58,16 @@ def _is_read_by_rows(sch: Schedule, stage: Nest, of: Nest) -> bool:
 
 
 def _fits(product: Contraction, env: Env) -> bool:
-    """Whether all columns of a product, for all of which a strip of rows is multiplied, stay in the L2 cache."""
-    size = product.element * volume(product.terms) * product.lane.size
-    return product.is_packable and size <= env.machine.sizes["L2"] // 2
+    """Whether all columns of a product, for all of which a strip of rows is multiplied, stay in the L2 cache, and nearly fill their panels."""
+    size, columns = product.element * volume(product.terms) * product.lane.size, product.lane.size
+    width = VECTORS * env.lanes(product.nest.stores[0].buffer.dtype.bits)
+    fills = -(-columns // width) * width <= PADDED * columns
+    return product.is_packable and fills and size <= env.machine.sizes["L2"] // 2
+
+
+def _overflows(stage: Nest, env: Env) -> bool:
+    """Whether the results of a stage do not stay in half of the L2 cache."""
+    return stage.stores[0].buffer.dtype.bytes * volume(stage.spatial) > env.machine.sizes["L2"] // 2
 
 
 @dataclass(frozen=True)
@@ -94,15 +105,18 @@ class _Chain:
         """Copy columns to panels if they lie across the lanes of vectors, or are no whole vectors: these are padded. Returns the
         product, its tiling, and the block that copies."""
         name, lanes = product.nest.name, self.env.lanes(product.nest.stores[0].buffer.dtype.bits)
-        before, pack = block_names(sch), None
+        before, pack, gather = block_names(sch), None, gathered(sch, product)
         if product.lane.size % lanes:
             sch.pad_einsum(name, [lanes if i.var is product.lane.var else 1 for i in product.nest.block.iter_vars])
             pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
             sch.compute_inline(store)
-        elif product.panel.stride(product.lane.var) != 1:
+        elif gather or product.panel.stride(product.lane.var) != 1:
             pack = sch.cache_read(name, product.panel.buffer.name, "global")
+        if gather:
+            sch.compute_inline(gather)
         nest = Nest.of(sch, name)
         made = nest and Contraction.of(nest)
+        made = made and replace(made, gather=gather)
         tiling = made and Tiling.of(made, VECTORS, lanes, self.env)
         if made is None or tiling is None:
             raise ScheduleError(f"{name} is no product that is tiled once its columns are whole vectors")
@@ -119,6 +133,8 @@ class _Chain:
         sch.reorder(columns, *terms, row, vector, lane)
         sch.vectorize(lane)
         init = sch.decompose_reduction(name, terms[0])
+        steps = next(f for f in STEPS if product.terms[-1].size % f == 0)
+        sch.unroll(sch.split(terms[-1], [None, steps])[1])
         first = sch.get_loops(init)
         sch.vectorize(first[-1])
         for loop in (row, vector, *first[-3:-1]):

@@ -154,7 +154,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     found = nest and Contraction.of(nest)
     if not found or not found.rows or found.is_of_few_rows:
         return []
-    found = replace(found, gather=_gather(sch, found))
+    found = replace(found, gather=gathered(sch, found))
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
@@ -454,7 +454,7 @@ def epilogue(sch: Schedule, product: Nest) -> str | None:
     return nest.name if in_place or in_order else None
 
 
-def _gather(sch: Schedule, found: Contraction) -> str:
+def gathered(sch: Schedule, found: Contraction) -> str:
     """The block that copies the panels from somewhere else, if nothing else reads what it makes."""
     producers = [p for p in sch.get_producers(found.nest.name) if sch.get(p).writes[0].buffer is found.panel.buffer]
     nest = Nest.of(sch, producers[0].name) if len(producers) == 1 else None

@@ -20,7 +20,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduce or len(nest.spatial) < 2 or nest.contiguous() is not nest.axes[-1]:
         return []
-    stages = stages_of(sch, nest)
+    stages = stages_of(sch, nest, lambda stage: not _is_product(stage))
     sums = [s for s in stages if s.reduce]
     lanes = env.lanes(nest.width)
     if not sums or not are_of_rows(stages, nest) or any(_is_of_planes(s, lanes) for s in sums):
@@ -62,6 +62,11 @@ def stages_of(sch: Schedule, nest: Nest, taken: Callable[[Nest], bool] | None = 
     return stages if len(stages) == len(found) else []
 
 
+def _is_product(stage: Nest) -> bool:
+    product = Contraction.of(stage)
+    return product is not None and bool(product.rows)
+
+
 def _is_of_planes(stage: Nest, lanes: int) -> bool:
     """Whether a sum walks along the last of several axes that it reduces: a rule of reductions makes vectors of it."""
     *others, along = stage.reduce
@@ -90,7 +95,6 @@ def move_together(stage: Nest, readers: Sequence[Nest], axes: slice) -> bool:
 def _is_like_rows(stage: Nest, of: Nest) -> bool:
     """Whether a stage has as many rows as ``of``, and little work for each beside a row of columns."""
     rows, own = of.axes[:-1], stage.spatial
-    product = Contraction.of(stage)
-    if (product and product.rows) or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
+    if _is_product(stage) or len(stage.spatial) + len(stage.reduce) < len(stage.axes):
         return False
     return are_as_long(own, rows) and len(own) <= len(of.axes)
