@@ -17,7 +17,7 @@ from typing import Any
 
 from tir.errors import BuildError
 
-FORMAT = 4  # of the description and of how code is called
+FORMAT = 5  # of the description and of how code is called
 _MARK = b"\0tir.save\0\r\n\x1a\n\xff\0"  # a transfer as text, which changes line ends, changes it
 _TAIL = 8 + 32 + len(_MARK)  # of a file: the length of the description, the digest, the mark
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 
-def small_model(batch: int | str = 1, last: str = "Softmax") -> Any:
-    """A ``ModelProto``: a convolution, a mean, a product; ``data`` is float32[batch, 3, 16, 16], ``out`` [batch, 10]."""
+def small_model(batch: int | str | None = 1, last: str = "Softmax") -> Any:
+    """A ``ModelProto``: a convolution, a mean, a product; ``data`` is float32[batch, 3, 16, 16], ``out`` [batch, 10]. Without a
+    ``batch`` that size is open, and has no name."""
     pytest.importorskip("onnx", reason="the package onnx is not installed")
     from onnx import TensorProto, helper, numpy_helper
 

@@ -22,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     onnx.save(small_model(), "model.onnx")
     onnx.save(small_model("N"), "open.onnx")
     onnx.save(small_model(last="Frobnicate"), "unknown.onnx")
+    onnx.save(small_model(None), "unnamed.onnx")
     return tmp_path
 
 
@@ -66,6 +67,23 @@ def test_open_sizes_are_given(tir_):
     assert status == 1 and "--shape data=1,3,16,16" in err and err.count("\n") == 1
     assert tir_("ops open.onnx")[0] == 0
     assert tir_("source open.onnx")[0] == 0  # a program for any size
+
+
+def test_a_model_with_named_sizes_is_built_once_for_all(tir_):
+    assert tir_("build open.onnx -o m.so --header m.h")[0] == 0
+    assert "int32_t m(const float *data, float *out, int32_t N);" in Path("m.h").read_text()
+    for n in (1, 5):
+        x = np.random.default_rng(n).standard_normal((n, 3, 16, 16)).astype("float32")
+        np.save("x.npy", x)
+        assert tir_("run m.so --input data=x.npy --output out=m.npy")[0] == 0
+        assert tir_("run open.onnx --input data=x.npy --output out=y.npy --check")[0] == 0
+        np.testing.assert_array_equal(np.load("m.npy"), np.load("y.npy"))
+    assert tir_("run m.so --shape data=2,3,16,16 --json")[0] == 0
+    status, _, err = tir_("run m.so")
+    assert status == 1 and err == "input 'data' has shape [N, 3, 16, 16]: give its sizes, as --shape data=1,3,16,16\n"
+    found = json.loads(tir_("show open.onnx --fused --json")[1])
+    assert found["kernels"][0]["writes"] == "N * 4096" and "+ N * 4096" in found["workspace_bytes"]
+    assert "N * 4096" in tir_("show open.onnx --fused")[1]
 
 
 def test_a_model_is_checked_and_timed(tir_, monkeypatch):
@@ -135,7 +153,7 @@ BAD = [
     "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0", "bench model.onnx --kernels --repeat 0", "bench kernels.py --kernels",
     "check open.onnx", "check cut.onnx", "run model.onnx --seed -1", "lower cut.onnx",
     "build model.onnx -o m.s --weights m.weights", "build model.onnx -o m.o --weights /no/such/folder/w", "build kernels.py -o m.o --weights w",
-    "build unknown.onnx", "build open.onnx -o m.o", "build model.onnx -o m.zip", "run cut.so", "run foreign.onnx --weights w",
+    "build unknown.onnx", "build unnamed.onnx -o m.o", "build model.onnx -o m.zip", "run cut.so", "run foreign.onnx --weights w",
 ]  # fmt: skip
 
 

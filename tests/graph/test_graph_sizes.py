@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tir.errors import BuildError, ModelError, RunError
+from tir.errors import ModelError, RunError
 from tir.graph import Builder, check_plan, compile_graph, groups, parse
 from tir.graph.memory import Plan
 from tir.graph.sizes import least, most, number, parsed, symbol, value_of
@@ -211,11 +211,6 @@ def test_state_of_symbolic_size_is_updated_in_place():
         model(array(5, 4), state=state)
     with pytest.raises(RunError, match=r"new_state\(n=128\)"):
         model.new_state()
-
-
-def test_a_model_with_symbols_is_not_saved(tmp_path):
-    with pytest.raises(BuildError, match="symbolic size n is not saved"):
-        compile_graph(attention()).save(tmp_path / "model.o")
 
 
 def test_a_model_with_symbols_is_profiled():

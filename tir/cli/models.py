@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .programs import is_model, require_file
@@ -22,10 +23,16 @@ def graph_of(options: argparse.Namespace) -> Graph:
     require_file(options.program)
     read, shapes = read_model(options.program), shapes_of(options.shape)
     for name, sizes in open_inputs(read).items():
-        if name not in shapes:
-            example = ",".join("1" if isinstance(size, str) else str(size) for size in sizes)
-            raise ValueError(f"input {name!r} has shape {sizes}: give its sizes, as --shape {name}={example}")
+        if name not in shapes and "?" in sizes:
+            raise _without_sizes(name, sizes)
     return from_onnx(read, shapes=shapes)
+
+
+def _without_sizes(name: str, sizes: Sequence[Any]) -> ValueError:
+    example = ",".join(str(size) if isinstance(size, int) else "1" for size in sizes)
+    return ValueError(
+        f"input {name!r} has shape [{', '.join(map(str, sizes))}]: give its sizes, as --shape {name}={example}"
+    )
 
 
 def compiled(options: argparse.Namespace, graph: Graph | None = None) -> Any:
@@ -65,6 +72,21 @@ def random_inputs(inputs: Sequence[Any], seed: int) -> list[Any]:
     ]
 
 
+def arguments(
+    inputs: Sequence[Any], given: Mapping[str, Any], seed: int, shapes: Mapping[str, Sequence[int]]
+) -> list[Any]:
+    """The array that is ``given`` for each input, or a random one; ``shapes`` are of those whose sizes the model leaves open. Raises
+    ``ValueError`` where there is none."""
+    drawn = []
+    for p in inputs:
+        sizes = tuple(shapes.get(p.name, p.shape))
+        is_open = not all(isinstance(size, int) for size in sizes)
+        if is_open and p.name not in given:
+            raise _without_sizes(p.name, p.shape)
+        drawn.append(replace(p, shape=() if is_open else sizes))
+    return [given.get(p.name, array) for p, array in zip(inputs, random_inputs(drawn, seed))]
+
+
 def assert_as_reference(path: str, names: Sequence[str], args: Sequence[Any], made: dict[str, Any]) -> None:
     """Raise ``AssertionError`` unless results, by name, are those of onnx.reference."""
     import numpy as np
@@ -98,17 +120,26 @@ def described(model: CompiledModel) -> dict[str, Any]:
             "kernel": group.name,
             "nodes": [str(node) for node in group.nodes],
             "makes": ", ".join(map(str, group.outputs)),
-            "reads": sum(v.nbytes for v in group.inputs),
-            "writes": sum(v.nbytes for v in group.outputs),
+            "reads": _plain(sum(v.nbytes for v in group.inputs)),
+            "writes": _plain(sum(v.nbytes for v in group.outputs)),
         }
         for group in groups(model.graph)
         if group.view is None
     ]
     head = ("kernel", "makes", "reads", "writes")
-    table = text_table(head, [(k["kernel"], k["makes"], f"{k['reads']:,}", f"{k['writes']:,}") for k in kernels])
-    sizes = {"weights_bytes": model.weights_bytes, "workspace_bytes": model.workspace_bytes}
-    text = f"{table}\n{len(kernels)} kernels, {model.weights_bytes:,} bytes of weights, {model.workspace_bytes:,} bytes of workspace"
+    table = text_table(head, [(k["kernel"], k["makes"], _shown(k["reads"]), _shown(k["writes"])) for k in kernels])
+    sizes = {"weights_bytes": model.weights_bytes, "workspace_bytes": _plain(model.workspace_bytes)}
+    text = f"{table}\n{len(kernels)} kernels, {model.weights_bytes:,} bytes of weights, {_shown(sizes['workspace_bytes'])} bytes of workspace"
     return {"kernels": kernels, **sizes, "text": text}
+
+
+def _plain(size: Any) -> int | str:
+    """A size as data: a number, or the text of an expression."""
+    return size if isinstance(size, int) else str(size)
+
+
+def _shown(size: int | str) -> str:
+    return f"{size:,}" if isinstance(size, int) else size
 
 
 @verb("tir ops model.onnx", option("program", metavar="MODEL", help="an .onnx model"), SHAPE)

@@ -123,10 +123,10 @@ class ModelSubject:
         self.takes = [p.name for p in model.inputs]
         self.results = [p.name for p in model.outputs]
         self.model = model
+        self._shapes = models.shapes_of(options.shape)
 
     def arguments(self, given: Mapping[str, Any], seed: int) -> list[Any]:
-        made = models.random_inputs(self.model.inputs, seed)
-        return [given.get(name, array) for name, array in zip(self.takes, made)]
+        return models.arguments(self.model.inputs, given, seed, self._shapes)
 
     def run(self, args: list[Any]) -> dict[str, Any]:
         made = self.model(*args)

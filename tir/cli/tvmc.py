@@ -164,7 +164,7 @@ def _run(options: argparse.Namespace) -> None:
     model = loaded(options.FILE)
     names = [p.name for p in model.inputs]
     given = {} if options.inputs is None else subjects.archive(options.inputs, names)
-    args = [given.get(n, array) for n, array in zip(names, models.random_inputs(model.inputs, seed=0))]
+    args = models.arguments(model.inputs, given, 0, {})
     made = model(*args)
     results = made if isinstance(made, tuple) else (made,)
     if options.outputs is not None:

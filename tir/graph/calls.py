@@ -15,12 +15,11 @@ from codegen.module import Module
 
 from ..dtype import DType
 from ..errors import RunError
-from ..expr import Expr
 from ..interp.dlpack import host_array, is_array, way_out
 from ..interp.numbers import array_dtype, storage_dtype
 from ..names import did_you_mean
 from .memory import aligned
-from .sizes import Extent, Size, number, symbols, value_of
+from .sizes import Extent, Size, number, symbols
 
 
 def memory(nbytes: int) -> np.ndarray:
@@ -57,19 +56,11 @@ class Parameter:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
 
 
-@dataclass(frozen=True)
-class Need:
-    """What must hold of the symbols of a model, and the node for which."""
-
-    condition: Expr
-    node: str
-
-
 class Model:
     """A model that runs: ``model(x, …)`` by position or by name gives its result, or a tuple of several.
 
     ``inputs`` and ``outputs`` have name, shape and type; ``module`` is the module, whose ``main`` takes inputs, results, the
-    weights and a workspace, and ``kernels`` the names of those that it calls, in order; ``specialised`` is for models whose inputs act as
+    weights, a workspace and the values of symbols, and ``kernels`` the names of those that it calls, in order; ``specialised`` is for models whose inputs act as
     attributes (:class:`tir.importers.specialised.SpecialisedModel`). Threads may call it at once: each call has a workspace of its own.
 
     ``state`` are tensors that calls update in place, such as the keys and values that a transformer has seen: a call is given arrays for
@@ -87,9 +78,7 @@ class Model:
         workspace_bytes: Extent,
         kernels: Sequence[str],
         state: Sequence[Parameter] = (),
-        needs: Sequence[Need] = (),
     ):
-        self._needs = tuple(needs)
         self._symbols = symbols(s for p in (*inputs, *state) for s in p.shape)
         self.state = tuple(state)
         self.inputs = tuple(inputs)
@@ -129,11 +118,17 @@ class Model:
         if not self._symbols:
             return {}
         found = solved(list(zip((*self.inputs, *self.state), (*arrays, *state))))
-        for need in self._needs:
-            if not value_of(need.condition, found):
-                shown = ", ".join(f"{name} = {value}" for name, value in found.items())
-                raise RunError(f"`{need.node}` needs {need.condition}; the arrays of the call have {shown}")
-        return {name: found[name] for name in self._symbols}
+        values = {name: found[name] for name in self._symbols}
+        try:
+            self._bytes(values)
+        except RunError as error:
+            shown = ", ".join(f"{name} = {value}" for name, value in found.items())
+            raise RunError(f"{error}; the arrays of the call have {shown}") from None
+        return values
+
+    def _bytes(self, values: Mapping[str, int]) -> int:
+        """The bytes of a workspace for values of the symbols. Raises ``RunError`` for values that an operator cannot have."""
+        return self.module["workspace_bytes"](*values.values()) if values else number(self.workspace_bytes, {})
 
     def new_state(self, **sizes: int) -> dict[str, np.ndarray]:
         """Arrays of zeros for what calls update, by name; ``sizes`` are the values of symbols in their shapes."""
@@ -182,7 +177,7 @@ class Model:
     @contextmanager
     def workspace(self, values: Mapping[str, int] | None = None) -> Iterator[np.ndarray]:
         """Memory that a call may use; ``values`` are those of the symbols."""
-        nbytes = max(number(self.workspace_bytes, values or {}), 1)
+        nbytes = max(self._bytes(values or {}), 1)
         work = self._idle.pop() if self._idle else memory(nbytes)
         if work.nbytes < nbytes:
             work = memory(nbytes)

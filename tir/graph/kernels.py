@@ -131,7 +131,7 @@ class Kernels:
         known: dict[PrimFunc, tuple[str, Kernel]] = {}
         for group, func in group_functions(order, constants).items():
             if func not in known:
-                taken = {*(name for name, _ in known.values()), "main", "run"}
+                taken = {*(name for name, _ in known.values()), "main", "run", "workspace_bytes"}
                 name = unique_name(identifier(group.name)[:60], taken)
                 self.groups[name] = group
                 with naming(name, group, func, target):

@@ -14,23 +14,23 @@ from codegen.module import LLVMModule, Module
 from ..buffer import Buffer, decl_buffer
 from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
-from ..expr import BufferLoad, Expr, Var, as_bool, const
+from ..expr import BufferLoad, Expr, StringImm, Var, as_bool, const
 from ..function import PrimFunc
 from ..names import unique_name
 from ..node import frozendict
-from ..script.tir_calls import address_of, call_global
-from ..stmt import Allocate, Evaluate, seq
+from ..script.tir_calls import address_of, call_global, ret
+from ..stmt import Allocate, AssertStmt, Evaluate, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
 from .building import built
-from .calls import Model, Need, Parameter, give_back
+from .calls import Model, Parameter, give_back
 from .fusion import groups
 from .graph import Graph, Node, Value, conditions, results
 from .kept import find, keep, model_key
 from .kernels import Call, Kernel, Kernels, by_default, part
 from .memory import ALIGNMENT, Place, Plan
 from .passes import PASSES, optimized
-from .sizes import Extent, Size, extents, variables
+from .sizes import Extent, Size, extents, symbols, variables
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -86,16 +86,33 @@ def compile_optimized(
     made = kernels.plan(order, final.outputs.values(), {final.outputs[n]: v for n, v in updated.items()})
     calls = [kernels.call(g, made) for g in order if g.view is None]
     packed, places = kernels.weights(calls, final.constants)
-    entry = _Entry(final, updated, made, places, len(packed)).function(calls, kernels.functions)
-    own = {} if final.symbols else {"run": with_own_workspace(entry)}
+    checks = _checks(graph)
+    entry = _Entry(final, updated, made, places, len(packed)).function(calls, kernels.functions, checks)
+    own = {"run": with_own_workspace(entry, made.nbytes, checks)}
+    if final.symbols:
+        own["workspace_bytes"] = _bytes_function(entry, made.nbytes, checks)
     module = built({**kernels.functions, "main": entry, **own}, kernels.groups, target)
     if isinstance(module, LLVMModule):
         module.forget()  # the programs of all kernels, lowered, are larger than some models
     kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
     names = tuple(call.kernel for call in calls)
-    needs = [Need(c, str(node)) for node in graph.nodes for c in conditions(node.operator, node.arguments)]
     graph = replace(final, constants=kept)
-    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated), needs)
+    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated))
+
+
+def _checks(graph: Graph) -> list[AssertStmt]:
+    """What must hold of the symbols of a graph: they are at least 1, and nodes can be applied."""
+    least = {f"the size {v.name} is less than 1": v >= 1 for v in variables(graph.symbols)}
+    needs = {f"`{node}` needs {c}": c for node in graph.nodes for c in conditions(node.operator, node.arguments)}
+    return [AssertStmt(condition, StringImm(message)) for message, condition in {**least, **needs}.items()]
+
+
+def _bytes_function(entry: PrimFunc, nbytes: Extent, checks: Sequence[AssertStmt]) -> PrimFunc:
+    """The function that gives the bytes of a workspace for values of the symbols that ``entry`` takes, after the ``checks``."""
+    result = ret(nbytes.wide if isinstance(nbytes, Size) else const(nbytes, "int64"))
+    params = tuple(p for p in entry.params if p not in entry.buffer_map)
+    attrs = frozendict({"global_symbol": "workspace_bytes"})
+    return PrimFunc(params, seq([*checks, Evaluate(result)]), result.dtype, attrs=attrs)
 
 
 def _updated(graph: Graph, state: Sequence[str]) -> dict[str, Value]:
@@ -112,13 +129,15 @@ def _updated(graph: Graph, state: Sequence[str]) -> dict[str, Value]:
     return {name: inputs[name] for name in state}
 
 
-def with_own_workspace(entry: PrimFunc) -> PrimFunc:
-    """The function that calls ``entry``, the function ``main`` of a model, with memory of its own for a workspace."""
+def with_own_workspace(entry: PrimFunc, nbytes: Extent, checks: Sequence[AssertStmt]) -> PrimFunc:
+    """The function that calls ``entry``, the function ``main`` of a model, after the ``checks``, with memory of its own for a workspace
+    of ``nbytes``."""
     *buffers, work = entry.buffers()
-    call = Evaluate(call_global("main", *(b.data for b in buffers), work.data))
+    size = (nbytes.wide,) if isinstance(nbytes, Size) else work.shape
+    call = Allocate(work.data, work.dtype, size, as_bool(True), Evaluate(call_global("main", *entry.params)))
     return PrimFunc(
-        tuple(b.data for b in buffers),
-        Allocate(work.data, work.dtype, work.shape, as_bool(True), call),
+        tuple(p for p in entry.params if p is not work.data),
+        seq([*checks, call]),
         buffer_map={b.data: b for b in buffers},
         attrs=frozendict({"global_symbol": "run", "tir.noalias": False}),
     )
@@ -147,11 +166,12 @@ class _Entry:
     def __init__(self, graph: Graph, state: Mapping[str, Value], made: Plan, places: Mapping[Value, int], weights: int):
         self._plan = made
         self._places = places
-        self._symbols = dict(zip(graph.symbols, variables(graph.symbols)))
-        self._taken: set[str] = set(self._symbols)
-        values = {v: v.name for v in graph.inputs if v.name not in state}
-        values |= {v: name for name, v in graph.outputs.items() if name not in state}
-        values |= {v: name for name, v in state.items()}
+        inputs = {v: v.name for v in graph.inputs if v.name not in state}
+        kept = {v: name for name, v in state.items()}
+        names = symbols(s for v in (*inputs, *kept) for s in v.shape)  # in the order of a call's arrays
+        self._symbols = dict(zip(names, variables(names)))
+        self._taken: set[str] = set(names)
+        values = inputs | {v: name for name, v in graph.outputs.items() if name not in state} | kept
         self._buffers = {v: self._parameter(v.shape, v.dtype, name) for v, name in values.items()}
         self._weights = self._parameter((max(weights, 1),), "uint8", "weights", ALIGNMENT)
         self._work = self._parameter((1 if made.nbytes == 0 else made.nbytes,), "uint8", "workspace", ALIGNMENT)
@@ -161,13 +181,15 @@ class _Entry:
         self._taken.add(name)
         return decl_buffer(extents(shape), dtype, name, data_alignment=alignment)
 
-    def function(self, calls: Sequence[Call], kernels: Mapping[str, PrimFunc]) -> PrimFunc:
-        """The entry: the calls of kernels, in order. Kernels take symbols by name among their arguments, the entry after its own."""
+    def function(
+        self, calls: Sequence[Call], kernels: Mapping[str, PrimFunc], checks: Sequence[AssertStmt]
+    ) -> PrimFunc:
+        """The entry: the checks, and the calls of kernels, in order. Kernels take symbols by name among their arguments, the entry after its own."""
         stmts = [Evaluate(call_global(call.kernel, *self._arguments(kernels[call.kernel], call))) for call in calls]
         buffers = [*self._buffers.values(), self._weights, self._work]
         return PrimFunc(
             (*(b.data for b in buffers), *self._symbols.values()),
-            seq(stmts),
+            seq([*checks, *stmts]),
             buffer_map={b.data: b for b in buffers},
             attrs=frozendict({"global_symbol": "main", "tir.noalias": False}),  # one array may be several inputs
         )
@@ -220,12 +242,11 @@ class CompiledModel(Model):
         made: Plan,
         kernels: tuple[str, ...],
         state: Sequence[str] = (),
-        needs: Sequence[Need] = (),
     ):
         inputs = {v.name: Parameter(v.name, v.shape, v.dtype) for v in graph.inputs}
         outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items() if name not in state]
         kept = [inputs.pop(name) for name in state]
-        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept, needs)
+        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept)
         self.graph = graph
         self.plan = made
         self.weights_bytes = weights_bytes
@@ -256,7 +277,8 @@ class CompiledModel(Model):
         cmake: str | Path | None = None,
     ) -> None:
         """Write the model as ``.so``, ``.o`` or ``.a``, and a C ``header``: a function of the file's name that takes inputs and results,
-        and ``<name>_with_workspace``, which takes memory to work in as well. ``tir.load`` reads it back.
+        and ``<name>_with_workspace``, which takes memory to work in as well. Where sizes are symbols, both take their values last, and
+        ``<name>_workspace_bytes`` says for values how much memory that is. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
         ``threads``, ``levels``, ``checks`` and ``cmake`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and

@@ -18,17 +18,18 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..function import PrimFunc
 from .calls import Model, Parameter
+from .sizes import parsed
 
 if TYPE_CHECKING:
     from .model import CompiledModel
 
-_PARAMETERS = [(str, [int], str)]
+_PARAMETERS = [(str, [str], str)]
 _FORM = {
     "inputs": _PARAMETERS,
     "outputs": _PARAMETERS,
     "state": _PARAMETERS,
     "kernels": [str],
-    "workspace_bytes": int,
+    "workspace_bytes": str,
     "weights": {"parameter": str, "bytes": int, "file": str, "digest": str},
 }  # of the description of a model
 MOST = 1 << 30  # bytes of weights that code may refer to in its own file
@@ -53,10 +54,6 @@ def save(
     module = model.module
     if not isinstance(module, LLVMModule):
         raise BuildError(f"a model for {module.target.kind} has no code to save; compile it for llvm")
-    if names := model.graph.symbols:
-        raise BuildError(
-            f"a model with the symbolic size {names[0]} is not saved: compile it for numbers, as compile_graph(graph.at({{{names[0]!r}: 128}}))"
-        )
     if weights is None and model.weights.nbytes > MOST:
         raise BuildError(
             f"{model.weights.nbytes:,} bytes of weights are too many for a file of code: give a file for them, as weights="
@@ -64,18 +61,20 @@ def save(
     if weights is not None:
         write_bytes(Path(weights), model.weights.data)
     (*_, held, _) = module["main"].func.buffers()
-    functions = {
-        "run": _called(model, "run", "main"),
-        "main": _called(model, "main", f"{path.stem}_with_workspace"),
-    }
-    sizes = {"WORKSPACE_BYTES": model.workspace_bytes, "WEIGHTS_BYTES": model.weights.nbytes}
+    symbols = {"run": "main", "main": f"{path.stem}_with_workspace"}
+    sizes = {"WEIGHTS_BYTES": model.weights.nbytes}
+    if isinstance(model.workspace_bytes, int):
+        sizes["WORKSPACE_BYTES"] = model.workspace_bytes
+    if model.graph.symbols:
+        symbols["workspace_bytes"] = f"{path.stem}_workspace_bytes"
+    functions = {name: _called(model, name, symbol) for name, symbol in symbols.items()}
     about = {
         **{
-            which: [[p.name, list(p.shape), str(p.dtype)] for p in parameters]
+            which: [[p.name, list(map(str, p.shape)), str(p.dtype)] for p in parameters]
             for which, parameters in (("inputs", model.inputs), ("outputs", model.outputs), ("state", model.state))
         },
         "kernels": list(model.kernels),
-        "workspace_bytes": model.workspace_bytes,
+        "workspace_bytes": str(model.workspace_bytes),
         "weights": {
             "parameter": held.name,
             "bytes": model.weights.nbytes,
@@ -90,7 +89,7 @@ def save(
 def _called(model: CompiledModel, name: str, symbol: str) -> _Function:
     """A function under a symbol of C. It writes the results, the state, and the workspace if it takes one."""
     func, ends = model.module[name].func, len(model.inputs) + len(model.outputs) + len(model.state)
-    written = {*range(len(model.inputs), ends), *range(ends + 1, len(func.params))}
+    written = {k for k, p in enumerate(func.params) if p in func.buffer_map} - {*range(len(model.inputs)), ends}
     return _Function(func.with_attr("global_symbol", symbol), frozenset(written))
 
 
@@ -121,14 +120,14 @@ def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
         raise BuildError(f"{module.path.name} does not describe a model as CompiledModel.save does")
     try:
         inputs, outputs, state = (
-            [Parameter(name, tuple(shape), DType(dtype)) for name, shape, dtype in about[which]]
+            [Parameter(name, tuple(map(parsed, shape)), DType(dtype)) for name, shape, dtype in about[which]]
             for which in ("inputs", "outputs", "state")
         )
         name, size, file, digest = (about["weights"][key] for key in ("parameter", "bytes", "file", "digest"))
         if not file and weights is not None:
             raise BuildError(f"{module.path.name} has its weights in it, and takes no file of them")
         held = module.held(name, size) if not file else _mapped(module.path, file, weights, size, digest)
-        made = LoadedModel(inputs, outputs, module, held, about["workspace_bytes"], about["kernels"], state)
+        made = LoadedModel(inputs, outputs, module, held, parsed(about["workspace_bytes"]), about["kernels"], state)
         made.file = None if weights is None else Path(weights).resolve()
         return made
     except (LookupError, TypeError, ValueError) as error:
