@@ -23,6 +23,7 @@ def attention_with_a_cache(rows):
     """A block that reads ``rows`` words at ``places``, and the keys and values of those before, which it adds to."""
     b = Builder()
     ids, places = b.input("ids", (rows,), "int32"), b.input("places", (rows,), "int32")
+    (rows,) = ids.shape
     w = {name: b.constant(array, name) for name, array in WEIGHTS.items()}
     x = b.call("take", w["words"], ids, 0)
 
@@ -55,8 +56,11 @@ def place(first, last):
 
 
 @pytest.mark.parametrize("target", ["llvm", "interpreter"])
-def test_words_are_generated_from_keys_and_values_that_are_kept(target):
-    prefill, decode = (compile_graph(attention_with_a_cache(rows), target, STATE) for rows in (3, 1))
+@pytest.mark.parametrize("rows", [(3, 1), ("n",)])
+def test_words_are_generated_from_keys_and_values_that_are_kept(target, rows):
+    """By a model for the prompt and one for each further word, or by one for both."""
+    made = [compile_graph(attention_with_a_cache(each), target, STATE) for each in rows]
+    prefill, decode = made[0], made[-1]
     assert [p.name for p in decode.inputs] == ["ids", "places"] and [p.name for p in decode.outputs] == ["logits"]
     assert [p.name for p in decode.state] == list(STATE)
     words, state = [1, 5, 2], decode.new_state()
