@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tir.errors import ModelError
+from tir.errors import ModelError, RunError
 from tir.graph import PASSES, Graph, optimized
 from tir.graph.model import CompiledModel, compile_optimized
 from tir.graph.passes import evaluate
@@ -26,6 +27,7 @@ FLOATS: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 BINARY = ("Add", "Sub", "Mul", "Max", "Min", "Div", "Sum", "Mean", "PRelu", "Pow")
 REDUCTIONS = ("Mean", "Max", "Min", "Sum", "Prod", "L1", "L2", "SumSquare", "LogSumExp")
+OPEN = "known|steps of .* along an axis of|elements, and"  # in the error of a graph that does not hold for all sizes
 ROUNDED = 1e-6  # of the largest element: what each result is altered by, to see how far that goes
 MOST_ALTERED, MOST_ELEMENTS, LARGEST = 1e-4, 1 << 13, 100.0
 
@@ -93,14 +95,23 @@ class Drawn:
 
     def op(self, kind: str, *inputs: str, count: int = 1, **attributes: Any) -> Any:
         """The name of the result of a node, or of several."""
-        from onnx import helper, numpy_helper
-        from onnx.reference import ReferenceEvaluator
+        from onnx import helper
 
         names = [f"t{len(self.tensors)}_{n}" for n in range(count)]
         node = helper.make_node(kind, inputs, names, name=f"{kind}_{len(self.nodes)}", **attributes)
+        self.run(node)
+        self.nodes.append(node)
+        return names[0] if count == 1 else names
+
+    def run(self, node: Any) -> None:
+        """The results of a node by ``onnx.reference``. Raises :class:`Unfit`."""
+        from onnx import helper, numpy_helper
+        from onnx.reference import ReferenceEvaluator
+
+        names = list(node.output)
         given = [
             helper.make_tensor_value_info(n, numpy_helper.from_array(self.array(n)).data_type, self.shape(n))
-            for n in dict.fromkeys(inputs)
+            for n in dict.fromkeys(node.input)
             if n
         ]
         graph = helper.make_graph([node], "one", given, [helper.make_value_info(n, helper.TypeProto()) for n in names])
@@ -111,8 +122,6 @@ class Drawn:
             exact = np.asarray(exact)
             self.tensors[name] = [exact, *(self._rounded(np.asarray(other)) for other in others)]
             _require_fit(*self.tensors[name])
-        self.nodes.append(node)
-        return names[0] if count == 1 else names
 
     # one function a class of nodes: names of results
 
@@ -416,7 +425,8 @@ def _require_fit(exact: np.ndarray, *others: np.ndarray) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """An ONNX model with ``shapes`` for the sizes that it leaves open, arrays for its inputs, and the results that it should make."""
+    """An ONNX model whose inputs have rows of open number, ``shapes`` with numbers for these, arrays for the inputs, and the results that it
+    should make."""
 
     proto: Any
     shapes: dict[str, list[int]]
@@ -425,9 +435,34 @@ class Model:
 
     @property
     def graph(self) -> Graph:
+        return self.graph_with(())
+
+    def graph_with(self, left_open: Sequence[str]) -> Graph:
+        """The graph with symbols for the rows of some inputs. Raises ``ModelError`` where it does not hold for all numbers of them."""
         from tir.importers.onnx import from_onnx
 
-        return from_onnx(self.proto, self.shapes)
+        return from_onnx(self.proto, {name: sizes for name, sizes in self.shapes.items() if name not in left_open})
+
+    def with_rows(self, rows: Mapping[str, int], seed: int) -> Model:
+        """The same model on inputs of other numbers of rows. Raises :class:`Unfit` where ``onnx.reference`` cannot run or judge it."""
+        from onnx import numpy_helper
+
+        drawn = Drawn(np.random.default_rng(seed))
+        shapes = {name: [rows.get(name, sizes[0]), *sizes[1:]] for name, sizes in self.shapes.items()}
+        for name, sizes in shapes.items():
+            drawn.input(name, *sizes)
+        drawn.tensors.update({t.name: [numpy_helper.to_array(t)] * 3 for t in self.proto.graph.initializer})
+        for node in self.proto.graph.node:
+            try:
+                drawn.run(node)
+            except Exception as error:  # of whatever class: the reference has no errors of its own
+                raise Unfit from error
+        return replace(
+            self,
+            shapes=shapes,
+            given=[drawn.array(n) for n in shapes],
+            wanted={n: drawn.array(n) for n in self.wanted},
+        )
 
 
 def random_model(seed: int, most: int = 40) -> Model:
@@ -435,7 +470,8 @@ def random_model(seed: int, most: int = 40) -> Model:
     from onnx import TensorProto, helper, numpy_helper
 
     drawn = Drawn(np.random.default_rng(seed))
-    for name, size in {"x": (1, 3, 6, 6), "y": (5, 12), "z": (2, 4, 8), "open": (drawn.number(1, 6), 8)}.items():
+    shapes = {"x": [1, 3, 6, 6], "y": [5, 12], "z": [2, 4, 8], "open": [drawn.number(1, 6), 8]}
+    for name, size in shapes.items():
         drawn.input(name, *size)
     inputs, count = list(drawn.values), drawn.number(5, most + 1)
     while len(drawn.nodes) < count:
@@ -448,13 +484,11 @@ def random_model(seed: int, most: int = 40) -> Model:
         drawn.values += [n for n in ([made] if isinstance(made, str) else made) if drawn.shape(n)]
     last = [drawn.values[-1], *(drawn.one(drawn.values[len(inputs) :]) for _ in range(2))]
     results = {n: drawn.array(n) for n in sorted(set(last) - set(inputs))}
-    infos = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 8] if n == "open" else drawn.shape(n)) for n in inputs
-    ]
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [f"rows_{n}", *shapes[n][1:]]) for n in inputs]
     outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in results]
     tensors = [numpy_helper.from_array(a, n) for n, a in drawn.constants.items()]
     proto = _model(helper.make_graph(drawn.nodes, f"seed{seed}", infos, outputs, tensors))
-    return Model(proto, {"open": list(drawn.shape("open"))}, [drawn.array(n) for n in inputs], results)
+    return Model(proto, shapes, [drawn.array(n) for n in inputs], results)
 
 
 def random_graph(seed: int, most: int = 40) -> Graph:
@@ -473,27 +507,66 @@ def expected(graph: Graph, given: list[np.ndarray]) -> Mapping[str, np.ndarray]:
 def check(model: Model, seed: int, target: str = "llvm") -> CompiledModel:
     """Compare the results of a model, compiled with all passes but one, with those of ``onnx.reference``: twice, as calls use
     memory again; and with a result that an input has room for in its place, where that is legal."""
-    left_out = [None, *PASSES][seed % (1 + len(PASSES))]
-    graph = model.graph
-    final = optimized(graph, [p for p in PASSES if p is not left_out])
+    compiled, names = _compiled(model.graph, seed, target)
+    _compare(compiled, names, model, seed)
+    return compiled
+
+
+def check_sizes(model: Model, seed: int, target: str = "llvm") -> int:
+    """Compare the results of a model with symbols for the rows of one or two inputs at three values of these: how many values could be
+    judged. None can where the graph does not hold for all."""
+    rng = np.random.default_rng(seed)
+    names = [*model.shapes]
+    left_open = sorted({names[int(k)] for k in rng.integers(len(names), size=2)})
+    try:
+        graph = model.graph_with(left_open)
+    except ModelError as error:
+        if not re.search(OPEN, str(error)):
+            raise
+        return 0
+    compiled, states = _compiled(graph, seed, target)
+    judged = 0
+    for rows in (model.shapes, *({n: int(rng.integers(1, 10)) for n in left_open} for _ in range(2))):
+        try:
+            one = model if rows is model.shapes else model.with_rows(rows, seed)
+        except Unfit:
+            continue
+        try:
+            _compare(compiled, states, one, seed)
+        except RunError as error:
+            if rows is model.shapes or " needs " not in str(error):
+                raise
+        judged += 1
+    return judged
+
+
+def _compiled(graph: Graph, seed: int, target: str) -> tuple[CompiledModel, dict[str, str]]:
+    """The model of a graph without the pass that the seed leaves out, and the results that it writes over inputs, by the input."""
+    final = optimized(graph, [p for p in PASSES if p is not _left_out(seed)])
     state = _state(final) if seed % 2 else {}
-    names = {new: old for old, new in state.items()}
     try:
         renamed = replace(final, outputs={state.get(n, n): v for n, v in final.outputs.items()})
-        compiled = compile_optimized(renamed, target, tuple(names))
+        return compile_optimized(renamed, target, tuple(state.values())), {new: old for old, new in state.items()}
     except ModelError as error:
         if "cannot be updated in place" not in str(error):
             raise
-        names, compiled = {}, compile_optimized(final, target)
-    given = dict(zip((v.name for v in graph.inputs), model.given))
+        return compile_optimized(final, target), {}
+
+
+def _left_out(seed: int) -> Any:
+    return [None, *PASSES][seed % (1 + len(PASSES))]
+
+
+def _compare(compiled: CompiledModel, names: Mapping[str, str], model: Model, seed: int) -> None:
+    given = dict(zip(model.shapes, model.given))
     for _ in range(2):
         kept = {name: given[name].copy() for name in names}
         made = compiled(**{n: a for n, a in given.items() if n not in names}, state=kept)
         made = dict(zip((p.name for p in compiled.outputs), made if isinstance(made, tuple) else (made,)))
         for name, array in {**made, **{names[n]: a for n, a in kept.items()}}.items():
-            message = f"seed {seed}, without {getattr(left_out, '__name__', None)}: {name} of\n{graph}"
+            without = getattr(_left_out(seed), "__name__", None)
+            message = f"seed {seed}, without {without}, inputs {model.shapes}: {name} of\n{compiled.graph}"
             np.testing.assert_allclose(array, model.wanted[name], rtol=1e-3, atol=5e-4, err_msg=message)
-    return compiled
 
 
 def _state(graph: Graph) -> dict[str, str]:
@@ -511,6 +584,7 @@ if __name__ == "__main__":
             made = random_model(number)
             seen.update(node.op_type for node in made.proto.graph.node)
             done = check(made, number)
+            seen["symbolic"] += check_sizes(made, number)
             seen.update({"results over inputs": len(done.plan.replaced), "states": len(done.state)})
             seen["views"] += len(done.plan.views) - len(done.plan.replaced)
         except Exception as error:  # shown, and counted

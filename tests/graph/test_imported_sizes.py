@@ -135,6 +135,38 @@ def test_rows_on_symbolic_sizes(nodes, constants, expected):
         np.testing.assert_allclose(made(x), expected(x), rtol=1e-6)
 
 
+def image(sizes, mode, *scales):
+    nodes = [("Resize", "x none s", "y", {"mode": mode})]
+    return model(nodes, {"x": (TensorProto.FLOAT, sizes)}, none=np.float32([]), s=np.float32(scales))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize(
+    ("sizes", "scales"), [(["n", 2, 3, 4], (1, 1, 2, 1.5)), ([1, "n", "m", 4], (1, 1, 2, 3)), (["n", 2], (1, 2.5))]
+)
+def test_images_of_symbolic_size_are_resized_as_onnx_says(sizes, scales, mode):
+    from onnx.reference import ReferenceEvaluator
+
+    proto = image(sizes, mode, *scales)
+    made = compile_graph(from_onnx(proto), "interpreter")
+    for n, m in ((2, 5), (4, 3)):
+        x = RNG.standard_normal([{"n": n, "m": m}.get(s, s) for s in sizes]).astype("float32")
+        (want,) = ReferenceEvaluator(proto).run(None, {"x": x})
+        np.testing.assert_allclose(made(x), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("scales", "why"),
+    [
+        ((1, 1, 1.5, 1), "m elements become 1.5 times as many"),
+        ((2, 1, 1, 1), "half_pixel along an axis of n elements"),
+    ],
+)
+def test_images_whose_new_size_or_places_depend_on_values_are_refused(scales, why):
+    with pytest.raises(ModelError, match=why):
+        from_onnx(image(["n", 2, "m", 4], "linear", *scales))
+
+
 @pytest.mark.parametrize(
     ("nodes", "constants", "why"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.random_graphs import check, expected, random_model
+from tests.random_graphs import check, check_sizes, expected, random_model
 from tir.graph import optimized, parse
 
 pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
@@ -24,6 +24,11 @@ def test_random_models_are_right_in_code(seed):
 @pytest.mark.parametrize("seed", range(200, 203))
 def test_random_models_are_right_in_the_executor(seed):
     check(random_model(seed, 10), seed, "interpreter")
+
+
+@pytest.mark.parametrize(("seed", "target"), [(301, "llvm"), (304, "llvm"), (302, "interpreter"), (303, "interpreter")])
+def test_random_models_are_right_at_several_sizes(seed, target):
+    assert check_sizes(random_model(seed, 8), seed, target) > 1
 
 
 def test_passes_and_references_keep_what_a_random_model_computes(model):

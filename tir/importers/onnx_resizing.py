@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
+from ..graph.sizes import Extent, is_fixed
 from .making import Unsupported, axis_of
 from .onnx_table import Call, row
 
@@ -21,8 +22,8 @@ _EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # 
 class _Axis:
     """How one axis is resized: ``scale`` is new over old size, ``begin`` and ``end`` the part that is read, in parts of it."""
 
-    old: int
-    new: int
+    old: Any  # of Extent, as the new size is: places are asked where they are numbers
+    new: Any
     scale: float
     begin: float = 0.0
     end: float = 1.0
@@ -30,7 +31,7 @@ class _Axis:
     @property
     def is_whole(self) -> bool:
         """Whether the scale is the quotient of the sizes."""
-        return self.scale * self.old == self.new
+        return (self.scale if is_fixed(self.old) else int(self.scale)) * self.old == self.new
 
     def places(self, mode: str) -> np.ndarray:
         """Where each new element stands among the old ones."""
@@ -64,6 +65,8 @@ def _resize(c: Call) -> Any:
     made = x
     for number, axis in enumerate(axes):
         if axis != _Axis(axis.old, axis.old, 1.0):
+            if not is_fixed(axis.old):
+                raise Unsupported(f"{how} along an axis of {axis.old} elements, which are known only when it runs")
             made = _along(c, made, number, _Weights.of(c, mode, how, axis, smooth))
     made = made if made.dtype == x.dtype else c.op("astype", made, x.dtype)
     return _outside(c, made, axes) if how == "tf_crop_and_resize" else made
@@ -75,20 +78,20 @@ def _axes(c: Call, how: str) -> list[_Axis]:
     chosen = [axis_of(a, rank) for a in c.attribute("axes") or range(rank)]
     sizes = c.integers(3, "sizes") if is_resize else None
     if sizes:
-        ratios = [new / old[a] for new, a in zip(sizes, chosen)]
+        ratios = [_ratio(new, old[a]) for new, a in zip(sizes, chosen)]
         policy = c.attribute("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
-            ratios, sizes = [ratio] * len(chosen), [math.floor(ratio * old[a] + 0.5) for a in chosen]
+            ratios, sizes = [ratio] * len(chosen), [_scaled(old[a], ratio, 0.5) for a in chosen]
     else:
         found = c.constant(2 if is_resize else 1, "scales")
         if found is None or not found.size:
             raise Unsupported("it has neither scales nor sizes")
         ratios = [float(s) for s in found.reshape(-1)]
-        sizes = [math.floor(s * old[a]) for s, a in zip(ratios, chosen)]
-    if len(sizes) != len(chosen) or min(sizes) < 1:
+        sizes = [_scaled(old[a], s) for s, a in zip(ratios, chosen)]
+    if len(sizes) != len(chosen) or any(size < 1 for size in sizes):
         raise Unsupported(f"{list(old)} becomes {sizes} along axes {chosen}")
-    c.room(*sizes)
+    c.room(*(size for size in sizes if isinstance(size, int)))
     made = [_Axis(n, n, 1.0) for n in old]
     region = c.constant(1, "region") if how == "tf_crop_and_resize" else None
     for n, (a, new, ratio) in enumerate(zip(chosen, sizes, ratios)):
@@ -97,7 +100,26 @@ def _axes(c: Call, how: str) -> list[_Axis]:
     return made
 
 
-def _by_operator(c: Call, sizes: Sequence[int], mode: str, how: str) -> Any:
+def _ratio(new: Extent, old: Extent) -> float:
+    """New over old size. Raises :class:`Unsupported` where that is no number."""
+    if isinstance(new, int) and isinstance(old, int):
+        return new / old
+    found = new // old
+    if not isinstance(found, int) or found * old != new:
+        raise Unsupported(f"{old} elements become {new}: how many times as many is known only when it runs")
+    return float(found)
+
+
+def _scaled(old: Extent, ratio: float, more: float = 0.0) -> Extent:
+    """The size that an axis gets. Raises :class:`Unsupported` for parts of a size that is no number."""
+    if isinstance(old, int):
+        return math.floor(ratio * old + more)
+    if ratio != int(ratio):
+        raise Unsupported(f"{old} elements become {ratio} times as many: how many is known only when it runs")
+    return int(ratio) * old
+
+
+def _by_operator(c: Call, sizes: Sequence[Extent], mode: str, how: str) -> Any:
     usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
     rounding = c.attribute("nearest_mode", usual)
     rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
