@@ -30,8 +30,8 @@ def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
     for each ``group`` of rows of a column; sums are of floats, as before.
 
     The second operand of ``matmul`` is taken if it is a constant float32 matrix whose rows are whole groups. Kernels that read each
-    weight a few times (products of one to four rows) make floats of integers themselves; for products of more rows that is
-    done once, when the graph is compiled. Raises ``ModelError`` for another type, and for a group that is no even number.
+    weight a few times (products of one to four rows) make floats of integers themselves; for products of more rows, and of
+    a symbolic number of them, that is done once, when the graph is compiled. Raises ``ModelError`` for another type, and for a group that is no even number.
 
     >>> import numpy as np
     >>> from tir.graph import Builder, compile_graph, quantize
