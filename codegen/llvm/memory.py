@@ -5,12 +5,14 @@ Indices may be flat (one per access, after flattening) or one per axis; a buffer
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from tir.arith.lanes import lane_offsets
+from tir.arith import Analyzer
+from tir.arith.lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import BufferLoad, Expr, IntImm
+from tir.expr import BufferLoad, Expr, IntImm, constant
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
@@ -33,7 +35,7 @@ class Access:
     """The location of a load or store: the index of its first lane, and how far the others are, or a vector of indices."""
 
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
-        self.g, self.buffer = g, buffer
+        self.g, self.buffer, self.indices = g, buffer, indices
         if buffer.dtype.lanes > 1 and indices and any(i.dtype.lanes > 1 for i in indices):
             raise g.error(f"vector index into `{buffer.name}`, whose elements are {buffer.dtype}")
         self.lanes = max([i.dtype.lanes for i in indices], default=1)
@@ -67,6 +69,21 @@ class Access:
         dtype, count = self.g.own.get(self.buffer.data, (None, 0))
         inside = self.first.isdigit() and int(self.first) + self.lanes <= count
         return self.step == 1 and dtype == self.buffer.dtype and inside
+
+    def behind(self, step: int) -> int | None:
+        """How many elements the lane that is first in memory lies behind a multiple of ``step``, where the buffer has whole multiples alone."""
+        strides, size = element_strides(self.buffer), prod(constant(s) or 0 for s in self.buffer.shape)
+        if (
+            self.offsets is None
+            or self.buffer.strides
+            or self.buffer.elem_offset is not None
+            or size % step
+            or not size
+        ):
+            return None
+        facts = [Analyzer().modular(first_lane(i) * s) for i, s in zip(self.indices, strides)]
+        known = all(coefficient % step == 0 for coefficient, _ in facts)
+        return (sum(base for _, base in facts) + min(self.offsets)) % step if known else None
 
     def _from_first(self) -> str:
         """The vector of the indices of lanes at constant offsets."""
@@ -167,7 +184,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
     mask = in_force if g.mask_lanes == lanes and not access.is_own else None
     vector_of = Elements(g, element, lanes, align)
     if mask is None and access.offsets is not None:
-        return from_memory(g, vector_of.at(access.offsets, access.pointer), result)
+        return from_memory(g, vector_of.at(access.offsets, access.pointer, access.behind), result)
     if access.step == 1:
         name = g.out.module.declare(
             f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, ["ptr", "i32", vector("i1", lanes), type_]

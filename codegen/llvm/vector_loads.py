@@ -36,8 +36,14 @@ class Elements:
         """Neighbours, from ``pointer`` on."""
         return self.g.out.value(f"load {self.type}, ptr {pointer}, align {self.align}")
 
-    def at(self, offsets: Sequence[int], pointer: Callable[[int], str]) -> str:
-        """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``."""
+    def at(
+        self,
+        offsets: Sequence[int],
+        pointer: Callable[[int], str],
+        behind: Callable[[int], int | None] = lambda _: None,
+    ) -> str:
+        """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``. ``behind(step)`` is how many
+        elements the first of them lies behind a multiple of ``step``, if whole multiples may be read; None if that is not known."""
         step, span = constant_step(offsets), max(offsets) - min(offsets) + 1
         if step == 0:
             one = self.g.out.value(f"load {self.element}, ptr {pointer(offsets[0])}, align {self.align}")
@@ -47,12 +53,15 @@ class Elements:
         if step == -1:
             return reversed_lanes(self.g, self.whole(pointer(offsets[-1])), self.type, self.lanes)
         if self.lanes >= 4 and span <= CLOSE * self.lanes:
-            return self._picked(offsets, pointer)
+            return self._picked(offsets, pointer, behind(abs(step)) if step and abs(step) <= CLOSE else None)
         return self.single([pointer(offset) for offset in offsets])
 
-    def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str]) -> str:
-        """From whole vectors between the first element and the last: none beyond is read."""
+    def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str], behind: int | None) -> str:
+        """From whole vectors between the first element and the last: none beyond is read. Where it is known how far the first is
+        ``behind`` a multiple of the step, from whole multiples: loads of the others of these are the same loads."""
         g, lanes, low, span = self.g, self.lanes, min(offsets), max(offsets) - min(offsets) + 1
+        if behind is not None:
+            low, span = low - behind, -(-span // lanes) * lanes  # of a step of CLOSE at most, all multiples
         width = min(lanes, span)
         result = ""
         for start in range(0, span, width):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,55 @@ def test_lanes_at_a_constant_step(lanes: int, step: int, dtype: str):
     b = np.zeros(lanes, dtype)
     module(a, b)
     np.testing.assert_array_equal(b, a[first::step][:lanes])
+
+
+@pytest.mark.parametrize(("size", "step", "lanes", "whole"), [
+    (16, 2, 8, True), (17, 2, 8, False), (24, 3, 8, True), (64, -4, 8, True), (16, 4, 4, True), (20, 5, 4, False),
+])  # fmt: skip
+def test_lanes_of_one_multiple_of_a_step_are_loaded_as_the_same_whole_vectors(
+    size: int, step: int, lanes: int, whole: bool
+):
+    """A window of neighbours loads each vector once; nothing beyond the buffer is read."""
+    places: set[frozenset[int]] = set()
+    for behind in range(abs(step)):
+        first, text = behind + (0 if step > 0 else (lanes - 1) * -step), STEPS
+        for name, value in {"SIZE": size, "LANES": lanes, "TYPE": "float32", "FIRST": first, "STEP": step}.items():
+            text = text.replace(name, str(value))
+        module = tir.build(parse(text))
+        loads = re.findall(r"load <\d+ x float>, ptr (%\S+),", module.source("llvm"))
+        at = dict(re.findall(r"(%\S+) = getelementptr inbounds float, ptr \S+, i64 (\d+)", module.source("llvm")))
+        places.add(frozenset(int(at.get(name, 0)) for name in loads))
+        a, b = np.arange(size, dtype="float32"), np.zeros(lanes, "float32")
+        module(a, b)
+        np.testing.assert_array_equal(b, a[first::step][:lanes])
+    assert (len(places) == 1) == whole
+    assert max(map(max, places)) + lanes <= size
+
+
+@pytest.mark.parametrize(("shape", "index", "whole"), [
+    ("(6, 48), 'float32'", "i, j * 16 + k * 2", True),  # of one load, from an element before it on
+    ("(6, 49), 'float32'", "i, j * 16 + k * 2", False),  # even rows begin at even places, odd ones at odd places
+    ("(6, 48), 'float32'", "i, j * 15 + k * 2", False),
+    ("(6, 48), 'float32', strides=(50, 1)", "i, j * 16 + k * 2", True),
+    ("(6, 47), 'float32', strides=(50, 1)", "i, k * 2", False),  # which ends at an odd place
+    ("(6, 48), 'float32', elem_offset=1", "i, j * 16 + k * 2", False),
+    ("(n, 48), 'float32'", "i, j * 16 + k * 2", False),
+])  # fmt: skip
+def test_a_window_at_a_step_shares_its_vectors_where_all_its_multiples_are_known_to_be_in_the_buffer(
+    shape: str, index: str, whole: bool
+):
+    text = f"""
+@T.prim_func
+def main(a: T.handle, B: T.Buffer((6, 24), "float32")):
+    n = T.int64()
+    A = T.match_buffer(a, {shape})
+    for i, j in T.grid(6, 3):
+        for k in T.vectorized(8):
+            B[i, j * 8 + k] = A[{index}] + A[{index} + 1]
+"""
+    loads = re.findall(r"load <8 x float>, ptr (\S+),", tir.build(parse(text)).source("llvm"))
+    steps = re.findall(r"add nsw i64 \S+, 7\n", tir.build(parse(text)).source("llvm"))
+    assert (len(loads), len(steps)) == (4, 1 if whole else 2)
 
 
 PATTERN = """
