@@ -44,11 +44,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
     """Run what is within the borders of an array without asking for them, in the serial loops of ``axes``, where a block reads zeros, or
     others, beyond these."""
-    chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
-    indices = [n for a in nest.accesses for i in a.indices for n in walk(i)]
-    clamped: list[Any] = [n for n in indices if isinstance(n, (Max, Min))]
-    asked = [c for c in chosen if not has_load(c) and not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
-    asked += [c for c in clamped if not has_load(c)]
+    asked = asked_of(nest)
     if not asked:
         return
     iterators = index_of(sch.func).blocks[nest.name].node.bindings
@@ -56,6 +52,14 @@ def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
     for loop in sch.get_loops(nest.name):
         if sch.get(loop).kind in (SERIAL, UNROLLED) and any(uses_var(value, loop.var) for value in moving):
             sch.annotate(loop, PARTITION_HINT, 1)
+
+
+def asked_of(nest: Nest) -> list[Any]:
+    """What a block asks of its iterators to stay within an array: conditions, and indices that are clamped."""
+    chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
+    indices = [n for a in nest.accesses for i in a.indices for n in walk(i)]
+    asked = [c for c in chosen if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
+    return [c for c in (*asked, *(n for n in indices if isinstance(n, (Max, Min)))) if not has_load(c)]
 
 
 def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[list[LoopRV], LoopRV, int]:

@@ -14,7 +14,7 @@ from ..space import Env, rule
 from .contraction import Contraction, epilogue
 from .inline import is_padding
 from .sliding import with_shared_sums
-from .spatial import vectorize, without_borders
+from .spatial import asked_of, vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
 
 WIDEST = 4  # columns of a tile
@@ -118,7 +118,8 @@ def _inside(sch: Schedule, block: str, loop: LoopRV) -> list[LoopRV]:
 
 
 def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) -> tuple[int, int]:
-    """The columns and vectors that are summed at a time: the fewest instructions for all tiles."""
+    """The columns and vectors that are summed at a time: the fewest instructions for all tiles. Neighbouring vectors of a row are stored
+    to a line more than they fill, if rows begin anywhere; one at a time where each asks for the ends of the row."""
     size = 1 if column is None else column.size
     far = [a for a in nest.loads if prod(map(usual, a.buffer.shape)) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
     shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in (1, 2, 3, 4)]
@@ -130,13 +131,19 @@ def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) ->
         and (wide == 1 or all(_places(nest, load, column, wide)[0] <= ROWS for load in far))
     ]
 
-    def instructions(shape: tuple[int, int]) -> float:
-        wide, vectors = shape
-        loads = sum(_loads(nest, load, column, along, wide, vectors) for load in nest.loads)
-        tiles = -(-size // wide) * -(-along.size // (vectors * lanes))
-        return tiles * (loads + (volume(nest.reduce) + 1) * wide * vectors)
+    begins = [nest.stores[0].stride(a.var) or 0 for a in nest.spatial if a is not along]
+    crossing = any(b % lanes for b in begins) and not any(uses_var(c, along.var) for c in asked_of(nest))
 
-    return min(fitting, key=instructions)
+    def instructions(wide: int, vectors: int) -> int:
+        loads = sum(_loads(nest, load, column, along, wide, vectors) for load in nest.loads)
+        return loads + (volume(nest.reduce) + 1) * wide * vectors + crossing * wide
+
+    def of_all(shape: tuple[int, int]) -> int:
+        wide, vectors = shape
+        whole, rest = divmod(-(-along.size // lanes), vectors)
+        return -(-size // wide) * (whole * instructions(wide, vectors) + (instructions(wide, rest) if rest else 0))
+
+    return min(fitting, key=of_all)
 
 
 def _loads(nest: Nest, load: Access, column: Axis | None, along: Axis, wide: int, vectors: int) -> int:
