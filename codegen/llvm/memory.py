@@ -16,7 +16,7 @@ from tir.expr import BufferLoad, Expr, IntImm, constant
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
-from .vector_loads import Elements, constant_step, reversed_lanes
+from .vector_loads import Elements, constant_step, part_of, reversed_lanes
 
 
 def element_strides(buffer: Buffer) -> list[Expr | int]:
@@ -182,7 +182,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
         return from_memory(g, read(), dtype)
     type_, result = vector(element, lanes), dtype.with_lanes(lanes)
     mask = in_force if g.mask_lanes == lanes and not access.is_own else None
-    vector_of = Elements(g, element, lanes, align)
+    vector_of = Elements(g, element, lanes, align, e.buffer.data in g.own)
     if mask is None and access.offsets is not None:
         return from_memory(g, vector_of.at(access.offsets, access.pointer, access.behind), result)
     if access.step == 1:
@@ -234,6 +234,14 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
         least = g.streamed.get(buffer.data.name)
         if least is not None and least <= size and size in (16, 32, 64):
             _stream(g, type_, text, access.pointer(), (size, least), align)
+        elif dtype.lanes == 1 and buffer.data not in g.own and (part := part_of(g, element, lanes)):
+            padded = g.out.value(f"shufflevector {type_} {text}, {type_} poison, {part.order(part.lanes)}")
+            name = g.out.module.declare(
+                f"llvm.masked.store.{mangled(element, part.lanes)}.p0",
+                "void",
+                [part.type, "ptr", "i32", vector("i1", part.lanes)],
+            )
+            g.out.emit(f"call void {name}({part.type} {padded}, ptr {access.pointer()}, i32 {align}, {part.mask})")
         else:
             g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
     elif access.step == -1 and mask is None:

@@ -19,13 +19,49 @@ CLOSE = 4  # vectors in which all lanes are loaded whole, and selected: faster t
 
 
 @dataclass(frozen=True)
+class Part:
+    """The first ``used`` lanes of a register of ``lanes`` elements."""
+
+    element: str
+    used: int
+    lanes: int
+
+    @property
+    def type(self) -> str:
+        """The LLVM type of the register."""
+        return vector(self.element, self.lanes)
+
+    @property
+    def mask(self) -> str:
+        """The constant mask, with its type, of the lanes that are used."""
+        flags = ", ".join(f"i1 {'true' if lane < self.used else 'false'}" for lane in range(self.lanes))
+        return f"{vector('i1', self.lanes)} <{flags}>"
+
+    def order(self, lanes: int) -> str:
+        """The mask of a shuffle that has the used lanes, and others to make ``lanes``."""
+        picks = ", ".join(f"i32 {lane}" if lane < self.used else "i32 poison" for lane in range(lanes))
+        return f"<{lanes} x i32> <{picks}>"
+
+
+def part_of(g: Generator, element: str, lanes: int) -> Part | None:
+    """The register of which ``lanes`` elements are a part that one instruction with a mask loads or stores: LLVM takes one for each power
+    of two. None for whole registers, and where there are no such instructions."""
+    whole = 1 << (lanes - 1).bit_length()
+    masks = "+avx512vl" in g.out.module.features and element in ("float", "double", "i32", "i64")
+    bits = whole * (64 if element in ("double", "i64") else 32)
+    return Part(element, lanes, whole) if masks and whole > lanes > 2 and bits <= 512 else None
+
+
+@dataclass(frozen=True)
 class Elements:
-    """What a vector of ``lanes`` loads: elements of an LLVM type, aligned to ``align`` bytes."""
+    """What a vector of ``lanes`` loads: elements of an LLVM type, aligned to ``align`` bytes. ``own``: of an allocation of this thread,
+    which becomes registers."""
 
     g: Generator
     element: str
     lanes: int
     align: int
+    own: bool = False
 
     @property
     def type(self) -> str:
@@ -34,6 +70,16 @@ class Elements:
 
     def whole(self, pointer: str) -> str:
         """Neighbours, from ``pointer`` on."""
+        part = None if self.own else part_of(self.g, self.element, self.lanes)
+        if part is not None:
+            name = self.g.out.module.declare(
+                f"llvm.masked.load.{mangled(self.element, part.lanes)}.p0",
+                part.type,
+                ["ptr", "i32", vector("i1", part.lanes), part.type],
+            )
+            text = f"call {part.type} {name}(ptr {pointer}, i32 {self.align}, {part.mask}, {part.type} poison)"
+            found = self.g.out.value(text)
+            return self.g.out.value(f"shufflevector {part.type} {found}, {part.type} poison, {part.order(self.lanes)}")
         return self.g.out.value(f"load {self.type}, ptr {pointer}, align {self.align}")
 
     def at(

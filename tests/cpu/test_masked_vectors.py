@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.expr import Call, Ramp
+from tir.script import parse
 from tir.script import tir as T
 from tir.stmt import IfThenElse
 from tir.testing import assert_roundtrip, assert_same_result
@@ -253,3 +254,20 @@ def main(A: T.Buffer((64,), "float32"), n: T.int32, B: T.Buffer((16,), "float32"
         B[i] = shared[i]
 """
     assert "llvm.masked.store" in tir.build(tir.script.parse(text), "llvm").source("llvm")
+
+
+@pytest.mark.parametrize(("dtype", "lanes", "masked"), [
+    ("float32", 14, True), ("float32", 6, True), ("int32", 3, True), ("float64", 7, True),
+    ("float32", 16, False), ("float32", 2, False), ("float32", 20, False), ("float64", 14, False), ("int8", 14, False),
+])  # fmt: skip
+def test_a_part_of_a_register_is_loaded_and_stored_by_one_instruction_with_a_mask(dtype: str, lanes: int, masked: bool):
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer(({lanes + 1},), "{dtype}"), B: T.Buffer(({lanes},), "{dtype}")):
+    for i in T.vectorized({lanes}):
+        B[i] = A[i + 1]
+""")
+    kinds = tir.build(func, target="llvm -mcpu=skylake-avx512 -mattr=+avx512f,+avx512vl").source("llvm")
+    assert [f"llvm.masked.{kind}" in kinds for kind in ("load", "store")] == [masked, masked]
+    assert "llvm.masked" not in tir.build(func, target="llvm -mcpu=haswell").source("llvm")
+    assert_same_result(func, func, engines=["interpreter", "llvm"])

@@ -6,6 +6,7 @@ import pytest
 
 import tir
 from tir import ops, te
+from tir.analysis.annotations import PARTITION_HINT
 from tir.analysis.selections import choice_parts
 from tir.expr import BufferLoad
 from tir.testing import assert_same_result
@@ -116,12 +117,33 @@ def test_what_is_computed_before_is_made_for_strips():
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
-def test_rows_shorter_than_a_vector_are_vectors_of_fewer_lanes():
-    func = pool((1, 3, 9, 6), 3, 1, 1)
+@pytest.mark.parametrize(("row", "lanes"), [(4, 4), (6, 8), (8, 8), (14, 16), (16, 16), (20, 16)])
+def test_rows_are_as_few_vectors_as_possible_of_as_few_lanes(row: int, lanes: int):
+    func = pool((1, 3, 9, row), 3, 1, 1)
     sch = offered(func, "max_pool", TARGET.format(512, 1))
-    assert sch is not None and max(sch.get(x).extent.value for x in sch.get_loops("max_pool_update")) == 4
-    assert offered(pool((1, 3, 9, 3), 3, 1, 1), "max_pool", TARGET.format(512, 1)) is None
+    assert sch is not None and sch.get(sch.get_loops("max_pool_update")[-1]).extent.value == lanes
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_rows_of_less_than_a_quarter_of_a_vector_are_for_other_rules():
+    assert offered(pool((1, 3, 9, 3), 3, 1, 1), "max_pool", TARGET.format(512, 1)) is None
+
+
+def test_borders_are_not_cut_off_vectors():
+    sch = offered(pool((1, 2, 12, 34), 3, 1, 1), "max_pool")
+    assert sch is not None
+    hints = [PARTITION_HINT in sch.get(loop).annotations for loop in sch.get_loops("max_pool_update")]
+    assert any(hints[:-1]) and not hints[-1]
+
+
+@pytest.mark.parametrize(("row", "most", "vectors"), [(38, 99, 3), (48, 99, 1), (38, 37, 1)])
+def test_vectors_of_rows_that_begin_anywhere_are_stored_side_by_side(row: int, most: int, vectors: int):
+    """Not where rows begin at a vector, nor where each vector asks for the end of the row."""
+    x, k = te.placeholder((30, row), name="x"), te.reduce_axis((0, 3), "k")
+    value = (lambda i, j: x[i, j]) if most > row else (lambda i, j: tir.if_then_else(j < most, x[i, j], 0.0))
+    sums = te.compute((28, row), lambda i, j: te.sum(value(i + k, j), axis=k), name="s")
+    sch = offered(te.create_prim_func([x, sums]), "s", TARGET.format(512, 1))
+    assert sch is not None and sch.get(sch.get_loops("s_update")[-2]).extent.value == vectors
 
 
 def test_lanes_far_from_each_other_are_for_other_rules():

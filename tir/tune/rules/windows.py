@@ -17,7 +17,7 @@ from .sliding import with_shared_sums
 from .spatial import asked_of, vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
 
-WIDEST = 4  # columns of a tile
+WIDEST = 7  # columns of a tile
 ROWS = 6  # places of an image beyond the L2 cache that are read at a time: prefetching follows few
 STRAIGHT = 256  # vector operations of a window in straight code
 FAR = 4  # elements between the lanes of a vector, at most
@@ -40,8 +40,9 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest.contiguous() is not nest.spatial[-1] or not all(a.extent for a in nest.axes) or not _is_window(nest):
         return []
     *outer, along = nest.spatial
-    lanes = next((n for n in (env.lanes(nest.width) >> k for k in range(3)) if n <= along.size), env.lanes(nest.width))
-    if along.size < lanes or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
+    least, *wider = (env.lanes(nest.width) >> k for k in (2, 1, 0))
+    lanes = min((least, *wider), key=lambda n: -(-along.size // max(1, n)))
+    if along.size < least or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
         return []
     stages = stages_before(made, nest)
     row = next((a for a, b in zip(outer, stages[-1].axes) if a.size < b.size), None) if stages else None
@@ -70,11 +71,12 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         vectorize(made, last, vectors * lanes, lanes, vectors)
     for loop in (*tile, middle):
         made.unroll(loop)
+    made.vectorize(lane)
     without_borders(made, nest, nest.spatial)
     init = made.decompose_reduction(nest.name, window[0])
-    made.vectorize(lane)
-    made.vectorize(_inside(made, init.name, place)[-1])
-    for loop in _inside(made, init.name, place)[:-1]:
+    *others, last = _inside(made, init.name, place)
+    made.vectorize(last)
+    for loop in others:
         made.unroll(loop)
     for n, loop in enumerate(window):
         if prod(a.size for a in nest.reduce[n:]) * wide * vectors <= STRAIGHT:
@@ -121,7 +123,9 @@ def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) ->
     """The columns and vectors that are summed at a time: the fewest instructions for all tiles. Neighbouring vectors of a row are stored
     to a line more than they fill, if rows begin anywhere; one at a time where each asks for the ends of the row."""
     size = 1 if column is None else column.size
-    far = [a for a in nest.loads if prod(map(usual, a.buffer.shape)) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
+    far = [
+        a for a in nest.loads if prod(map(usual, a.buffer.shape)) * a.buffer.dtype.bytes > env.machine.sizes["L2"] // 2
+    ]
     shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in (1, 2, 3, 4)]
     fitting = [
         (wide, vectors)
