@@ -43,3 +43,14 @@ def test_what_is_no_number_of_vectors_or_lies_across_memory_is_left_alone():
     assert not in_steps(scanned((4, 1000), "float32"))
     assert not in_steps(scanned((4, 16), "float32"))
     assert not in_steps(scanned((1024, 64), "float32", axis=0))
+
+
+@pytest.mark.parametrize(("shape", "scans"), [((4096,), 2), ((2, 4096), 2), ((4032,), 1), ((4096 + 32,), 1)])
+def test_strips_of_a_long_line_are_scanned_by_themselves(shape: tuple[int, ...], scans: int):
+    """Of 64 strips of 16 vectors of 4 elements, and whole ones."""
+    func = scanned(shape, "float32")
+    sch = tir.tune.default(func, NARROW)
+    assert str(sch.trace.as_python()).count("sch.factor_scan(") == scans
+    x, out = np.random.default_rng(0).random(shape, "float32"), np.zeros(shape, "float32")
+    tir.build(sch.mod, NARROW)["main"](x, out)
+    np.testing.assert_allclose(out, np.cumsum(x.astype("float64"), -1), rtol=1e-5)

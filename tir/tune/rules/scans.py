@@ -5,13 +5,15 @@ from __future__ import annotations
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
 from ...expr import constant
-from ...schedule import Schedule
+from ...schedule import BlockRV, Schedule
 from ...stmt import BufferStore
+from ..nest import extent_of
 from ..space import Env, rule
-from .spatial import share_out
+from .spatial import share_out, vectorize
 
 PARTS = 16  # vectors, at most, that are scanned before what is before them is added
 TOGETHER = 4  # of these at a time
+STRIPS = 64  # of so many vectors in a line, at least, that are each scanned by itself first: fewer wait little for each other
 
 
 @rule(targets=("llvm",), order=36)
@@ -33,26 +35,56 @@ def scans(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if not made.can.factor_scan(inner):
         return []
     made = sch.copy()
-    _in_vectors(made, block, lanes, size // lanes)
+    strip = PARTS * lanes
+    if size % strip == 0 and size // strip >= STRIPS:
+        _in_strips(made, block, strip, lanes)
+    else:
+        _in_vectors(made, block, lanes, size // lanes)
     share_out(made, rows, size * (len(rows) + 1), env)
     return [made]
 
 
+def _in_strips(sch: Schedule, block: str, strip: int, lanes: int) -> None:
+    """The scan of a long line: strips are scanned each by itself, so that none waits for the one before but by one addition."""
+    outer, inner = sch.split(sch.get_loops(block)[-1], [None, strip])
+    alone = sch.factor_scan(inner)
+    part, steps = _steps(sch, alone.name, lanes)
+    for step in (alone, part, *reversed(steps)):
+        sch.compute_at(step, outer, preserve_unit_loops=True)
+    _straight(sch, [*steps, part])
+    *_, each, lane = sch.get_loops(alone)
+    sch.vectorize(lane)
+    sch.unroll(each)
+    vectorize(sch, inner, strip, lanes, TOGETHER)
+    sch.annotate(outer, PARTITION_HINT, 1)  # before the first strip is none
+
+
 def _in_vectors(sch: Schedule, block: str, lanes: int, count: int) -> None:
     """The scan of ``count`` vectors, the innermost loop of ``block``."""
-    outer, inner = sch.split(sch.get_loops(block)[-1], [None, lanes])
-    part = sch.factor_scan(inner)
-    steps = sch.double_scan(sch.get_loops(part)[-1])
+    part, steps = _steps(sch, block, lanes)
+    *_, outer, inner = sch.get_loops(block)
     parts = next(n for n in range(min(PARTS, count), 0, -1) if count % n == 0)
     strip, each = sch.split(outer, [None, parts])
     for step in (part, *reversed(steps)):
         sch.compute_at(step, strip, preserve_unit_loops=True)
-    for step in (*steps, part):
-        *_, vectors, lane = sch.get_loops(step)
-        sch.vectorize(lane)
-        if parts % TOGETHER == 0:
-            _, together = sch.split(vectors, [None, TOGETHER])
-            sch.unroll(together)
+    _straight(sch, [*steps, part])
     sch.vectorize(inner)
     sch.unroll(each)
     sch.annotate(strip, PARTITION_HINT, 1)  # before the first vector is none
+
+
+def _steps(sch: Schedule, block: str, lanes: int) -> tuple[BlockRV, list[BlockRV]]:
+    """Scan the vectors of the innermost loop of ``block`` each by itself: the last step, and those before it."""
+    _, inner = sch.split(sch.get_loops(block)[-1], [None, lanes])
+    part = sch.factor_scan(inner)
+    return part, sch.double_scan(sch.get_loops(part)[-1])
+
+
+def _straight(sch: Schedule, steps: list[BlockRV]) -> None:
+    """Steps as vectors, some at a time."""
+    for step in steps:
+        *_, vectors, lane = sch.get_loops(step)
+        sch.vectorize(lane)
+        if extent_of(sch, vectors) % TOGETHER == 0:
+            _, together = sch.split(vectors, [None, TOGETHER])
+            sch.unroll(together)
