@@ -58,8 +58,9 @@ def asked_of(nest: Nest) -> list[Any]:
     """What a block asks of its iterators to stay within an array: conditions, and indices that are clamped."""
     chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
     indices = [n for a in nest.accesses for i in a.indices for n in walk(i)]
-    asked = [c for c in chosen if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
-    return [c for c in (*asked, *(n for n in indices if isinstance(n, (Max, Min)))) if not has_load(c)]
+    asked: list[Any] = [c for c in chosen if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
+    asked += [n for n in indices if isinstance(n, (Max, Min))]
+    return [c for c in asked if not has_load(c)]
 
 
 def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[list[LoopRV], LoopRV, int]:
