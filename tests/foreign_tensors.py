@@ -26,6 +26,9 @@ NEW = ctypes.pythonapi.PyCapsule_New
 NEW.restype, NEW.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
+_HANDED_OUT: list[Any] = []  # for good: an array made of a capsule reads it when it is freed, maybe after the tensor
+
+
 class Managed(ctypes.Structure):
     _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
 
@@ -37,7 +40,6 @@ class Foreign:
     def __init__(self, held: np.ndarray, code: int, device: int = 1, bits: int = 0, lanes: int = 1):
         self.held, self.code, self.device = held, code, device
         self.bits, self.lanes = bits or 8 * held.itemsize, lanes
-        self.managed: list[Any] = []
 
     def __dlpack_device__(self):
         return self.device, 0
@@ -45,13 +47,13 @@ class Foreign:
     def __dlpack__(self, **_: Any):
         held, n = self.held, self.held.ndim
         managed = Managed()
-        self.shape = (ctypes.c_int64 * n)(*held.shape)
-        self.strides = (ctypes.c_int64 * n)(*(s // held.itemsize for s in held.strides))
+        shape = (ctypes.c_int64 * n)(*held.shape)
+        strides = (ctypes.c_int64 * n)(*(s // held.itemsize for s in held.strides))
         tensor = managed.tensor
         tensor.data, tensor.device_type, tensor.ndim = held.ctypes.data - 32, self.device, n
         tensor.code, tensor.bits, tensor.lanes, tensor.byte_offset = self.code, self.bits, self.lanes, 32
-        tensor.shape, tensor.strides = self.shape, self.strides
-        self.managed.append((managed, self.shape, self.strides))  # whoever has the capsule may read it at its end
+        tensor.shape, tensor.strides = shape, strides
+        _HANDED_OUT.append((managed, shape, strides, held))
         return NEW(ctypes.addressof(managed), b"dltensor", None)
 
 

@@ -155,12 +155,14 @@ def __getattr__(name: str) -> Any:
         return sorted(nodes)
     if name in globals():
         return globals()[name]
+    if name.startswith("_"):  # what tools look for in modules, and nobody mistyped
+        raise AttributeError(f"module 'tir' has no attribute {name!r}")
     if name in ("tir", "s_tir", "tirx"):  # `import tir as tvm` makes tvm.tir this package, and its names of TVM 0.27
         value = importlib.import_module("tir")
     elif name in _LAZY:
         module, attribute = _LAZY[name]
         value = getattr(importlib.import_module(module), attribute)
-    elif not name.startswith("_") and (name in EXPRESSIONS or name in importlib.import_module("tir.op").OPS):
+    elif name in EXPRESSIONS or name in importlib.import_module("tir.op").OPS:
         value = getattr(importlib.import_module("tir.script.tir"), name)
     else:
         here = importlib.import_module("tir.neighbours").written_here(name)
