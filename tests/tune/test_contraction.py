@@ -262,26 +262,27 @@ def test_weights_in_panels_take_a_bias(width: int, read: str):
 
 
 def long_sum(name: str) -> tir.PrimFunc:
-    """A contraction of which a panel is larger than half of the L2 cache of ``SMALL``."""
+    """A contraction of which a panel is larger than half of the L2 cache of ``TINY``."""
     if name == "convolution":
-        X, W = te.placeholder((1, 9, 10, 32), name="A"), te.placeholder((3, 3, 32, 13), name="B")
-        p, q, c = (te.reduce_axis((0, e), x) for e, x in ((3, "p"), (3, "q"), (32, "c")))
+        X, W = te.placeholder((1, 9, 10, 8), name="A"), te.placeholder((3, 3, 8, 13), name="B")
+        p, q, c = (te.reduce_axis((0, e), x) for e, x in ((3, "p"), (3, "q"), (8, "c")))
         value = lambda n, y, x, o: te.sum(X[n, y + p, x + q, c] * W[p, q, c, o], axis=[p, q, c])
         return te.create_prim_func([X, W, te.compute((1, 7, 8, 13), value, name="C")])
     if name == "rows of symbolic number":
-        A, B = te.placeholder((te.var("n"), 180), name="A"), te.placeholder((180, 18), name="B")
+        A, B = te.placeholder((te.var("n"), 48), name="A"), te.placeholder((48, 18), name="B")
         return te.create_prim_func([A, B, tir.ops.matmul(A, B)])
     return product(*LONG[name], relu=name == "with what follows")
 
 
+TINY = SMALL.replace("2048", "512")
 LONG = {
-    "plain": ((60, 192), (192, 32), "ik,kj->ij"),
-    "odd": ((61, 210), (210, 27), "ik,kj->ij"),
-    "with what follows": ((60, 192), (192, 27), "ik,kj->ij"),
-    "transposed left": ((192, 61), (192, 33), "ki,kj->ij"),
-    "transposed right": ((61, 192), (33, 192), "ik,jk->ij"),
-    "batched": ((3, 51, 180), (3, 180, 9), "bik,bkj->bij"),
-    "two sums": ((50, 4, 63), (63, 4, 9), "ikl,lkj->ij"),
+    "plain": ((60, 48), (48, 32), "ik,kj->ij"),
+    "odd": ((61, 50), (50, 27), "ik,kj->ij"),
+    "with what follows": ((60, 48), (48, 27), "ik,kj->ij"),
+    "transposed left": ((48, 61), (48, 33), "ki,kj->ij"),
+    "transposed right": ((61, 48), (33, 48), "ik,jk->ij"),
+    "batched": ((3, 51, 45), (3, 45, 9), "bik,bkj->bij"),
+    "two sums": ((50, 4, 15), (15, 4, 9), "ikl,lkj->ij"),
 }
 
 
@@ -289,10 +290,10 @@ LONG = {
 @pytest.mark.parametrize("name", [*LONG, "convolution", "rows of symbolic number"])
 def test_panels_beyond_the_cache_are_summed_in_chunks(name: str, cores: int):
     func = long_sum(name)
-    sch = tir.tune.default(func, SMALL.format(cores=cores))
+    sch = tir.tune.default(func, TINY.format(cores=cores))
     assert "_rf" in sch.mod.script(), "no partial sums"
     if name == "rows of symbolic number":
-        a, b = (np.random.default_rng(0).standard_normal(s).astype("float32") for s in ((61, 180), (180, 18)))
+        a, b = (np.random.default_rng(0).standard_normal(s).astype("float32") for s in ((61, 48), (48, 18)))
         c = np.zeros((61, 18), "float32")
         tir.build(sch.mod)(a, b, c)
         np.testing.assert_allclose(c, a.astype("float64") @ b, rtol=1e-4, atol=1e-4)

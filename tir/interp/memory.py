@@ -207,6 +207,9 @@ class Races:
         return (a, b) if self.run[a] == self.run[b] else None
 
 
+_NOBODY: dict[int, Site] = {}
+
+
 class Tracker:
     """The last writer of every element of a piece of memory, and the readers since, by address."""
 
@@ -231,41 +234,47 @@ class Accesses:
         self.base = base
         self.strides = strides
 
+    def _keys(self, index: tuple[Any, ...]) -> list[int]:
+        """The addresses of an access: one, or one a lane where an index is a vector."""
+        key = self.base
+        for i, stride in zip(index, self.strides):
+            key = key + i * stride
+        return key.tolist() if isinstance(key, np.ndarray) else [key]
+
     def read(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
-        if index and isinstance(index[-1], np.ndarray):
-            return all(self.read((*index[:-1], int(i)), now, site, values) for i in index[-1])
-        key = self.base + sum([i * s for i, s in zip(index, self.strides)])
-        tracker = self.tracker
-        last = tracker.writer.get(key)
-        if last is not None and last[0] != now:
-            found = tracker.races.conflict(last[0], now)
-            if found:
-                self._fail(last[1], site, found, index, values)
-        readers = tracker.readers.get(key)
-        if readers is None:
-            tracker.readers[key] = {now: site}
-        else:
-            readers[now] = site
+        writer, readers = self.tracker.writer, self.tracker.readers
+        for key in self._keys(index):
+            last = writer.get(key)
+            if last is not None and last[0] != now:
+                self._ordered(last, now, key, site, index, values)
+            others = readers.get(key)
+            if others is None:
+                readers[key] = {now: site}
+            else:
+                others[now] = site
         return True
 
     def write(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
-        if index and isinstance(index[-1], np.ndarray):
-            return all(self.write((*index[:-1], int(i)), now, site, values) for i in index[-1])
-        key = self.base + sum([i * s for i, s in zip(index, self.strides)])
-        tracker = self.tracker
-        last = tracker.writer.get(key)
-        if last is not None and last[0] != now:
-            found = tracker.races.conflict(last[0], now)
-            if found:
-                self._fail(last[1], site, found, index, values)
-        readers = tracker.readers.pop(key, None)
-        if readers:
-            for reader, reader_site in readers.items():
-                found = tracker.races.conflict(reader, now) if reader != now else None
-                if found:
-                    self._fail(reader_site, site, found, index, values)
-        tracker.writer[key] = (now, site)
+        writer, readers, own = self.tracker.writer, self.tracker.readers, (now, site)
+        for key in self._keys(index):
+            last = writer.get(key)
+            if last is not None and last[0] != now:
+                self._ordered(last, now, key, site, index, values)
+            for reader in readers.pop(key, _NOBODY).items():
+                if reader[0] != now:
+                    self._ordered(reader, now, key, site, index, values)
+            writer[key] = own
         return True
+
+    def _ordered(
+        self, first: tuple[int, Site], now: int, key: int, site: Site, index: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> None:
+        """Fail if the access ``first`` to the element at ``key`` runs in no order with one now."""
+        found = self.tracker.races.conflict(first[0], now)
+        if found:
+            lane = self._keys(index).index(key)
+            at = tuple(int(i[lane]) if isinstance(i, np.ndarray) else i for i in index)
+            self._fail(first[1], site, found, at, values)
 
     def _fail(
         self, first: Site, second: Site, pair: tuple[int, int], index: tuple[Any, ...], values: tuple[Any, ...]
