@@ -103,6 +103,14 @@ def test_more_is_loaded_into_a_smaller_cache():
     assert large == 3 * 64 * 64 * 4 and small > 4 * large
 
 
+def test_a_prediction_takes_targets_and_modules():
+    func = rows.row_sum(64, 100)
+    found = predict(func, Env.of(FIXED.format(1)))
+    mod = tir.IRModule.of(func)
+    assert found == predict(func, FIXED.format(1)) == predict(mod, tir.Target(FIXED.format(1)))
+    assert found == predict(tir.IRModule.of({"a": func, "b": rows.row_sum(64, 9000)}), FIXED.format(1))
+
+
 def test_there_is_no_prediction_for_symbolic_sizes():
     assert predict(family_program("symbolic", 0), Env.of(FIXED.format(1))) is None  # type: ignore[arg-type]
 

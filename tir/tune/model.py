@@ -21,7 +21,7 @@ from ..analysis.index import index_of
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
-from ..function import PrimFunc
+from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
 from ..schedule import Schedule
 from ..stmt import (
@@ -37,7 +37,7 @@ from ..stmt import (
     IfThenElse,
     SeqStmt,
 )
-from ..target import GPUS
+from ..target import GPUS, Target
 from ..transform.lower_match_buffer import lower_match_buffer
 from ..transform.simplify import simplify as simplified
 from ..visit import has_load, rewrite, substitute, walk
@@ -73,9 +73,12 @@ class Prediction:
     floor: float
 
 
-def predict(program: Schedule | PrimFunc, env: Env, sizes: Mapping[str, int] | None = None) -> Prediction | None:
-    """The time of a scheduled program on one core of a CPU, or on a GPU. None where the model has no answer: symbolic sizes that ``sizes``
-    does not give by name, and threads of a GPU on a CPU.
+def predict(
+    program: Schedule | PrimFunc | IRModule, env: Env | Target | str = "llvm", sizes: Mapping[str, int] | None = None
+) -> Prediction | None:
+    """The time of a scheduled program on one core of a CPU, or on a GPU; ``env`` may be a target. None where the model has no answer:
+    symbolic sizes that ``sizes`` does not give by name, and threads of a GPU on a CPU. Of a module: the function that a
+    schedule of it works on.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -92,6 +95,8 @@ def predict(program: Schedule | PrimFunc, env: Env, sizes: Mapping[str, int] | N
     >>> short < long
     True
     """
+    env = env if isinstance(env, Env) else Env.of(env)
+    program = Schedule(program) if isinstance(program, IRModule) else program
     if sizes:
         before, now = (_of_sizes(f, sizes) for f in (_unscheduled(program), _current(program)))
         return _predicted(now, before, env)
