@@ -160,7 +160,19 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
 
         return compile_onnx(mod, target)
     graph = graph_of(mod)
-    return build(mod, target) if graph is None else compile_graph(graph, target)
+    if graph is not None:
+        return compile_graph(graph, target)
+    try:
+        program = IRModule.of(mod)
+    except TypeError as error:
+        torch = any(c.__module__.startswith("torch.nn.") for c in type(mod).__mro__)
+        way = (
+            "export it by torch.export.export(model, inputs)"
+            if torch
+            else "a model is a Graph, an ONNX file, or an ExportedProgram"
+        )
+        raise TypeError(f"{str(error).partition(';')[0] if torch else error}; {way}") from None
+    return build(program, target)
 
 
 def graph_of(model: Any) -> Any:

@@ -244,3 +244,29 @@ def test_loops_in_loops_are_not_written_out_without_end(monkeypatch):
     graph = helper.make_graph([outer], "g", [tensor("x")], [tensor("y")], [many])
     with pytest.raises(ModelError, match="more than 300 nodes, when written out"):
         from_onnx(helper.make_model(graph))
+
+
+# ---------------------------------------------------------------- what is no model
+
+
+def test_what_is_no_model_is_refused_with_what_would_be():
+    module = type(
+        "Net", (type("Module", (), {"__module__": "torch.nn.modules.module", "__call__": lambda self: None}),), {}
+    )()
+    with pytest.raises(TypeError, match=r"got Net; export it by torch.export.export"):
+        tir.compile(module)
+    with pytest.raises(TypeError, match=r"got NoneType; a model is a Graph, an ONNX file"):
+        tir.compile(None)
+
+
+@pytest.mark.parametrize(
+    "take", [tir.graph.compile_graph, tir.graph.groups, tir.graph.optimized, lambda x: tir.graph.quantize(x, "int8")]
+)
+def test_a_function_is_no_graph(take):
+    with pytest.raises(TypeError, match="`graph` of .* is a Graph, not PrimFunc"):
+        take(tir.library.elementwise.scale_add(2))
+
+
+def test_the_text_of_a_graph_is_a_string():
+    with pytest.raises(TypeError, match="`text` of parse is a string, not Graph"):
+        tir.graph.parse(tir.graph.Builder().graph({}))

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..analysis.pattern import Pattern
 from ..arith import Analyzer, simplify
+from ..checked import checked
 from ..errors import ModelError
 from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
@@ -216,6 +217,7 @@ class Group:
         return _shown(self.nodes)
 
 
+@checked
 def groups(graph: Graph) -> tuple[Group, ...]:
     """The kernels of a graph, in the order in which they run.
 
@@ -234,6 +236,7 @@ def groups(graph: Graph) -> tuple[Group, ...]:
     return _Fusion(graph).made()
 
 
+@checked
 def why_not_fused(graph: Graph, one: str, other: str) -> str:
     """Why the nodes that make values ``one`` and ``other`` are in two kernels: the rule, and the accesses that decide. An empty
     text for nodes of one kernel.

@@ -12,6 +12,7 @@ import numpy as np
 from codegen.module import LLVMModule, Module
 
 from ..buffer import Buffer, decl_buffer
+from ..checked import checked
 from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
 from ..expr import BufferLoad, Expr, StringImm, Var, as_bool, const
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _TARGETS = ("llvm", "interpreter")
 
 
+@checked
 @seldom_collected
 def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
     """Compile a graph: after the passes of ``tir.graph.PASSES``, a kernel a group of nodes, equal kernels once.

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..checked import checked
 from ..dtype import DType
 from ..errors import ModelError, TirError
 from .graph import Graph, Node, Value
@@ -22,6 +23,7 @@ _RESULT = re.compile(rf"""(\w+|"(?:[^"\\]|\\.)*")=({_NAME})""")
 _NUMBERS = {"inf": float("inf"), "nan": float("nan")}
 
 
+@checked
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     """The graph that prints as ``text``; ``constants`` has an array for each constant, which are no part of the text.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.pattern import Pattern
+from ..checked import checked
 from ..errors import ModelError, TirError
 from ..interp.numbers import array_dtype
 from ..ops import registry
@@ -234,6 +235,7 @@ PASSES: list[Callable[[Graph], Graph]] = [
 ]  # fmt: skip
 
 
+@checked
 def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = None) -> Graph:
     """The graph after ``passes`` (``PASSES``, as it is now), each of which is checked after it ran.
 

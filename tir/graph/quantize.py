@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checked import checked
 from ..errors import ModelError
 from ..names import did_you_mean
 from .graph import Builder, Graph, Node, Value
@@ -25,6 +26,7 @@ PANELS = (64, 32, 16)  # columns that are read together, the first that divide t
 _TYPES = {"int8": _Integers(8, 127), "int4": _Integers(4, 7)}
 
 
+@checked
 def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
     """The graph with integers of 8 or 4 bits (``"int8"``, ``"int4"``) for the constant matrices of its products, and a scale
     for each ``group`` of rows of a column; sums are of floats, as before.

@@ -96,7 +96,7 @@ def predict(
     True
     """
     env = env if isinstance(env, Env) else Env.of(env)
-    program = Schedule(program) if isinstance(program, IRModule) else program
+    program = program if isinstance(program, (Schedule, PrimFunc)) else Schedule(program)
     if sizes:
         before, now = (_of_sizes(f, sizes) for f in (_unscheduled(program), _current(program)))
         return _predicted(now, before, env)
