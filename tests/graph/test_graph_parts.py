@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -276,3 +278,19 @@ def test_the_axes_of_images():
         shape = tuple(range(10, 10 + rank))
         last = tuple(shape[axis] for axis in _last(rank))
         assert tuple(last[axis] for axis in _first(rank)) == shape
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_compiled_model_is_copied_with_its_weights_and_without_what_calls_left(again):
+    b = Builder()
+    x = b.input("x", (2, 4))
+    model = compile_graph(b.graph({"y": b.call("matmul", x, b.constant(numbers(4, 3), "w"))}))
+    given = numbers(2, 4, seed=1)
+    model.set_input("x", given)
+    model.run()
+    for _ in range(8):  # arrays of another process begin anywhere
+        made = again(model)
+        np.testing.assert_array_equal(made(given), model(given))
+        assert made.weights.ctypes.data % 64 == 0 and made.weights.nbytes == model.weights.nbytes
+    with pytest.raises(tir.RunError, match="run"):
+        again(model).get_output(0)

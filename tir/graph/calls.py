@@ -91,6 +91,16 @@ class Model:
         self._set: dict[str, Any] = {}
         self._last: tuple[Any, ...] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what calls leave: workspaces, inputs that were set, results."""
+        return {**self.__dict__, "_idle": [], "_set": {}, "_last": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Unpickled arrays begin anywhere; weights begin at a multiple of the alignment."""
+        weights = memory(state["weights"].nbytes)[: state["weights"].nbytes]
+        weights[:] = state["weights"].view(np.uint8)
+        self.__dict__.update({**state, "weights": weights})
+
     def __call__(self, *args: Any, out: Any = None, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
         """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each; ``state`` has the
         arrays that are updated.
