@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _TARGETS = ("llvm", "interpreter")
 
 
-@checked
 @seldom_collected
+@checked
 def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
     """Compile a graph: after the passes of ``tir.graph.PASSES``, a kernel a group of nodes, equal kernels once.
 
