@@ -28,11 +28,12 @@ from ..stmt import (
     Stmt,
     While,
 )
-from ..visit import substitute, uses_var, walk
+from ..visit import nodes_of, substitute, uses_var, walk
 from .passes import func_pass
 
 N = TypeVar("N")
 _DIVISIONS = (FloorDiv, FloorMod, Mod)
+_MAY_BE_EXPENSIVE = (*_DIVISIONS, Call)
 _LEAVES = (AssertStmt, BufferStore, Evaluate)
 _COMPOUND = (Allocate, AllocateConst, AttrStmt, DeclBuffer, For, IfThenElse, LetStmt, SeqStmt, While)
 
@@ -124,9 +125,12 @@ class _Summaries:
         """What ``s`` computes outside of the statements in it."""
         for part in s.children():
             if isinstance(part, Expr):
-                _in_expression(part, True, made.found)
-                calls = (n for n in walk(part) if isinstance(n, Call))
-                made.opaque |= any(effect_of(c) not in ("pure", "read") for c in calls)
+                kinds = set(map(type, nodes := nodes_of(part)))
+                if not kinds.isdisjoint(_MAY_BE_EXPENSIVE):
+                    _in_expression(part, True, made.found)
+                if Call in kinds:
+                    calls = (n for n in nodes if isinstance(n, Call))
+                    made.opaque |= any(effect_of(c) not in ("pure", "read") for c in calls)
 
     def _compound(self, s: Stmt) -> _Summary:
         made = _Summary()
