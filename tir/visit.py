@@ -182,10 +182,10 @@ def contains(root: Any, kind: type) -> bool:
 class Somewhere:
     """Whether a node for which ``holds`` is under a statement, or is it: found once for each statement.
 
-    >>> from tir import For, Var
+    >>> from tir import Var
     >>> from tir.stmt import Evaluate
     >>> i = Var("i")
-    >>> [Somewhere(lambda n: n is v)(For(i, 0, 4, Evaluate(i * 2))) for v in (i, Var("i"))]
+    >>> [Somewhere(lambda n: n is v)(Evaluate(i * 2)) for v in (i, Var("i"))]
     [True, False]
     """
 

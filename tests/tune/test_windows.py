@@ -10,7 +10,7 @@ from tir.analysis.annotations import PARTITION_HINT
 from tir.analysis.selections import choice_parts
 from tir.expr import BufferLoad
 from tir.testing import assert_same_result
-from tir.tune import Env
+from tir.tune import Env, space
 from tir.tune.rules import windows
 from tir.visit import walk
 
@@ -194,3 +194,15 @@ def test_several_reductions_of_one_window_are_stored_together():
     func = te.create_prim_func([x, *both])
     sch = tir.tune.default(func, TARGET.format(128, 1))
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+@pytest.mark.parametrize("image", [(1, 28, 9, 16), (2, 9, 9, 16), (1, 150, 3, 16)])
+def test_tiles_are_shared_out_to_threads(image: tuple[int, ...], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(space, "PARALLEL", 0)
+    func = depthwise(image)
+    sch = tir.tune.default(func, TARGET.format(128, 2))
+    product = next(b.name for b in sch.get_child_blocks("root") if b.name.endswith("_update"))
+    assert sch.get(product).writes[0].buffer.scope == "local", "the sums stay in registers"
+    assert [sch.get(loop).kind for loop in sch.get_loops(product)].count("parallel") == 1
+    assert not [b for b in sch.get_child_blocks("root") if b.name.startswith("pad")]
+    assert_same_result(func, sch.mod, engines=("llvm", "interpreter"))

@@ -134,6 +134,9 @@ def share_out(sch: Schedule, loops: list[LoopRV], operations: int, env: Env) -> 
         count += 1
     while count and not sch.can.parallel(loops[count - 1]):
         count -= 1
+    if count > 1 and not sch.can.fuse(*loops[:count]):  # their borders are apart: one of them
+        loops = [loop for loop, size in zip(loops, sizes) if size > 1 and sch.can.parallel(loop)]
+        count, total = min(1, len(loops)), 0
     if not count:
         return
     loop = sch.fuse(*loops[:count]) if count > 1 else loops[0]
