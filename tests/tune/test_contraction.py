@@ -234,7 +234,7 @@ def test_a_product_in_each_step_of_a_scan_is_tiled_and_its_weights_are_packed_be
 def test_a_copy_that_lays_operands_out_for_products_stays():
     x, w = te.placeholder((1, 12, 8), name="x"), te.placeholder((8, 8), name="w")
     func = te.create_prim_func([x, w, tir.ops.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=2)])
-    sch = tir.tune.default(func, "llvm -num-cores=1")
+    sch = tir.tune.default(func, "llvm -vector_width=64 -num-cores=1 -l2_bytes=1024")
     assert sch.get_loops("attention_products_update")[2] == sch.get_loops("attention_exp")[2], "no strip of rows"
 
 
