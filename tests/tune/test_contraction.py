@@ -88,6 +88,24 @@ def test_panels_of_constants_are_made_once(name: str, cores: int):
     np.testing.assert_allclose(arrays["C"], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("constant", "cache", "ahead"),
+    [
+        pytest.param(["B"], 4096, True, id="beyond the cache"),
+        pytest.param(["B"], 8192, False, id="stays in the cache"),
+        pytest.param([], 4096, False, id="packed at each call"),
+    ],
+)
+def test_panels_of_constants_beyond_the_cache_are_requested_ahead(constant: list[str], cache: int, ahead: bool):
+    func = product((12, 64), (64, 32), "ik,kj->ij").with_attr("tir.constant", constant)
+    sch = tir.tune.default(func, f"llvm -vector_width=128 -num-cores=1 -l2_bytes={cache}")
+    text = sch.mod.script()  # panels of 32 bytes a row: 128 rows are 4,096 bytes
+    assert (
+        ("T.prefetch(T.address_of(B_global[v0 + v1, v2 * 4 + ax1 + 128, 0])" in text) is ahead == ("prefetch" in text)
+    )
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
 @pytest.mark.parametrize("terms, most", [(1024, 8), (2048, 8), (512, 16), (1000, 64), (1008, 64)])
 def test_rows_of_a_tile_share_no_more_sets_of_the_cache_than_there_are_ways(terms: int, most: int):
     nest = Nest.of(tir.Schedule(product((64, terms), (terms, 64), "ik,kj->ij")), "C")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
+from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul
 from ...records import cached_property
 from ...schedule import BlockRV, LoopRV, Schedule
@@ -19,8 +21,9 @@ from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, is_view, unconverted, volume
+from ..nest import Access, Axis, Nest, extent_of, is_view, unconverted, usual, volume
 from ..space import Env, Fork, block_names, choose, rule
+from .reductions import AHEAD
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
@@ -337,7 +340,9 @@ class Tiling:
         self._store(sch, store, jr)
         shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
-        self._unroll_terms(sch, [*outer_terms, term])
+        steps = self._unroll_terms(sch, [*outer_terms, term])
+        if pack is not None and found.is_constant:
+            self._read_ahead(sch, sch.get(pack).writes[0].buffer, steps)
         return sch
 
     def _tile(self, sch: Schedule, rows: list[LoopRV], tile: Any) -> tuple[list[LoopRV], list[LoopRV]]:
@@ -349,15 +354,27 @@ class Tiling:
         yo, yi = sch.split(outer[-1], [None, tile // 64])
         return [*outer[:-1], yo, io], [yi, ii]
 
-    def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> None:
-        """Make some steps of the reduction, or the whole window of a convolution, straight code. This is chosen last: schedules
-        that differ in nothing else have all other steps in common."""
+    def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> LoopRV:
+        """Make some steps of the reduction, or the whole window of a convolution, straight code; returns the loop around them. This is
+        chosen last: schedules that differ in nothing else have all other steps in common."""
         *_, before, last = [1, *(a.size for a in self.found.terms)]
         steps = [f for f in STEPS if last % f == 0]
-        _, inner = sch.split(terms[-1], [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
+        outer, inner = sch.split(terms[-1], [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
         sch.unroll(inner)
         if len(terms) > 1 and last == steps[0] and 1 < before * last <= WINDOW:
             sch.unroll(terms[-2])
+        return outer
+
+    def _read_ahead(self, sch: Schedule, panels: Buffer, loop: LoopRV) -> None:
+        """Request panels that were packed before the call, and come from beyond the L2 cache, :data:`AHEAD` bytes before the iterations of
+        ``loop`` take them."""
+        element, name = self.found.element, sch.get(sch.get_child_blocks(loop)[0]).name
+        if prod(map(usual, panels.shape)) * element <= self.env.machine.sizes["L2"]:
+            return
+        taken = self.width * element * self.found.terms[-1].size // extent_of(sch, loop)
+        request = (loop, name, panels.name, max(1, AHEAD // taken))
+        if sch.can.prefetch(*request):
+            sch.prefetch(*request)
 
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""

@@ -17,7 +17,7 @@ ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
 STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
 SUMS = 2  # vectors of partial sums of each of them
 PARTS = 4  # of an element that are straight code
-AHEAD = 4096  # bytes: how far ahead what is converted is requested, as it keeps too few loads under way
+AHEAD = 4096  # bytes: how far ahead what comes from beyond the caches is requested, where too few loads are under way otherwise
 
 
 @rule(targets=("llvm",), order=70)
