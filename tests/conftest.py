@@ -1,6 +1,10 @@
 """Options shared by the tests."""
 
 import gc
+import os
+
+# workers share the cores: a thread that spins until another ends keeps the other from running
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser):

@@ -113,8 +113,8 @@ def test_no_pass_changes_a_network(left_out):
 def test_attention_is_right_and_its_shapes_are_known_at_import(target):
     made = judge(attention(), weights(2, 5, 8), target=target, shapes={"x": (2, 5, 8)})
     assert not {node.operator for node in made.graph.nodes} & {"shape", "take", "concatenate"}
-    # one kernel each: q, k and v as one product; a part of it turned; scores, softmax; the result with the heads joined
-    assert len(made.kernels) == 5
+    # q, k and v as one product; and scores, softmax and the result with the heads joined in one kernel
+    assert len(made.kernels) == 2
 
 
 def test_ids_are_embedded_and_negative_ones_count_from_the_end():

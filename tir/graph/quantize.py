@@ -51,7 +51,7 @@ def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
         raise ModelError(
             f"weights are quantized to {' or '.join(_TYPES)}, not to {dtype!r}{did_you_mean(str(dtype), _TYPES)}"
         )
-    if not isinstance(group, int) or group < 2 or group % 2:
+    if group < 2 or group % 2:
         raise ModelError(f"a group is an even number of rows, not {group!r}")
     held: dict[Value, Value] = {}  # the floats of each weight, made once
 

@@ -238,7 +238,7 @@ class Accesses:
         """The addresses of an access: one, or one a lane where an index is a vector."""
         key = self.base
         for i, stride in zip(index, self.strides):
-            key = key + i * stride
+            key = key + (i.astype(np.int64) if isinstance(i, np.ndarray) else i) * stride
         return key.tolist() if isinstance(key, np.ndarray) else [key]
 
     def read(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
