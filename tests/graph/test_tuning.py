@@ -30,7 +30,8 @@ def test_a_tuned_model_computes_the_same_and_its_trials_are_kept(tmp_path):
     graph, path = two_products(), tmp_path / "models.db"
     model = tir.tune(graph, seconds=1, db=path, cold=False, verbose=False)
     np.testing.assert_allclose(model(X), expected(graph, [X])["y"], rtol=1e-4, atol=1e-5)
-    assert len(model.kernels) == 3 and len(set(model.kernels)) == 2
+    # the schedules that are found decide whether the second product may be written over the first
+    assert len(model.kernels) == 3 and len({name.partition("_over_")[0] for name in model.kernels}) == 2
     with Records(path) as records:
         begun = len(list(records.all()))
     assert begun >= 1
