@@ -294,6 +294,32 @@ def test_threads_may_write_the_same_value():
 
 
 @T.prim_func
+def other_elements(A: T.Buffer((2,), "int32"), O: T.Buffer((2,), "int32")):
+    """Each thread has all elements in memory of its own, and takes another one of them."""
+    L = T.alloc_buffer((2,), "int32", scope="local")
+    for _b in T.thread_binding(1, thread="blockIdx.x"):
+        for j in range(2):
+            with T.block("own"):
+                vj = T.axis.spatial(2, j)
+                L[vj] = A[vj]
+        for i in T.thread_binding(2, thread="threadIdx.x"):
+            with T.block("tile"):
+                vi = T.axis.spatial(2, i)
+                S = T.alloc_buffer((1,), "int32", scope="global")
+                for _j in range(1):
+                    with T.block("copy"):
+                        S[0] = L[vi]
+                for _j in range(1):
+                    with T.block("O"):
+                        O[vi] = S[0]
+
+
+def test_an_element_that_a_thread_chooses_of_its_own_memory_is_a_value_of_its_own():
+    with pytest.raises(ScheduleError, match=RULE):
+        tir.Schedule(other_elements).set_scope("copy", 0, "shared")
+
+
+@T.prim_func
 def one_writes(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
     for _b in T.thread_binding(1, thread="blockIdx.x"):
         with T.block("kernel"):

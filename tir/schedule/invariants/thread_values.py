@@ -97,13 +97,13 @@ class Stores:
         return not self.reads_what_changes(unit)
 
     def varies(self, unit: Statement, axis: str, seen: frozenset[Buffer] = frozenset()) -> bool:
-        """Whether what ``unit`` stores depends on its thread along ``axis``: by its own index, by the elements that it
+        """Whether what ``unit`` stores depends on its thread along ``axis``: by its own index, by which elements it
         reads, or by what it reads from memory of the thread's own."""
         thread = next((v for v, _, _ in unit.loops if v in self.threads and self.threads[v].node.thread == axis), None)
         if thread is None:
             return False
         moved = moving(unit, thread)
-        if any(not _is_own(a) and a.uses(moved) for a in unit.reads()):
+        if any(a.uses(moved) for a in unit.reads()):
             return True
         if isinstance(unit.node, BufferStore) and any(uses_var(e, moved) for e in _parts(unit.node.value)):
             return True
