@@ -48,7 +48,7 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
                 return None
             out.write([step.fn.__module__, step.name, step.options])
         for name, func in mod.items():
-            out.numbers.clear()  # what functions share says nothing
+            out.numbers.clear()  # the key does not depend on which nodes functions share
             out.write([name, func])
         out.write(mod.attrs)
     except _Unnamed:

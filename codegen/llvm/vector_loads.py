@@ -44,8 +44,8 @@ class Part:
 
 
 def part_of(g: Generator, element: str, lanes: int) -> Part | None:
-    """The register of which ``lanes`` elements are a part that one instruction with a mask loads or stores: LLVM takes one for each power
-    of two. None for whole registers, and where there are no such instructions."""
+    """The register that holds ``lanes`` elements, fewer than it has room for, where one masked instruction loads or stores them; LLVM's own
+    code takes one instruction for each power of two. None for whole registers, and without masked instructions."""
     whole = 1 << (lanes - 1).bit_length()
     masks = "+avx512vl" in g.out.module.features and element in ("float", "double", "i32", "i64")
     bits = whole * (64 if element in ("double", "i64") else 32)

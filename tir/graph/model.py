@@ -280,7 +280,7 @@ class CompiledModel(Model):
     ) -> None:
         """Write the model as ``.so``, ``.o`` or ``.a``, and a C ``header``: a function of the file's name that takes inputs and results,
         and ``<name>_with_workspace``, which takes memory to work in as well. Where sizes are symbols, both take their values last, and
-        ``<name>_workspace_bytes`` says for values how much memory that is. ``tir.load`` reads it back.
+        ``<name>_workspace_bytes`` computes the bytes of that memory from them. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
         ``threads``, ``levels``, ``checks`` and ``cmake`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and

@@ -22,7 +22,7 @@ _EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # 
 class _Axis:
     """How one axis is resized: ``scale`` is new over old size, ``begin`` and ``end`` the part that is read, in parts of it."""
 
-    old: Any  # of Extent, as the new size is: places are asked where they are numbers
+    old: Any  # an Extent, as the new size is; a number where places are computed
     new: Any
     scale: float
     begin: float = 0.0

@@ -291,7 +291,7 @@ def lowered_before(name: str, func: PrimFunc, target: Any) -> _Begun:
 
 
 def go_on_from(func: PrimFunc, begun: _Begun) -> None:
-    """When ``func`` is next lowered by passes that begin with those of ``begun``, these are taken to have made ``begun.func`` of it."""
+    """Keep ``begun.func`` as the result of the passes of ``begun`` on ``func``, for its next lowering by passes that begin with them."""
     if all(type(step) is Pass for step in begun.passes):  # of each function by itself
         _BEGUN[func] = begun
 

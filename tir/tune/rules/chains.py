@@ -14,7 +14,7 @@ from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize
 
 VECTORS = 2  # of the columns of a tile
-PADDED = 1.25  # times the columns that are computed with those of the last tile
+PADDED = 1.25  # computed columns over needed ones, at most: the last tile may be partly empty
 ROWS = (12, 13, 14, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)  # of a tile, best first
 
 
