@@ -173,7 +173,7 @@ class Drawn:
             lambda: self.op("Transpose", x, perm=self.rng.permutation(rank).tolist()),
             lambda: self.op("Flatten", x, axis=self.number(-rank, rank + 1)),
             lambda: self.op("Unsqueeze", x, self.ints(self.axis(x))),
-            lambda: self.op("Squeeze", x),
+            lambda: self.op("Squeeze", *self.one([[x], [x, self.ints(*(a for a in range(rank) if size[a] == 1))]])),
             lambda: self.op("Reshape", x, self.ints(-1, size[-1])),
             lambda: self.op("Reshape", x, self.ints(*([0] * (rank - 1)), -1)),
             lambda: self.op("Reshape", x, self.ints(*size[::-1])),

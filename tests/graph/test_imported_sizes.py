@@ -135,6 +135,23 @@ def test_rows_on_symbolic_sizes(nodes, constants, expected):
         np.testing.assert_allclose(made(x), expected(x), rtol=1e-6)
 
 
+def test_an_axis_that_may_be_1_is_squeezed_by_name_alone():
+    axes = [("Squeeze", "x a", "y", {})], {"a": ints(1)}
+    proto = model(axes[0], {"x": (TensorProto.FLOAT, ["n", 1, 4])}, **axes[1])
+    x = RNG.standard_normal((1, 1, 4)).astype("float32")
+    np.testing.assert_array_equal(compile_graph(from_onnx(proto), "interpreter")(x), x[:, 0])
+    proto = model([("Squeeze", "x", "y", {})], {"x": (TensorProto.FLOAT, ["n", 1, 4])})
+    with pytest.raises(ModelError, match="Squeeze .*whether n is 1 is known only when it runs; give axes, or numbers"):
+        from_onnx(proto)
+    np.testing.assert_array_equal(compile_graph(from_onnx(proto, shapes={"x": (1, 1, 4)}), "interpreter")(x), x[0, 0])
+
+
+def test_an_axis_that_is_never_1_is_kept_by_squeeze():
+    nodes = [("Concat", "x x", "d", {"axis": 0}), ("Squeeze", "d", "y", {})]
+    made = compile_graph(from_onnx(model(nodes, {"x": (TensorProto.FLOAT, ["n", 1])})), "interpreter")
+    np.testing.assert_array_equal(made(np.float32([[3]])), [3, 3])
+
+
 def image(sizes, mode, *scales):
     nodes = [("Resize", "x none s", "y", {"mode": mode})]
     return model(nodes, {"x": (TensorProto.FLOAT, sizes)}, none=np.float32([]), s=np.float32(scales))

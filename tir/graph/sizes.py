@@ -228,6 +228,19 @@ def is_fixed(*sizes: Extent) -> bool:
     return not any(isinstance(s, Size) for s in sizes)
 
 
+def may_be(size: Extent, other: int) -> bool:
+    """Whether a size can be a number, as far as that can be told, for some values of the symbols.
+
+    >>> n = symbol("n")
+    >>> may_be(n, 1), may_be(n + 1, 1), may_be(4 * n, 1), may_be(1, 1)
+    (True, False, False, True)
+    """
+    if not isinstance(size, Size):
+        return size == other
+    equal = simple(EQ(size.expr, const(other)))
+    return not isinstance(equal, IntImm) or bool(equal.value)
+
+
 def usual(size: Extent) -> int:
     """The number that a size counts as where what is best is decided, and not what is right."""
     return size.at(dict.fromkeys(size.names, USUAL)) if isinstance(size, Size) else size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from ..graph.sizes import is_fixed
+from ..graph.sizes import is_fixed, may_be
 from .making import MOST, Unsupported, axis_of, broadcast
 from .onnx_table import Call, dtype_of, row
 
@@ -59,6 +59,10 @@ def _flatten(c: Call) -> Any:
 @row("Squeeze")
 def _squeeze(c: Call) -> Any:
     x, axes = c[0], _axes(c, 1, 13)
+    if axes is None and (open_sizes := [size for size in x.shape if size != 1 and may_be(size, 1)]):
+        raise Unsupported(
+            f"without axes it drops sizes of 1, and whether {open_sizes[0]} is 1 is known only when it runs; give axes, or numbers for sizes, as shapes="
+        )
     gone = (
         [n for n, size in enumerate(x.shape) if size == 1] if axes is None else [axis_of(a, len(x.shape)) for a in axes]
     )
