@@ -13,6 +13,7 @@ from tir.ops import _docs as operator_docs
 from tir.ops import _stubs as operator_stubs
 from tir.schedule import docs
 from tir.schedule import stubs as schedule_stubs
+from tir.schedule.primitive import PRIMITIVES, QUERIES
 from tir.script import _stubs as script_stubs
 from tir.transform import _stubs as transform_stubs
 
@@ -48,3 +49,25 @@ def test_page_of_operators():
 def test_stub(stub, text, module):
     kept, made = (ast.dump(ast.parse(source)) for source in (stub.read_text(encoding="utf-8"), text()))
     assert kept == made, f"run: python -m {module}"
+
+
+def test_a_method_is_described_once():
+    """Editors find the docstring of a ``def`` in its file: the stub has only those of steps and queries."""
+    stub = Path(tir.schedule.__file__).with_name("schedule.pyi")
+    methods = [
+        m for c in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(c, ast.ClassDef) for m in c.body
+    ]
+    functions = [m for m in methods if isinstance(m, ast.FunctionDef)]
+    described = [f.name for f in functions if ast.get_docstring(f)]
+    assert sorted(described) == sorted({*PRIMITIVES, *QUERIES}) and "can_decompose_padding" in {
+        f.name for f in functions
+    }
+
+
+def test_operators_with_a_def_are_imported_from_its_file():
+    stub = operator_stubs.text("nn")
+    assert "from tir.ops.nn.matrix_products import dense as dense" in stub and "def conv2d(" in stub
+
+
+def test_functions_made_by_a_table_are_described_without_examples():
+    assert script_stubs.prose("One\nparagraph.\n\n>>> 1\n1\n\nTwo.") == ['    """One paragraph.\n\n    Two."""']

@@ -6,11 +6,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from .registry import Operator, operators
+from ..script._stubs import prose
+from .registry import Operator, operator, operators
 
 HERE = Path(__file__).parent
 STUBS = {"": HERE / "__init__.pyi", "nn": HERE / "nn" / "__init__.pyi"}  # by namespace
@@ -49,20 +51,27 @@ def _imported(file: Path) -> list[str]:
 
 
 def _lines(made: Operator) -> list[str]:
-    """An import from the file that defines the operator, where an editor finds its docstring; else its signature."""
+    """An import from the file that defines the operator, where an editor finds its docstring; else its signature, with
+    what the docstring says."""
     name, module = made.name.rpartition(".")[2], made.function.__module__
     aliases = [f"{alias.rpartition('.')[2]} = {name}" for alias in made.aliases]
     if name in _defined(module):
         return [f"from {module} import {name} as {name}", *aliases]
-    doc = f'"""{inspect.getdoc(made.function)}"""'.splitlines()
-    return [f"def {name}{_signature(made.signature)}:", *(f"    {line}".rstrip() for line in doc), *aliases]
+    return [f"def {name}{_signature(made.signature)}:", *prose(inspect.getdoc(made.function) or ""), *aliases]
 
 
 @cache
 def _defined(module: str) -> set[str]:
     """The operators that a file defines by a ``def`` of their own, with the signature that type checkers see there."""
-    functions = (i for i in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(i, ast.FunctionDef))
-    return {f.name for f in functions if [ast.unparse(d).partition("(")[0] for d in f.decorator_list] == ["operator"]}
+    made = sys.modules[module]
+    functions = (i for i in ast.parse(inspect.getsource(made)).body if isinstance(i, ast.FunctionDef))
+    return {f.name for f in functions if [_keeps_signature(made, d) for d in f.decorator_list] == [True]}
+
+
+def _keeps_signature(module: ModuleType, decorator: ast.expr) -> bool:
+    """Whether it is ``operator``, or that with arguments of a namespace."""
+    found = getattr(module, ast.unparse(decorator).partition("(")[0], None)
+    return (found.func if isinstance(found, partial) else found) is operator
 
 
 def _signature(signature: inspect.Signature) -> str:

@@ -18,11 +18,7 @@ from .state import State
 
 class Asker:
     def __init__(self, sch: Schedule): ...
-    def __call__(self, place: LoopRV | BlockRV | str) -> Offers:
-        """Every primitive that takes this loop or block, tried with usual values of what else it needs: a list, which
-        shows as a table, of what would be accepted and change the program (or draw a value), and why the rest would not. Raises ``ScheduleError`` for a name that
-        is none.
-        """
+    def __call__(self, place: LoopRV | BlockRV | str) -> Offers: ...
     @overload
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> Answer: ...
     @overload
@@ -349,79 +345,14 @@ class Schedule(Snapshots):
         target: Any = None,
         verify: str | None = None,
     ): ...
-    def __getitem__(self, name: str) -> BlockRV | LoopRV:
-        """The block or the loop called ``name`` (``"i"``, or ``"C.i"`` above block C where several are called so), as a
-        handle. Raises ``ScheduleError`` that lists the existing ones, ``TypeError`` for what is no name.
-        """
-    def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int:
-        """What a handle or a name currently refers to: the loop, the block, or the integer.
-
-        Raises ``ScheduleError`` for a name or handle of nothing that exists, ``TypeError`` for what is no handle.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> loop = sch.get("out.j")
-        >>> loop.kind, int(loop.extent)
-        ('serial', 16)
-        >>> sch.get(sch["most"]).name_hint
-        'most'
-        """
-    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef:
-        """The loop or block that a handle or a name currently refers to, with its parents. It does not follow later
-        steps.
-
-        Raises ``ScheduleError`` for one that does not exist.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> block = sch.get_sref("most")
-        >>> block.stmt.name_hint, block.parent.stmt.loop_var.name, block.parent.parent.stmt.loop_var.name
-        ('most', 'j', 'i')
-        """
-    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool:
-        """Whether ``decompose_padding`` would be accepted; ``sch.can.decompose_padding`` has the reason.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.can_decompose_padding("out", "out.i")
-        False
-        """
-    def remove_rv(self, handle: Any) -> None:
-        """Does nothing: handles are names and hold no resources. For compatibility with TVM scripts.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> loop = sch.get_loops("out")[0]
-        >>> sch.remove_rv(loop)
-        >>> sch.get(loop).loop_var.name
-        'i'
-        """
-    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
-        """``get_block``, under its name in newer versions of TVM.
-
-        >>> import tir
-        >>> tir.Schedule(tir.library.rows.softmax(8, 16)).get_sblock("out")
-        BlockRV(out)
-        """
-    def copy(self) -> Schedule:
-        """An independent schedule at the same point, in constant time; it draws its own random numbers.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> other = sch.copy()
-        >>> other.compute_inline("power")
-        >>> sch, other
-        (Schedule of main after 0 steps, Schedule of main after 1 step)
-        """
-    def explore(self) -> Any:
-        """A view on this schedule in a notebook: its loop tree, its history with diffs, what may be done to each loop and
-        block, and the code it becomes (docs/notebook.md). What is clicked is a step of this schedule, and what is typed
-        in a cell shows. Raises ``ImportError`` without anywidget (``pip install 'tensorir[notebook]'``).
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> view = sch.explore()  # doctest: +SKIP
-        """
+    def __getitem__(self, name: str) -> BlockRV | LoopRV: ...
+    def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
+    def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
+    def remove_rv(self, handle: Any) -> None: ...
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
+    def copy(self) -> Schedule: ...
+    def explore(self) -> Any: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 

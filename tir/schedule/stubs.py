@@ -1,6 +1,7 @@
 """``python -m tir.schedule.stubs`` writes schedule.pyi: the signatures of the generated methods, for editors.
 
-The hand-written parts of the classes are read from ask.py and schedule.py; each primitive and query adds its own signature.
+The hand-written parts of the classes are read from ask.py and schedule.py, without their docstrings, which editors find there;
+each primitive and query adds its own signature and docstring, for which no ``def`` has its name.
 """
 
 from __future__ import annotations
@@ -57,8 +58,7 @@ def _class(item: ast.ClassDef) -> str:
         ):
             lines += [f"    @{ast.unparse(d)}" for d in member.decorator_list]
             returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
-            lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}:")
-            lines += _docstring(ast.get_docstring(member) or "") or ["        ..."]
+            lines.append(f"    def {member.name}({ast.unparse(member.args)}){returns}: ...")
     if len(lines) == head:
         lines.append("    ...")
     ours = sorted(filter(is_ours, PRIMITIVES.values()), key=lambda p: p.name)
@@ -87,16 +87,16 @@ def is_ours(p: Primitive) -> bool:
 
 
 def _method(p: Primitive, result: str | None = None) -> list[str]:
-    """With the docstring, which no editor finds in the source; a query has none: it is what the method of the name does."""
+    """With the docstring; a query has none: it is what the method of the name does."""
     head = f"    def {signature_text(p, result, 'self')}:"
     return [head, *_docstring(p.doc)] if result is None else [f"{head} ..."]
 
 
 def _docstring(doc: str) -> list[str]:
-    """The lines of the docstring of a method; none without text."""
+    """The lines of the docstring of a method."""
     doc = doc.replace("\\", "\\\\").replace('"""', "'''")
     if "\n" not in doc:
-        return [f'        """{doc}"""'] if doc else []
+        return [f'        """{doc}"""']
     return ['        """' + doc.replace("\n", "\n        ").replace("\n        \n", "\n\n") + '\n        """']
 
 

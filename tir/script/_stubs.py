@@ -181,8 +181,7 @@ def _grid() -> list[str]:
         value = "Any" if count == 1 else f"tuple[{', '.join(['Any'] * count)}]"
         given = ", ".join(f"e{k}: Any" for k in range(count))
         lines += ["@overload", f"def grid({given}, /) -> Iterable[{value}]: ..."]
-    lines += ["@overload", "def grid(*extents: Any) -> Iterable[Any]:"]
-    return [*lines, f'    """{inspect.getdoc(dialect.grid)}"""']
+    return [*lines, "@overload", "def grid(*extents: Any) -> Iterable[Any]: ..."]
 
 
 def _types() -> list[str]:
@@ -199,7 +198,7 @@ def _operator(name: str) -> list[str]:
     if entry.result != "given" and entry.arity:
         operands = ", ".join([*(f"{p}: _Operand" for p in entry.parameters), "/", "*"])
     options = "dtype: Any = ..." if name in tir_operators.FLOAT else "dtype: Any = ..., annotations: Any = ..."
-    return [f"def {name}({operands}, {options}) -> Value:", *_quoted(tir_operators.docstring(entry))]
+    return [f"def {name}({operands}, {options}) -> Value:", *prose(tir_operators.docstring(entry))]
 
 
 def _function(name: str, value: Any) -> list[str]:
@@ -208,9 +207,10 @@ def _function(name: str, value: Any) -> list[str]:
     return [f"def {name}{_signature(signature, SEEN_AS[signature.return_annotation])}: ..."]
 
 
-def _quoted(doc: str) -> list[str]:
-    first, *rest = f'"""{doc}"""'.splitlines()
-    return [f"    {line}".rstrip() for line in (first, *rest)]
+def prose(doc: str) -> list[str]:
+    """The docstring of a function that no ``def`` has, where editors would find it: a line for each paragraph, no example."""
+    paragraphs = [" ".join(part.split()) for part in doc.split("\n\n") if ">>>" not in part]
+    return ["    " + "\n\n    ".join(paragraphs).join(('"""', '"""'))]
 
 
 def _signature(signature: inspect.Signature, returns: str) -> str:
