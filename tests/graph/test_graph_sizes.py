@@ -51,6 +51,9 @@ def test_sizes_have_the_arithmetic_of_integers():
             assert number(a % b, values) == x % y
         assert number(least(a, b), values) == min(x, y)
         assert number(most(a, b), values) == max(x, y)
+        for size in (a, a * b, least(a, b), most(a, b), (a * b) // n, (a + b) % n):
+            part = number(size, {"n": n, "m": values["m"]})  # n stays
+            assert number(part, values) == number(size, values)
 
 
 def test_sizes_are_equal_where_they_are_for_all_values():

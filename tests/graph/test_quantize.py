@@ -67,9 +67,32 @@ def test_rows_that_are_no_whole_groups_and_other_operands_stay():
     b = Builder()
     x, w = b.input("x", (1, 40)), b.input("w", (64, 8))
     y = b.call("matmul", x, b.constant(np.ones((40, 64), "float32"), "u"))
-    z = b.call("matmul", y, b.constant(np.ones((8, 64), "float32"), "v"), transp_b=True)
+    z = b.call("matmul", x, b.constant(np.ones((8, 40), "float32"), "v"), transp_b=True)
     graph = b.graph({"y": b.call("matmul", y, w), "z": z})
     assert str(quantize(graph, "int8")) == str(graph)
+
+
+@pytest.mark.parametrize("how", ["transp_b", "transpose", "astype"])
+def test_weights_that_are_turned_or_converted_are_quantized(how):
+    b = Builder()
+    x, w = b.input("x", ("n", 64)), RNG.standard_normal((64, 2048)).astype("float16")
+    if how == "astype":
+        y = b.call("matmul", x, b.call("astype", b.constant(w, "w"), "float32"))
+    elif how == "transp_b":
+        y = b.call("matmul", x, b.constant(w.T.astype("float32"), "w"), transp_b=True)
+    else:
+        y = b.call("matmul", x, b.call("transpose", b.constant(w.T.astype("float32"), "w")))
+    plain = Builder()
+    direct = plain.call("matmul", plain.input("x", ("n", 64)), plain.constant(w.astype("float32"), "w"))
+    given = RNG.standard_normal((1, 64)).astype("float32")
+    made, want = (compile_graph(quantize(g, "int8"), cases=[{"n": 1}]) for g in (b.graph(y), plain.graph(direct)))
+    assert made.weights_bytes == want.weights_bytes == 64 * 2048 * (4 + 1 + 4 / 32)
+    np.testing.assert_array_equal(made(given), want(given))
+
+
+def test_integers_that_come_with_a_graph_are_not_quantized_again():
+    graph = quantize(layers(1), "int4")
+    assert str(quantize(graph, "int4")) == str(graph)
 
 
 def test_a_weight_of_several_products_is_quantized_once_and_zeros_stay_zeros():

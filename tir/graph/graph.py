@@ -20,7 +20,7 @@ from ..ops import registry
 from ..te import Tensor, placeholder
 from ..te.tensor import operations_of
 from ..te.to_primfunc import identifier
-from .sizes import Extent, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbols
+from .sizes import Extent, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbol, symbols
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -44,7 +44,7 @@ class Value:
         """Whether all its sizes are numbers."""
         return is_fixed(*self.shape)
 
-    def at(self, values: Mapping[str, int]) -> Value:
+    def at(self, values: Mapping[str, Extent]) -> Value:
         """The value with numbers for symbols."""
         return self if self.is_fixed else Value(self.name, tuple(number(s, values) for s in self.shape), self.dtype)
 
@@ -244,7 +244,7 @@ class Graph:
         return symbols(s for v in self.inputs for s in v.shape)
 
     def at(self, values: Mapping[str, int]) -> Graph:
-        """The graph for values of its symbols. Raises ``ModelError`` for sizes for which an operator cannot be applied.
+        """The graph for values of its symbols; those without one stay. Raises ``ModelError`` for sizes for which an operator cannot be applied.
 
         >>> from tir.graph import Builder
         >>> b = Builder()
@@ -253,12 +253,13 @@ class Graph:
           %exp: float32[2, 4] = exp(x=%x)
           return exp=%exp
         """
+        known: dict[str, Extent] = {**{name: symbol(name) for name in self.symbols}, **values}
         made = Builder()
-        new: dict[Value, Value] = {v: made.input(v.name, v.at(values).shape, v.dtype) for v in self.inputs}
+        new: dict[Value, Value] = {v: made.input(v.name, v.at(known).shape, v.dtype) for v in self.inputs}
         new |= {v: made.constant(array, v.name) for v, array in self.constants.items()}
         for node in self.nodes:
             arguments = {k: mapped(a, new.__getitem__) for k, a in node.arguments.items()}
-            fixed = {k: with_sizes(a, lambda size: size.at(values)) for k, a in arguments.items()}
+            fixed = {k: with_sizes(a, lambda size: size.at(known)) for k, a in arguments.items()}
             new.update(zip(node.outputs, made.add(node.operator, fixed, [v.name for v in node.outputs], node.name)))
         return made.graph({name: new[value] for name, value in self.outputs.items()})
 
@@ -281,6 +282,10 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return self.svg()
+
+    def values(self) -> tuple[Value, ...]:
+        """All tensors: inputs, constants, and what nodes make."""
+        return (*self.inputs, *self.constants, *(v for node in self.nodes for v in node.outputs))
 
     def readers(self) -> dict[Value, list[Node]]:
         """The nodes that read each value, once each time that they read it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,23 +16,23 @@ from ..buffer import Buffer, decl_buffer
 from ..checked import checked
 from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
-from ..expr import BufferLoad, Expr, StringImm, Var, as_bool, const
+from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const
 from ..function import PrimFunc
-from ..names import unique_name
+from ..names import did_you_mean, unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global, ret
-from ..stmt import Allocate, AssertStmt, Evaluate, seq
+from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
 from ..target import Target
 from ..te.to_primfunc import identifier
 from .building import built
 from .calls import Model, Parameter, give_back
 from .fusion import groups
-from .graph import Graph, Node, Value, conditions, results
+from .graph import Graph, Node, Value, conditions, mapped, results
 from .kept import find, keep, model_key
 from .kernels import Call, Kernel, Kernels, by_default, part
 from .memory import ALIGNMENT, Place, Plan
 from .passes import PASSES, optimized
-from .sizes import Extent, Size, extents, symbols, variables
+from .sizes import Extent, Size, extents, most, symbols, variables
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -41,14 +42,18 @@ _TARGETS = ("llvm", "interpreter")
 
 @seldom_collected
 @checked
-def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ()) -> CompiledModel:
+def compile_graph(
+    graph: Graph, target: Any = "llvm", state: Sequence[str] = (), cases: Sequence[Mapping[str, int]] = ()
+) -> CompiledModel:
     """Compile a graph: after the passes of ``tir.graph.PASSES``, a kernel a group of nodes, equal kernels once.
 
     ``state`` are names of both an input and a result: the result is written over the input, in an array that the caller keeps from
-    call to call (``model(x, state=model.new_state())``).
+    call to call (``model(x, state=model.new_state())``). ``cases`` are values of symbols for which the module has kernels of their own, of the first that a
+    call has: with ``[{"n": 1}]`` one row reads quantized weights, and many rows read the floats that are made of them once. What constants the kernels
+    of a case read beside those of the others is in the model, too.
 
-    Raises ``ModelError`` for a graph that is none, and for a state that cannot be updated in place, and ``BuildError`` for a target that cannot run models, and for a group that
-    cannot be built.
+    Raises ``ModelError`` for a graph that is none, for a state that cannot be updated in place, and for a case of no symbol or that no call can have,
+    and ``BuildError`` for a target that cannot run models, and for a group that cannot be built.
 
     >>> import numpy as np
     >>> from tir.graph import Builder, compile_graph
@@ -60,13 +65,14 @@ def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ())
     chosen = Target.of(target)
     if chosen.kind not in _TARGETS:
         raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
-    key = model_key(graph, chosen, state, PASSES)
+    key = model_key(graph, chosen, state, PASSES) if not cases else None
     kept = None if key is None else find(key, chosen)
     if kept is not None:
         return kept
+    special = [(_case(values, graph), optimized(graph.at(values))) for values in cases]
     final = optimized(graph)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
-    model = compile_optimized(final, target, state)
+    model = compile_optimized(final, target, state, cases=special)
     del final
     if key is not None:
         keep(key, model)
@@ -74,32 +80,107 @@ def compile_graph(graph: Graph, target: Any = "llvm", state: Sequence[str] = ())
     return model
 
 
+def _case(values: Mapping[str, int], graph: Graph) -> Mapping[str, int]:
+    """A case of the symbols of a graph. Raises ``ModelError`` for one that is none."""
+    for name, value in values.items():
+        if name not in graph.symbols:
+            known = (
+                f"; they are {', '.join(graph.symbols)}" if graph.symbols else "; all sizes of the graph are numbers"
+            )
+            raise ModelError(
+                f"case {dict(values)} names {name!r}, which is no symbol{did_you_mean(name, graph.symbols)}{known}"
+            )
+        if value < 1:
+            raise ModelError(f"case {dict(values)}: {name} is at least 1")
+    if not values:
+        raise ModelError("a case without values is every call; give values of symbols, as cases=[{'n': 1}]")
+    return frozendict(values)
+
+
 def compile_optimized(
     graph: Graph,
     target: Any = "llvm",
     state: Sequence[str] = (),
     schedule: Callable[[PrimFunc, Any], Kernel] = by_default,
+    cases: Sequence[tuple[Mapping[str, int], Graph]] = (),
 ) -> CompiledModel:
-    """The model of a graph as it is, after whatever passes; ``schedule`` makes a kernel of the function of a group, for a target."""
-    updated = _updated(graph, state)
-    final = with_own_results(graph)
-    order = groups(final)
-    kernels = Kernels(order, final.constants, target, schedule)
-    made = kernels.plan(order, final.outputs.values(), {final.outputs[n]: v for n, v in updated.items()})
-    calls = [kernels.call(g, made) for g in order if g.view is None]
-    packed, places = kernels.weights(calls, final.constants)
+    """The model of a graph as it is, after whatever passes; ``schedule`` makes a kernel of the function of a group, for a target. ``cases`` are graphs for
+    values of its symbols."""
     checks = _checks(graph)
-    entry = _Entry(final, updated, made, places, len(packed)).function(calls, kernels.functions, checks)
-    own = {"run": with_own_workspace(entry, made.nbytes, checks)}
-    if final.symbols:
-        own["workspace_bytes"] = _bytes_function(entry, made.nbytes, checks)
+    given = [with_own_results(each) for each in (graph, *(one for _, one in cases))]
+    constants = dict(given[0].constants)
+    for n, each in enumerate(given[1:], 1):
+        given[n] = _apart(each, given[:n], constants)
+        constants.update(given[n].constants)
+    orders = [groups(each) for each in given]
+    kernels = Kernels([group for order in orders for group in order], constants, target, schedule)
+    parts = []
+    for values, each, order in zip(({}, *(values for values, _ in cases)), given, orders):
+        updated = {each.outputs[name]: value for name, value in _updated(each, state).items()}
+        made = kernels.plan(order, each.outputs.values(), updated)
+        parts.append(_Part(values, each, made, [kernels.call(g, made) for g in order if g.view is None]))
+    packed, places = kernels.weights([call for each in parts for call in each.calls], constants)
+    nbytes = reduce(most, (each.plan.nbytes for each in parts))
+    entry = _Entry(parts, state, nbytes, places, len(packed)).function(kernels.functions, checks)
+    own = {"run": with_own_workspace(entry, nbytes, checks)}
+    if graph.symbols:
+        own["workspace_bytes"] = _bytes_function(entry, nbytes, checks)
     module = built({**kernels.functions, "main": entry, **own}, kernels.groups, target)
     if isinstance(module, LLVMModule):
         module.forget()  # the programs of all kernels, lowered, are larger than some models
-    kept = {v: part(packed, places[v], v) for v in final.constants if v in places}
-    names = tuple(call.kernel for call in calls)
-    graph = replace(final, constants=kept)
-    return CompiledModel(graph, module, packed, sum(v.nbytes for v in places), made, names, tuple(updated))
+    whole, *others = (each.case(packed, places) for each in parts)
+    weights_bytes = sum(v.nbytes for v in places)
+    return CompiledModel(whole.graph, module, packed, weights_bytes, whole.plan, whole.kernels, state, nbytes, others)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a model runs for ``values`` of its symbols: the ``graph`` that was compiled, with the constants that kernels read, the ``plan`` of its
+    workspace, and the ``kernels`` that it calls, in order."""
+
+    values: Mapping[str, int]
+    graph: Graph
+    plan: Plan
+    kernels: tuple[str, ...]
+
+
+class _Part(NamedTuple):
+    """A graph in the making of a model, for values of symbols."""
+
+    values: Mapping[str, int]
+    graph: Graph
+    plan: Plan
+    calls: Sequence[Call]
+
+    def case(self, packed: np.ndarray, places: Mapping[Value, int]) -> Case:
+        kept = {v: part(packed, places[v], v) for v in self.graph.constants if v in places}
+        graph = replace(self.graph, constants=kept)
+        return Case(self.values, graph, self.plan, tuple(call.kernel for call in self.calls))
+
+
+def _apart(graph: Graph, others: Iterable[Graph], constants: Mapping[Value, np.ndarray]) -> Graph:
+    """The graph with names that no value of ``others`` has, but for inputs, and for constants that equal theirs."""
+    taken = {v.name for each in others for v in each.values()}
+    new = {v: v for v in graph.inputs}
+    for v in graph.values():
+        array = graph.constants.get(v)
+        is_shared = array is not None and v in constants and _are_same(array, constants[v])
+        new[v] = v if v in new or is_shared else replace(v, name=unique_name(v.name, taken))
+        taken.add(new[v].name)
+    nodes = [
+        Node(n.operator, {k: mapped(a, new.__getitem__) for k, a in n.arguments.items()}, tuple(map(new.__getitem__, n.outputs)), n.name)
+        for n in graph.nodes
+    ]  # fmt: skip
+    outputs = {name: new[v] for name, v in graph.outputs.items()}
+    return Graph(graph.inputs, tuple(nodes), outputs, {new[v]: a for v, a in graph.constants.items()})
+
+
+def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays of one shape and type have the same bytes."""
+    if one is other:
+        return True
+    first, second = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (one, other))
+    return np.array_equal(first, second)
 
 
 def _checks(graph: Graph) -> list[AssertStmt]:
@@ -148,7 +229,7 @@ def with_own_workspace(entry: PrimFunc, nbytes: Extent, checks: Sequence[AssertS
 def with_own_results(graph: Graph) -> Graph:
     """The graph with a copy for each result that is an input, a constant, or another result."""
     taken = {*graph.inputs, *graph.constants}
-    names = {v.name for node in graph.nodes for v in node.outputs} | {v.name for v in taken}
+    names = {v.name for v in graph.values()}
     outputs, copies = dict(graph.outputs), []
     for name, value in outputs.items():
         if value in taken:
@@ -163,45 +244,69 @@ def with_own_results(graph: Graph) -> Graph:
 
 
 class _Entry:
-    """The function that calls the kernels: its parameters are inputs, results, the state, the constants, and the workspace."""
+    """The function that calls the kernels: its parameters are inputs, results, the state, the constants, and the workspace. The first of ``parts`` is for
+    all values of symbols that the others are not for."""
 
-    def __init__(self, graph: Graph, state: Mapping[str, Value], made: Plan, places: Mapping[Value, int], weights: int):
-        self._plan = made
+    def __init__(
+        self, parts: Sequence[_Part], state: Sequence[str], nbytes: Extent, places: Mapping[Value, int], weights: int
+    ):
+        self._parts = parts
         self._places = places
-        inputs = {v: v.name for v in graph.inputs if v.name not in state}
-        kept = {v: name for name, v in state.items()}
-        names = symbols(s for v in (*inputs, *kept) for s in v.shape)  # in the order of a call's arrays
+        graph = parts[0].graph
+        kept = _updated(graph, state)
+        inputs = {v.name: v for v in graph.inputs if v.name not in state}
+        names = symbols(
+            s for v in (*inputs.values(), *kept.values()) for s in v.shape
+        )  # in the order of a call's arrays
         self._symbols = dict(zip(names, variables(names)))
         self._taken: set[str] = set(names)
-        values = inputs | {v: name for name, v in graph.outputs.items() if name not in state} | kept
-        self._buffers = {v: self._parameter(v.shape, v.dtype, name) for v, name in values.items()}
+        results = {name: v for name, v in graph.outputs.items() if name not in state}
+        taken, made, held = (
+            {name: self._parameter(v.shape, v.dtype, name) for name, v in each.items()}
+            for each in (inputs, results, kept)
+        )
+        self._parameters = [*taken.values(), *made.values(), *held.values()]
+        self._buffers: dict[Value, Buffer] = {}
+        for each in parts:
+            self._buffers.update({v: (taken | held)[v.name] for v in each.graph.inputs})
+            self._buffers.update({each.graph.outputs[name]: buffer for name, buffer in made.items()})
         self._weights = self._parameter((max(weights, 1),), "uint8", "weights", ALIGNMENT)
-        self._work = self._parameter((1 if made.nbytes == 0 else made.nbytes,), "uint8", "workspace", ALIGNMENT)
+        self._work = self._parameter((1 if nbytes == 0 else nbytes,), "uint8", "workspace", ALIGNMENT)
 
     def _parameter(self, shape: Sequence[Extent], dtype: Any, name: str, alignment: int = 0) -> Buffer:
         name = unique_name(identifier(name), self._taken)
         self._taken.add(name)
         return decl_buffer(extents(shape), dtype, name, data_alignment=alignment)
 
-    def function(
-        self, calls: Sequence[Call], kernels: Mapping[str, PrimFunc], checks: Sequence[AssertStmt]
-    ) -> PrimFunc:
+    def function(self, kernels: Mapping[str, PrimFunc], checks: Sequence[AssertStmt]) -> PrimFunc:
         """The entry: the checks, and the calls of kernels, in order. Kernels take symbols by name among their arguments, the entry after its own."""
-        stmts = [Evaluate(call_global(call.kernel, *self._arguments(kernels[call.kernel], call))) for call in calls]
-        buffers = [*self._buffers.values(), self._weights, self._work]
+        whole = self._calls(self._parts[0], kernels)
+        for each in reversed(self._parts[1:]):
+            calls = self._calls(each, kernels)
+            is_met = all_of(self._symbols[name].equal(value) for name, value in each.values.items())
+            whole = IfThenElse(is_met, calls, whole)
+        buffers = [*self._parameters, self._weights, self._work]
         return PrimFunc(
             (*(b.data for b in buffers), *self._symbols.values()),
-            seq([*checks, *stmts]),
+            seq([*checks, whole]),
             buffer_map={b.data: b for b in buffers},
             attrs=frozendict({"global_symbol": "main", "tir.noalias": False}),  # one array may be several inputs
         )
 
-    def _arguments(self, kernel: PrimFunc, call: Call) -> list[Expr]:
+    def _calls(self, one: _Part, kernels: Mapping[str, PrimFunc]) -> Stmt:
+        return seq(
+            [
+                Evaluate(call_global(call.kernel, *self._arguments(kernels[call.kernel], call, one.plan)))
+                for call in one.calls
+            ]
+        )
+
+    def _arguments(self, kernel: PrimFunc, call: Call, plan: Plan) -> list[Expr]:
         """What a kernel is called with: memory for its buffers, and symbols for its scalars."""
-        pointers = map(self._pointer, call.arguments)
+        pointers = (self._pointer(place, plan) for place in call.arguments)
         return [next(pointers) if p in kernel.buffer_map else self._symbols[p.name] for p in kernel.params]
 
-    def _pointer(self, place: Place) -> Expr | Var:
+    def _pointer(self, place: Place, plan: Plan) -> Expr | Var:
         value, begin = place
         if value in self._buffers:
             if begin == 0:
@@ -210,7 +315,7 @@ class _Entry:
         elif value in self._places:
             buffer, indices = self._weights, [self._places[value] + begin]
         else:
-            buffer, indices = self._work, [self._plan.offsets[value] + begin]
+            buffer, indices = self._work, [plan.offsets[value] + begin]
         return address_of(BufferLoad(buffer, tuple(map(_index, indices))))
 
 
@@ -231,7 +336,7 @@ def _index(place: Extent) -> Expr:
 
 class CompiledModel(Model):
     """A model that was compiled here: ``graph`` is the graph that was compiled, with the constants that kernels read, ``plan`` the
-    plan of its workspace. ``key`` is its name in the disk cache, where it has one."""
+    plan of its workspace, of all calls for which there is none of ``cases``. ``key`` is its name in the disk cache, where it has one."""
 
     key: str | None = None
 
@@ -244,14 +349,23 @@ class CompiledModel(Model):
         made: Plan,
         kernels: tuple[str, ...],
         state: Sequence[str] = (),
+        workspace_bytes: Extent | None = None,
+        cases: Sequence[Case] = (),
     ):
         inputs = {v.name: Parameter(v.name, v.shape, v.dtype) for v in graph.inputs}
         outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items() if name not in state]
         kept = [inputs.pop(name) for name in state]
-        super().__init__(tuple(inputs.values()), outputs, module, weights, made.nbytes, kernels, kept)
+        nbytes = made.nbytes if workspace_bytes is None else workspace_bytes
+        super().__init__(tuple(inputs.values()), outputs, module, weights, nbytes, kernels, kept)
         self.graph = graph
         self.plan = made
         self.weights_bytes = weights_bytes
+        self.cases = tuple(cases)
+
+    def case(self, values: Mapping[str, int]) -> Case:
+        """What runs for values of the symbols."""
+        own = Case({}, self.graph, self.plan, self.kernels)
+        return next((each for each in self.cases if each.values.items() <= values.items()), own)
 
     def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Profile:
         """Time each kernel in ``repeat`` calls of the model: a table of the medians, as text, in a notebook, as JSON, and a picture.

@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ from ..expr import BufferLoad, Call, StringImm, Var, const
 from ..function import PrimFunc
 from ..interp.numbers import array_dtype, storage_dtype
 from ..node import frozendict
-from ..stmt import Evaluate
-from ..visit import substitute, walk
+from ..stmt import Evaluate, IfThenElse, SeqStmt, Stmt
+from ..visit import substitute
 from .fusion import group_function, groups
 from .picture import shortened
 from .sizes import value_of
@@ -146,7 +146,7 @@ def calls_of(
     main: PrimFunc = model.module.ir["main"]
     arrays = dict(zip(main.params, memory))
     names, calls = [], []
-    for call in (e.value for e in walk(main.body) if isinstance(e, Evaluate) and isinstance(e.value, Call)):
+    for call in _calls(main.body, values):
         name, *pointers = call.args
         assert isinstance(name, StringImm)
         function = model.module[name.value]
@@ -160,6 +160,18 @@ def calls_of(
         prepare = getattr(function, "prepared", None)
         calls.append(prepare(*given) if prepare is not None else lambda f=function, g=given: f(*g))
     return names, calls
+
+
+def _calls(stmt: Stmt, values: Mapping[str, int]) -> Iterator[Call]:
+    """The calls that a statement of the entry makes for values of the symbols."""
+    if isinstance(stmt, IfThenElse):
+        assert stmt.else_case is not None
+        yield from _calls(stmt.then_case if value_of(stmt.condition, values) else stmt.else_case, values)
+    elif isinstance(stmt, SeqStmt):
+        for each in stmt.stmts:
+            yield from _calls(each, values)
+    elif isinstance(stmt, Evaluate) and isinstance(stmt.value, Call):
+        yield stmt.value
 
 
 def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray], values: Mapping[str, int]) -> np.ndarray:
@@ -189,7 +201,8 @@ def _summed(
     model: CompiledModel, names: Sequence[str], seconds: Sequence[float], values: Mapping[str, int]
 ) -> tuple[KernelTime, ...]:
     machine = _machine(model)
-    made = dict(zip(model.kernels, (g for g in groups(model.graph) if g.view is None)))
+    case = model.case(values)
+    made = dict(zip(case.kernels, (g for g in groups(case.graph) if g.view is None)))
     found = []
     for name in dict.fromkeys(names):
         func, group = model.module.ir[name], made[name]

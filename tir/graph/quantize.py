@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.pattern import Pattern
 from ..checked import checked
 from ..errors import ModelError
 from ..names import did_you_mean
-from .graph import Builder, Graph, Node, Value
+from .fusion import pattern_of
+from .graph import Builder, Graph, Node, Value, values_in
+from .passes import evaluate
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,9 @@ def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
     """The graph with integers of 8 or 4 bits (``"int8"``, ``"int4"``) for the constant matrices of its products, and a scale
     for each ``group`` of rows of a column; sums are of floats, as before.
 
-    The second operand of ``matmul`` is taken if it is a constant float32 matrix whose rows are whole groups. Kernels that read each
-    weight a few times (products of one to four rows) make floats of integers themselves; for products of more rows, and of
-    a symbolic number of them, that is done once, when the graph is compiled. Raises ``ModelError`` for another type, and for a group that is no even number.
+    The second operand of ``matmul`` is taken if it is a constant float32 matrix whose rows are whole groups, transposed or not, or one that is moved or converted
+    first. Kernels that read each weight a few times (products of one to four rows) make floats of integers themselves; for products of more rows, and of
+    a symbolic number of them, that is done once, when the graph is compiled: ``compile_graph(graph, cases=[{"n": 1}])`` has kernels of both kinds. Raises ``ModelError`` for another type, and for a group that is no even number.
 
     >>> import numpy as np
     >>> from tir.graph import Builder, compile_graph, quantize
@@ -53,34 +56,45 @@ def quantize(graph: Graph, dtype: str, group: int = 32) -> Graph:
         )
     if group < 2 or group % 2:
         raise ModelError(f"a group is an even number of rows, not {group!r}")
-    held: dict[Value, Value] = {}  # the floats of each weight, made once
+    held: dict[tuple[Value, bool], Value] = {}  # the floats of each weight, made once
 
     def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
         weights = arguments.get("b")
-        if node.operator != "matmul" or arguments.get("transp_b") or not isinstance(weights, Value):
+        if node.operator != "matmul":
+            return _moved(made, node, arguments)
+        if not isinstance(weights, Value) or weights not in made.constants:
             return None
-        if (
-            weights not in made.constants
-            or weights.dtype != "float32"
-            or len(weights.shape) != 2
-            or weights.shape[0] % group
-        ):
+        is_turned = bool(arguments.get("transp_b"))
+        if weights.dtype != "float32" or len(weights.shape) != 2 or weights.shape[is_turned] % group:
             return None
-        if weights not in held:
-            held[weights] = _floats(made, weights, _TYPES[dtype], group)
-        return made.add(node.operator, {**arguments, "b": held[weights]}, [v.name for v in node.outputs], node.name)
+        if (weights, is_turned) not in held:
+            matrix = made.constants[weights].T if is_turned else made.constants[weights]
+            held[weights, is_turned] = _floats(made, matrix, weights.name, _TYPES[dtype], group)
+        replayed = {**arguments, "b": held[weights, is_turned], "transp_b": False}
+        return made.add(node.operator, replayed, [v.name for v in node.outputs], node.name)
 
     return graph.rewritten(visit)
 
 
-def _floats(made: Builder, weights: Value, kind: _Integers, group: int) -> Value:
+def _moved(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
+    """The result of a node that moves or converts the floats of a constant, as a constant; None of others, also of those that make floats of integers."""
+    (value, *others), inputs = node.outputs, tuple(values_in(arguments.values()))
+    if others or len(inputs) != 1 or inputs[0] not in made.constants or pattern_of(node) > Pattern.INJECTIVE:
+        return None
+    if value.elements != inputs[0].elements or not (value.dtype.is_float and inputs[0].dtype.is_float):
+        return None
+    (array,) = evaluate(Node(node.operator, arguments, node.outputs), made.constants)
+    return [made.constant(array, value.name)]
+
+
+def _floats(made: Builder, weights: np.ndarray, name: str, kind: _Integers, group: int) -> Value:
     """Nodes that compute a matrix of integers and scales, which are constants."""
-    grouped = made.constants[weights].reshape(-1, group, weights.shape[1])
+    grouped = weights.reshape(-1, group, weights.shape[1])
     scales = np.abs(grouped).max(1, keepdims=True) / kind.largest
     integers = np.rint(grouped / np.where(scales == 0, 1, scales)).astype("int8").reshape(weights.shape)
     if kind.bits == 4:
-        return dequantized(made, (integers + 8).astype("uint8"), scales, 8.0, 4, weights.name)
-    return dequantized(made, integers, scales, None, 8, weights.name)
+        return dequantized(made, (integers + 8).astype("uint8"), scales, 8.0, 4, name)
+    return dequantized(made, integers, scales, None, 8, name)
 
 
 def dequantized(made: Builder, integers: np.ndarray, scales: np.ndarray, zeros: Any, bits: int, name: str) -> Value:

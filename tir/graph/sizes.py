@@ -20,6 +20,7 @@ from ..expr import (
     LT,
     NE,
     Add,
+    And,
     Cast,
     Expr,
     FloorDiv,
@@ -77,11 +78,12 @@ class Size:
         """The symbols."""
         return tuple(dict.fromkeys(v.name for v in free_vars(self.expr)))
 
-    def at(self, values: Mapping[str, int]) -> int:
-        """The number for values of the symbols.
+    def at(self, values: Mapping[str, Any]) -> Any:
+        """The number for values of the symbols; a size, where some of these are sizes.
 
-        >>> (symbol("n") * 4 + symbol("m") // 2).at({"n": 3, "m": 5})
-        14
+        >>> size = symbol("n") * 4 + symbol("m") // 2
+        >>> size.at({"n": 3, "m": 5}), size.at({"n": symbol("k"), "m": 5})
+        (14, k * 4 + 2)
         """
         return _value(self.form, values)
 
@@ -246,7 +248,7 @@ def usual(size: Extent) -> int:
     return size.at(dict.fromkeys(size.names, USUAL)) if isinstance(size, Size) else size
 
 
-def number(size: Extent, values: Mapping[str, int]) -> int:
+def number(size: Extent, values: Mapping[str, Any]) -> Any:
     """The number that a size is for values of the symbols."""
     return size.at(values) if isinstance(size, Size) else size
 
@@ -341,13 +343,13 @@ def _refuse(question: str) -> NoReturn:
 
 
 _PARTS = (IntImm, Cast, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
-_VALUES: dict[type, Callable[[int, int], int]] = {
-    FloorDiv: operator.floordiv, FloorMod: operator.mod, Min: min, Max: max,
+_VALUES: dict[type, Callable[[Any, Any], Any]] = {
+    FloorDiv: operator.floordiv, FloorMod: operator.mod, Min: least, Max: most, And: operator.and_,
     EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
 }  # fmt: skip
 
 
-def _value(form: Linear, values: Mapping[str, int]) -> int:
+def _value(form: Linear, values: Mapping[str, Any]) -> Any:
     total = form.const
     for factors, c in form.items():
         for factor in factors:
@@ -356,7 +358,7 @@ def _value(form: Linear, values: Mapping[str, int]) -> int:
     return total
 
 
-def value_of(e: Any, values: Mapping[str, int]) -> int:
+def value_of(e: Any, values: Mapping[str, Any]) -> Any:
     """The number that an expression of sizes, or a comparison of two, is for values of the symbols."""
     if isinstance(e, Var):
         return values[e.name]
