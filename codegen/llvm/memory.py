@@ -65,10 +65,10 @@ class Access:
 
     @property
     def is_own(self) -> bool:
-        """Whether neighbouring lanes are elements of an allocation of this thread, whatever a condition on them gives."""
+        """Whether the element, or neighbouring lanes, are of an allocation of this thread, whatever a condition on them gives."""
         dtype, count = self.g.own.get(self.buffer.data, (None, 0))
         inside = self.first.isdigit() and int(self.first) + self.lanes <= count
-        return self.step == 1 and dtype == self.buffer.dtype and inside
+        return (self.lanes == 1 or self.step == 1) and dtype == self.buffer.dtype and inside
 
     def behind(self, step: int) -> int | None:
         """How many elements the lane that is first in memory lies behind a multiple of ``step``, where the buffer has whole multiples alone."""
@@ -176,7 +176,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
         def read() -> str:
             return g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
 
-        if in_force is not None:  # the address is known to be valid only if some lane is active
+        if in_force is not None and not access.is_own:  # the address is known to be valid only if some lane is active
             zero = "zeroinitializer" if dtype.lanes > 1 else {"ptr": "null"}.get(element, _zero(element))
             return from_memory(g, g.choose(g.any_lane(in_force, g.mask_lanes), read, lambda: zero, type_), dtype)
         return from_memory(g, read(), dtype)

@@ -116,6 +116,27 @@ def test_what_a_statement_reads_anyway_needs_no_mask():
     assert_same_result(read_anyway, read_anyway, engines=["interpreter", "llvm"])
 
 
+def test_an_element_of_its_own_is_read_under_no_condition():
+    """A number that a row was given, such as its mean, is in a register: no lane needs to be asked for."""
+
+    text = """
+@T.prim_func
+def of_rows(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32"), n: T.int32, k: T.int32):
+    mean = T.alloc_buffer((2,), "float32")
+    mean[0] = A[0]
+    mean[1] = A[1]
+    for j in T.vectorized(16):
+        if j < n:
+            C[j] = A[j] - mean[{}]
+"""
+    for place, asks in (("1", False), ("k", True)):
+        func = tir.script.parse(text.format(place))
+        assert ("reduce.or" in tir.build(func).source("llvm")) is asks
+        a, c = np.arange(16, dtype="float32"), np.zeros(16, "float32")
+        tir.build(func)(a, c, 5, 1)
+        np.testing.assert_array_equal(c, [*(a[:5] - 1), *[0] * 11])
+
+
 @pytest.mark.parametrize("program", [read_elsewhere, moved_between], ids=lambda f: f.attrs["global_symbol"])
 def test_what_only_a_condition_allows_is_read_under_it(program):
     assert_same_result(program, program, engines=["interpreter", "llvm"])

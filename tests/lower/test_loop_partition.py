@@ -147,6 +147,29 @@ def f(A: T.Buffer((40,), "int32"), n: T.int32):
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("extent", "cut", "loops"),
+    [("(n + 4) // 4", "n // 4", 1), ("(n + 5) // 4", "n // 4", 2), ("(n + 3) // 4", "n // 3", 2), ("n + 1", "n", 1)]
+    + [("n + 2", "n", 2), ("n + 1", "n // 2", 2), ("T.min(n, 1)", "n // 2", 0)],
+)
+def test_what_is_left_after_a_cut_is_a_loop_if_it_may_be_more_than_one(extent, cut, loops):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((40,), "int32"), b: T.handle):
+    n = T.int32()
+    B = T.match_buffer(b, (n,), "int32")
+    for i in T.serial(0, {extent}{HINT}):
+        A[i] = A[i] + T.Select(i < {cut}, 1, 2)
+""")
+    made = tir.transform.loop_partition(func)
+    assert sum(isinstance(n, For) for n in walk(made.body)) == loops, made.script()
+    for n in (0, 1, 2, 4, 6, 7, 38):
+        found, wanted, size = np.zeros(40, "int32"), np.zeros(40, "int32"), np.zeros(n, "int32")
+        tir.interp.run(func, wanted, size)
+        tir.interp.run(made, found, size)
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("condition", ["M[i]", "not M[i]", "T.isnan(X[i])", "X[i] < T.float32(2)", "M[i] and i < 9"])
 def test_conditions_that_are_no_comparisons_of_indices_stay(condition):
     func = parse(f"""

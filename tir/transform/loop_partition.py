@@ -110,12 +110,21 @@ class _Cutter:
                 body = bare if again and extent.value > 1 else self.visit(bare)
             if is_nop(body):
                 continue
-            if not is_const(extent, 1):
+            end = simplify(low + extent)
+            if s.kind == "serial" and not isinstance(extent, IntImm) and self.at_most_one(low, end):
+                body = IfThenElse(simplify(low < end), substitute(body, {var: low}))
+            elif not is_const(extent, 1):
                 body = For(var, low, extent, s.kind, body, s.thread, s.annotations, span=s.span)
                 body = self.loop(body) if again else body
                 body = _without_hint(body)
             parts.append(body)
         return seq(parts) if decided else None
+
+    def at_most_one(self, low: Expr, end: Expr) -> bool:
+        """Whether [low, end) has one iteration at most, such as [n // 8, (n + 7) // 8): what is left of full strips."""
+        if isinstance(low, FloorDiv) and isinstance(end, FloorDiv) and isinstance(low.b, IntImm):
+            return is_const(end.b, low.b.value) and self.analyzer.can_prove(And(low.b > 0, end.a - low.a <= low.b))
+        return self.analyzer.can_prove(end - low <= 1)
 
     def demanded(self, s: For) -> bool:
         """Whether the user asks for ``s`` to be partitioned, by an option of the pass or a hint."""
@@ -318,7 +327,8 @@ class _Decider:
 
 @func_pass
 def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
-    """A loop with a guard such as ``io * 16 + ii < n`` runs unguarded up to the last full iteration, then guarded.
+    """A loop with a guard such as ``io * 16 + ii < n`` runs unguarded up to the last full iteration, then guarded; as an ``if``
+    where no more than one iteration is left.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for

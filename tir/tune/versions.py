@@ -12,6 +12,7 @@ from ..expr import Expr, Or, Var, const
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
+from ..transform.simplify import simplify as tidied
 from ..visit import rewrite, substitute, walk
 from .nest import assuming
 
@@ -22,7 +23,7 @@ FEW = 2  # sizes for each of which there are versions of its own
 
 def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
     """``func`` as ``scheduled`` gives it where its sizes are short or as usual (:func:`.nest.assuming`); None if that is the same,
-    and where panels of constants are made once in any case.
+    and where panels of constants are made once in any case. What a version asks of its iterations that its sizes imply, it asks no more.
 
     With some sizes there are versions for each of them being short or long; with many, one for all short that runs where any is.
     """
@@ -47,7 +48,7 @@ def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc |
         chosen = _either(either, version(frozenset(sizes)), usual)
     else:
         chosen = _tree(telling, frozenset(), version)
-    return with_own_definitions(chosen)
+    return tidied(with_own_definitions(chosen))
 
 
 def _sizes(func: PrimFunc) -> list[Var]:
