@@ -13,13 +13,12 @@ from .buffer import Buffer
 from .equal import structural_digest
 from .expr import Var
 from .function import IRModule, PrimFunc
-from .node import Memo, frozendict
+from .node import frozendict, once
 from .recursion import with_recursion_limit
 from .stmt import Block
 from .visit import rewrite, substitute, walk
 
 LARGEST_OF_A_KIND = 8  # greater integers are sizes, which a family of programs does not tell apart
-_FOUND: Memo[Canonical] = Memo()
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Canonical:
 
 
 @with_recursion_limit
+@once
 def canonical(program: PrimFunc | IRModule) -> Canonical:
     """The canonical program of ``program``, with its keys (64 hex digits, the same in every process).
 
@@ -51,12 +51,8 @@ def canonical(program: PrimFunc | IRModule) -> Canonical:
     >>> canonical(f).key == canonical(larger).key, canonical(f).family == canonical(larger).family
     (False, True)
     """
-    found = _FOUND.get(program)
-    if found is None:
-        mod = _renamed(IRModule.of(program))
-        found = Canonical(mod, structural_digest(mod), structural_digest(mod, LARGEST_OF_A_KIND))
-        _FOUND[program] = found
-    return found
+    mod = _renamed(IRModule.of(program))
+    return Canonical(mod, structural_digest(mod), structural_digest(mod, LARGEST_OF_A_KIND))
 
 
 def _renamed(mod: IRModule) -> IRModule:

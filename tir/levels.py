@@ -105,7 +105,7 @@ def is_thread_axis(axis: str) -> bool:
 
 def is_launch_axis(axis: str) -> bool:
     """Whether a launch has this axis; virtual threads are parts of one thread."""
-    return is_block_axis(axis) or is_thread_axis(axis)
+    return axis.partition(".")[0] in ("blockIdx", "threadIdx")
 
 
 def is_virtual_axis(axis: str) -> bool:

@@ -6,6 +6,7 @@ Nodes are immutable and compared by identity. A node knows its children and noth
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -18,6 +19,8 @@ from .records import dataclass_transform
 from .render import short_text
 
 T = TypeVar("T")
+N = TypeVar("N")
+_UNKNOWN: Any = object()
 
 
 class frozendict(dict):
@@ -134,6 +137,32 @@ class Memo(Generic[T]):
         if found is None:
             self[node] = found = value
         return found
+
+
+def once(compute: Callable[[N], T]) -> Callable[[N], T]:
+    """``compute``, of which each node is asked once: what it answered is kept while the node lives, as by :class:`Memo`.
+
+    >>> from tir import Var
+    >>> @once
+    ... def size(node):
+    ...     print("counting")
+    ...     return len(node.name)
+    >>> x = Var("x")
+    >>> size(x), size(x)
+    counting
+    (1, 1)
+    """
+    known: Memo[T] = Memo()
+
+    @functools.wraps(compute)
+    def answer(node: N) -> T:
+        memos = getattr(node, "_memos", None)
+        found = _UNKNOWN if memos is None else memos.get(known, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = known[node] = compute(node)  # type: ignore[index]
+        return found  # type: ignore[return-value]
+
+    return answer
 
 
 class MemoAmong(Generic[T]):

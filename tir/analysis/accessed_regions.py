@@ -8,7 +8,7 @@ from ..arith import Analyzer
 from ..arith.regions import Box, encloses, relax, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import Call, Expr, IntImm, Var, is_const
-from ..node import Memo, frozendict
+from ..node import frozendict, once
 from ..op import effect_of
 from ..stmt import Block, LetStmt
 from ..visit import has_load, substitute, walk
@@ -19,8 +19,6 @@ from .evaluation import as_total, entered, is_lazy, may_fail
 from .index import BlockRef, Place
 from .nesting import wrapped_in
 from .users import uses_pointer
-
-_ACCESSED: Memo[Mapping[str, tuple[BufferRegion, ...]]] = Memo()
 
 
 def region_in(
@@ -96,20 +94,18 @@ def explicit_numbers(block: Block, side: str) -> tuple[int, ...]:
     return tuple(int(n) for n in marked if isinstance(n, (int, IntImm))) if isinstance(marked, (tuple, list)) else ()
 
 
+@once
 def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     """The "reads" and "writes" of ``block`` as its body has them, which may be more or less than what is declared.
 
     What is declared counts where the body does not say: for what calls do with pointers and views, on axes where data
     chooses the index, and where the user has stated the region.
     """
-    found = _ACCESSED.get(block)
-    if found is None:
-        found = _ACCESSED[block] = frozendict({side: getattr(block, side) for side in EXPLICIT})
-        if not effects(block).opaque:
-            touched = hulls_of(effects(block), {})
-            sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
-            found = _ACCESSED[block] = frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
-    return found
+    if effects(block).opaque:
+        return frozendict({side: getattr(block, side) for side in EXPLICIT})
+    touched = hulls_of(effects(block), {})
+    sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
+    return frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
 
 
 def with_accesses_covered(block: Block) -> Block:

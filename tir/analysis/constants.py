@@ -16,7 +16,7 @@ from ..errors import TirError
 from ..expr import Var
 from ..function import PrimFunc
 from ..names import did_you_mean, unique_name
-from ..node import Memo, frozendict
+from ..node import frozendict, once
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
@@ -98,6 +98,7 @@ def fold_constants(func: PrimFunc) -> Folded:
     return Foldable(func).split()
 
 
+@once
 def determined(func: PrimFunc) -> frozenset[Buffer]:
     """The buffers that the constant parameters of a function determine: these themselves, and what could be folded; none in a
     function without constant parameters.
@@ -110,13 +111,7 @@ def determined(func: PrimFunc) -> frozenset[Buffer]:
     constants = constant_parameters(func)
     if not constants or func.root is None:
         return frozenset()
-    found = _DETERMINED.get(func)
-    if found is None:
-        found = _DETERMINED[func] = frozenset((*constants, *Foldable(func).written))
-    return found
-
-
-_DETERMINED: Memo[frozenset[Buffer]] = Memo()
+    return frozenset((*constants, *Foldable(func).written))
 
 
 def at_each_call(func: PrimFunc) -> PrimFunc:

@@ -15,7 +15,7 @@ from weakref import ReferenceType, ref
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import PrimFunc
-from ..node import Memo, version_before
+from ..node import Memo, once, version_before
 from ..records import record
 from ..recursion import with_recursion_limit
 from ..stmt import (
@@ -139,16 +139,11 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             s = below[-1]
 
 
+@once
 def shape(stmt: Any) -> list[Any]:
     """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
     sequence instead of what it contains. Computed once for each; not to be changed."""
-    known = _SHAPES.get(stmt)
-    if known is None:
-        known = _SHAPES[stmt] = _shape(stmt, [])
-    return known
-
-
-_SHAPES: Memo[list[Any]] = Memo()
+    return _shape(stmt, [])
 
 
 class Inside:
@@ -202,17 +197,10 @@ with_memory = Inside(
 )
 
 
+@once
 def has_blocks(stmt: Any) -> bool:
     """Whether a statement is, or contains, the realize of a block; computed once for each."""
-    if type(stmt) is BlockRealize:
-        return True
-    found = _WITH_BLOCKS.get(stmt)
-    if found is None:
-        found = _WITH_BLOCKS[stmt] = any(map(has_blocks, sub_statements(stmt)))
-    return found
-
-
-_WITH_BLOCKS: Memo[bool] = Memo()
+    return type(stmt) is BlockRealize or any(map(has_blocks, sub_statements(stmt)))
 
 
 def members_of(stmt: Any) -> tuple[Any, ...]:
@@ -413,40 +401,27 @@ def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:
     return kept if same else frozenset()
 
 
-_FREE: Memo[frozenset[Var]] = Memo()
-
-
-_NAMED: Memo[frozenset[Any]] = Memo()
-
-
-_BLOCKS_ALONE: Memo[bool] = Memo()
-
-
+@once
 def free_in(block: Any) -> frozenset[Var]:
     """Free variables of a block; cached for each block."""
-    found = _FREE.get(block)
-    if found is None:
-        found = _FREE[block] = frozenset(free_vars(block))
-    return found
+    return frozenset(free_vars(block))
 
 
+@once
 def named(stmt: Any) -> frozenset[Any]:
     """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
-    found = _NAMED.get(stmt)
-    if found is None:
-        names: set[Any] = set()
-        nodes = [stmt]
-        for item in nodes:  # which grows
-            kind = type(item)
-            if kind is Var or kind is Buffer:
-                names.add(item)
-            elif kind is Block and item is not stmt:
-                names |= named(item)
-            elif kind not in LEAVES:
-                nodes += item.children()
-        names.update([item.data for item in names if type(item) is Buffer])
-        found = _NAMED[stmt] = frozenset(names)
-    return found
+    names: set[Any] = set()
+    nodes = [stmt]
+    for item in nodes:  # which grows
+        kind = type(item)
+        if kind is Var or kind is Buffer:
+            names.add(item)
+        elif kind is Block and item is not stmt:
+            names |= named(item)
+        elif kind not in LEAVES:
+            nodes += item.children()
+    names.update([item.data for item in names if type(item) is Buffer])
+    return frozenset(names)
 
 
 NAMING = MembersBy(named)
@@ -467,15 +442,10 @@ def parts_without(stmt: Any, names: Collection[Any]) -> set[Any]:
     return found
 
 
+@once
 def is_nest_of_blocks(stmt: Any) -> bool:
     """Whether a statement consists of blocks (whatever is in them), loops and sequences; computed once for each."""
-    if isinstance(stmt, BlockRealize):
-        return True
-    found = _BLOCKS_ALONE.get(stmt)
-    if found is None:
-        inner: Any = stmt
-        while type(inner) is For:
-            inner = inner.body
-        found = type(inner) is BlockRealize or (type(inner) is SeqStmt and all(map(is_nest_of_blocks, inner.stmts)))
-        _BLOCKS_ALONE[stmt] = found
-    return found
+    inner: Any = stmt
+    while type(inner) is For:
+        inner = inner.body
+    return type(inner) is BlockRealize or (type(inner) is SeqStmt and all(map(is_nest_of_blocks, inner.stmts)))

@@ -28,7 +28,7 @@ from ..expr import (
     const,
     is_const,
 )
-from ..node import Memo, Node
+from ..node import Node, once
 from ..op import OPS, effect_of
 from ..records import cached_property, record
 from ..stmt import (
@@ -183,9 +183,6 @@ class Surroundings:
     block: Block | None = None
 
 
-_EFFECTS: Memo[Effects] = Memo()
-
-
 def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """The effects of a statement, a block or an expression, in program order.
 
@@ -193,10 +190,12 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """
     if isinstance(stmt, Expr) or (within is not None and (within.lets or within.views)):
         return _Walker(within or Surroundings()).of(stmt)
-    found = _EFFECTS.get(stmt)
-    if found is None:
-        found = _EFFECTS[stmt] = _Walker(within or Surroundings()).of(stmt)
-    return found
+    return _effects(stmt)
+
+
+@once
+def _effects(stmt: Any) -> Effects:
+    return _Walker(Surroundings()).of(stmt)
 
 
 def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
@@ -221,15 +220,12 @@ def is_in_one_element(effect: Effect) -> bool:
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
     """What executing a block reads before its body, in terms of the loops around it; cached as :func:`effects`."""
-    if within is not None:
-        return _steering(realize, within)
-    found = _STEERING.get(realize)
-    if found is None:
-        found = _STEERING[realize] = _steering(realize, Surroundings())
-    return found
+    return _steering_alone(realize) if within is None else _steering(realize, within)
 
 
-_STEERING: Memo[Effects] = Memo()
+@once
+def _steering_alone(realize: BlockRealize) -> Effects:
+    return _steering(realize, Surroundings())
 
 
 def _steering(realize: BlockRealize, around: Surroundings) -> Effects:

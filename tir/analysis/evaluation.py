@@ -31,7 +31,7 @@ from ..expr import (
     is_const,
     logical_not,
 )
-from ..node import Memo
+from ..node import once
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
 from ..visit import LEAVES, Somewhere, has_load, rewrite, substitute, uses_var, walk
 from .contents import MembersBy
@@ -270,23 +270,18 @@ def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bo
     return any(map(has_load, (*asked_before_body(realize), *(e for f in loops for e in (f.min, f.extent)))))
 
 
+@once
 def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     """Loads outside of the bodies of blocks, with their places: in loop bounds, conditions, values of lets, and what a
     block asks before its body."""
-    found = _STEERING.get(stmt)
-    if found is None:
-        parts: Sequence[Any] = stmt.children()
-        if isinstance(stmt, BlockRealize):
-            parts = asked_before_body(stmt)
-        elif isinstance(stmt, SeqStmt):
-            parts = _STEERED.of(stmt, True)
-        own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
-        below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
-        found = _STEERING[stmt] = (*own, *below)
-    return found
-
-
-_STEERING: Memo[tuple[tuple[Stmt, BufferLoad], ...]] = Memo()
+    parts: Sequence[Any] = stmt.children()
+    if isinstance(stmt, BlockRealize):
+        parts = asked_before_body(stmt)
+    elif isinstance(stmt, SeqStmt):
+        parts = _STEERED.of(stmt, True)
+    own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
+    below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
+    return (*own, *below)
 
 
 _STEERED = MembersBy(lambda s: (True,) if steering_loads(s) else ())

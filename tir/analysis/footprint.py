@@ -18,7 +18,7 @@ from ..arith.regions import Box, relax
 from ..buffer import Buffer, Range
 from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
-from ..node import Memo
+from ..node import once
 from ..op import effect_of
 from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
@@ -122,14 +122,12 @@ def operations(program: Any) -> int:
     >>> operations(rows.row_sum(64, 100))
     6400
     """
-    func = _function(program)
-    known = _OPERATIONS.get(func)
-    if known is None:
-        known = _OPERATIONS[func] = _root(func).flops()
-    return known
+    return _flops_of(_function(program))
 
 
-_OPERATIONS: Memo[int] = Memo()
+@once
+def _flops_of(func: PrimFunc) -> int:
+    return _root(func).flops()
 
 
 def _root(func: PrimFunc) -> _Node:

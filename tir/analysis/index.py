@@ -14,7 +14,7 @@ from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..node import Memo, version_before
+from ..node import Memo, once, version_before
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, For, is_long
 from .contents import contents, difference, marked, path_to, sub_statements, with_memory
@@ -33,12 +33,14 @@ class Place:
         self.scope = scope
         self.index = index
 
-    def ancestors(self) -> Iterator[Place]:
+    def ancestors(self) -> list[Place]:
         """Parents, nearest first, up to the function's root."""
+        found: list[Place] = []
         place = self.parent
         while place is not None:
-            yield place
+            found.append(place)
             place = place.parent
+        return found
 
     def loops(self) -> list[LoopRef]:
         """Loops above, outermost first, up to the enclosing block."""
@@ -338,12 +340,7 @@ def _tables_of(nodes: Iterable[Any]) -> tuple[dict[Var, For], dict[str, BlockRea
     return loops, {n.block.name: n for n in nodes if type(n) is BlockRealize}
 
 
-_INDEXES: Memo[Index] = Memo()
-
-
+@once
 def index_of(func: PrimFunc) -> Index:
     """The index of ``func``, computed once for each function object."""
-    found = _INDEXES.get(func)
-    if found is None:
-        found = _INDEXES[func] = Index(func)
-    return found
+    return Index(func)

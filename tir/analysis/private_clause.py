@@ -99,7 +99,7 @@ def clause_problems(func: PrimFunc) -> Iterator[tuple[For, str]]:
 
 def _with_clause(func: PrimFunc) -> list[LoopRef]:
     index = index_of(func)
-    return [index.place(n) for n in index.marked if n.private]
+    return [index.place(n) for n in index.marked if PRIVATE in n.annotations]
 
 
 def _allocated_around(place: Place) -> Iterator[Buffer]:

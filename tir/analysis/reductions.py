@@ -36,7 +36,7 @@ from ..expr import (
     all_of,
     const,
 )
-from ..node import Memo
+from ..node import once
 from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
@@ -260,14 +260,7 @@ class Reduction:
     @classmethod
     def of(cls, node: Block | Stmt) -> Reduction | NotAReduction:
         """The reduction that ``node`` is, or why it is none."""
-        known = _KNOWN.get(node)
-        if known is None:
-            try:
-                known = _recognized(node)
-            except _Refused as refused:
-                known = refused.why
-            _KNOWN[node] = known
-        return known
+        return _reduction(node)
 
     @property
     def selects(self) -> bool:
@@ -335,7 +328,12 @@ def shared_results(block: Block) -> list[Buffer]:
     return found.targets if isinstance(found, Reduction) and threads_can_share(block) else []
 
 
-_KNOWN: Memo[Reduction | NotAReduction] = Memo()
+@once
+def _reduction(node: Block | Stmt) -> Reduction | NotAReduction:
+    try:
+        return _recognized(node)
+    except _Refused as refused:
+        return refused.why
 
 
 def _recognized(node: Any) -> Reduction:

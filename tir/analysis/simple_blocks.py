@@ -11,15 +11,13 @@ from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
 from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var, constant
-from ..node import Memo
+from ..node import once
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
 from ..visit import nodes_of, uses_var, vars_in
 from .contents import free_in
 from .evaluation import is_steered_by_memory
 from .reductions import Reduction
-
-_SIMPLE: Memo[bool] = Memo()
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -33,6 +31,7 @@ def iterators(block: Block, kind: str) -> list[Var]:
     return [i.var for i in block.iter_vars if i.iter_type == kind]
 
 
+@once
 def is_simple_block(block: Block) -> bool:
     """Whether instances of ``block`` commute, as a syntactic test.
 
@@ -40,13 +39,6 @@ def is_simple_block(block: Block) -> bool:
     reads its outputs only at the element written and, under reduction iterators, only as the accumulator of a
     ``Reduction``.
     """
-    found = _SIMPLE.get(block)
-    if found is None:
-        found = _SIMPLE[block] = _is_simple(block)
-    return found
-
-
-def _is_simple(block: Block) -> bool:
     if (
         block.match_buffers
         or block.alloc_buffers

@@ -8,7 +8,7 @@ from typing import Any
 from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in, with_views
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion
 from ..expr import BufferLoad, Var
-from ..node import Memo
+from ..node import once
 from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, LetStmt, SeqStmt, Stmt
 from ..visit import LEAVES, nodes_of, walk
 from .contents import NAMING, MembersBy, sub_statements
@@ -43,22 +43,17 @@ def blocks_naming(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     return [child for s in found for child in scope.index.blocks_below(scope.index.place(s))]
 
 
+@once
 def _in_regions(stmt: Any) -> frozenset[Var]:
     """The pointers of the memory in the regions of the outermost blocks in a statement."""
-    found = _IN_REGIONS.get(stmt)
-    if found is None:
-        inner: Any = stmt
-        while type(inner) is For:
-            inner = inner.body
-        if type(inner) is BlockRealize:
-            found = memory_of((*inner.block.reads, *inner.block.writes))
-        else:
-            found = frozenset().union(*map(_in_regions, sub_statements(inner)))
-        _IN_REGIONS[stmt] = found
-    return found
+    inner: Any = stmt
+    while type(inner) is For:
+        inner = inner.body
+    if type(inner) is BlockRealize:
+        return memory_of((*inner.block.reads, *inner.block.writes))
+    return frozenset().union(*map(_in_regions, sub_statements(inner)))
 
 
-_IN_REGIONS: Memo[frozenset[Var]] = Memo()
 _WITH_REGIONS = MembersBy(_in_regions)
 
 
@@ -68,29 +63,25 @@ def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
     return shares_memory(buffer, pointed) or buffers.get(buffer.data, buffer) is not buffer
 
 
+@once
 def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
-    found = _MEMORY.get(stmt)
-    if found is None:
-        inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
-        known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
-        pointed, buffers = found = _MEMORY[stmt] = set(known[0]), dict(known[1])
-        items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
-        for item in items:  # which grows
-            kind = type(item)
-            if kind not in LEAVES:
-                items += item.children()
-            if kind is Var:
-                pointed.add(item)
-            elif kind is Buffer:
-                if buffers.setdefault(item.data, item) is not item:
-                    pointed.add(item.data)
-            elif kind is MatchBufferRegion:
-                pointed.add(item.source.buffer.data)
-    return found
-
-
-_MEMORY: Memo[tuple[set[Var], dict[Var, Buffer]]] = Memo()
+    inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
+    known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
+    pointed, buffers = set(known[0]), dict(known[1])
+    items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
+    for item in items:  # which grows
+        kind = type(item)
+        if kind not in LEAVES:
+            items += item.children()
+        if kind is Var:
+            pointed.add(item)
+        elif kind is Buffer:
+            if buffers.setdefault(item.data, item) is not item:
+                pointed.add(item.data)
+        elif kind is MatchBufferRegion:
+            pointed.add(item.source.buffer.data)
+    return pointed, buffers
 
 
 def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
@@ -107,22 +98,16 @@ def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
 
 # ---------------------------------------------------------------- outside of blocks
 
-_FOUND: Memo[tuple[tuple[Stmt, Var], ...]] = Memo()
 
-
+@once
 def bare_stores(stmt: Stmt) -> Sequence[tuple[Stmt, Var]]:
     """The statements in ``stmt``, outside of blocks, that store or pass a pointer on, with the memory that they may write."""
     if isinstance(stmt, BlockRealize):
         return ()
-    found = _FOUND.get(stmt)
-    if found is None:
-        if isinstance(stmt, (BufferStore, Evaluate)):
-            found = tuple((stmt, memory) for memory in effects(stmt).writes)
-        else:
-            parts = _STORING.of(stmt, True) if isinstance(stmt, SeqStmt) else sub_statements(stmt)
-            found = tuple(item for part in parts for item in bare_stores(part))
-        _FOUND[stmt] = found
-    return found
+    if isinstance(stmt, (BufferStore, Evaluate)):
+        return tuple((stmt, memory) for memory in effects(stmt).writes)
+    parts = _STORING.of(stmt, True) if isinstance(stmt, SeqStmt) else sub_statements(stmt)
+    return tuple(item for part in parts for item in bare_stores(part))
 
 
 _STORING = MembersBy(lambda s: (True,) if bare_stores(s) else ())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType
 from ..expr import Expr, FloorDiv, FloorMod
-from ..node import Memo
+from ..node import once
 from ..visit import LEAVES
 from .bounds import bound_of_linear
 from .divide import atom_form, exact_form, positive, quotient_form, remainder_form, take_multiples
@@ -161,17 +161,10 @@ _REMAINDER: tuple[_Rule, ...] = (_rest_of_whole, _opposite)
 
 def size_of(form: Linear) -> tuple[int, int]:
     """How many divisions a form has, and how many terms."""
-    return sum(_divisions(f) for factors, _ in form.items() for f in factors), len(form.terms)
+    return sum(_divisions(f) for factors, _ in form.items() for f in factors if type(f) not in LEAVES), len(form.terms)
 
 
+@once
 def _divisions(e: Any) -> int:
-    if type(e) in LEAVES or not isinstance(e, Expr):
-        return 0
-    found = _DIVISIONS.get(e)
-    if found is None:
-        found = isinstance(e, (FloorDiv, FloorMod)) + sum(_divisions(c) for c in e.children())
-        _DIVISIONS[e] = found
-    return found
-
-
-_DIVISIONS: Memo[int] = Memo()
+    inner = sum(_divisions(c) for c in e.children() if isinstance(c, Expr) and type(c) not in LEAVES)
+    return isinstance(e, (FloorDiv, FloorMod)) + inner

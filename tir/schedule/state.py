@@ -19,7 +19,7 @@ from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..names import near_names, unique_name
-from ..node import Memo, frozendict, made_from
+from ..node import frozendict, made_from, once
 from ..stmt import (
     NOP,
     Allocate,
@@ -87,10 +87,7 @@ class State:
     def program(self) -> IRModule:
         """The module as it was given and will be built: with a pointer for each parameter. Steps see one pointer for all
         parameters of a function that may overlap (:func:`tir.aliases.with_one_memory`)."""
-        found = _PROGRAMS.get(self.mod)
-        if found is None:
-            found = _PROGRAMS[self.mod] = self.mod.map_functions(with_own_memory)
-        return found
+        return _program(self.mod)
 
     @property
     def func(self) -> PrimFunc:
@@ -304,7 +301,9 @@ class State:
         return unique_name(name, {*self.index.blocks, *taken})
 
 
-_PROGRAMS: Memo[IRModule] = Memo()
+@once
+def _program(mod: IRModule) -> IRModule:
+    return mod.map_functions(with_own_memory)
 
 
 def _handle_keys(stmts: Sequence[Any]) -> dict[Any, None]:

@@ -41,8 +41,10 @@ def append(chain: Any, entry: Entry) -> Any:
 def copied(value: Any) -> Any:
     """An argument or a result as it is now: the lists in it, which the caller may change later, are copied."""
     if type(value) is list:
-        return [copied(item) for item in value]
-    return {name: copied(item) for name, item in value.items()} if type(value) is dict else value
+        return [copied(item) if type(item) in (list, dict) else item for item in value]
+    if type(value) is dict:
+        return {name: copied(item) if type(item) in (list, dict) else item for name, item in value.items()}
+    return value
 
 
 def entries(chain: Any) -> list[Entry]:

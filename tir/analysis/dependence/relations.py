@@ -20,7 +20,7 @@ from ...expr import (
     const,
 )
 from ...function import PrimFunc
-from ...node import Memo, MemoAmong
+from ...node import MemoAmong, once
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
 from ...stmt import BlockRealize, For
 from ...visit import LEAVES, nodes_of
@@ -165,20 +165,13 @@ def _without_swizzle(unit: Statement, access: Access) -> tuple[Any, Any] | None:
 
 def has_bits(access: Access) -> bool:
     """Whether an index has bitwise operations: exact sets can represent them, but slowly."""
-    return any(map(_has_bits, access.index_parts()))
+    return any(_has_bits(e) for e in access.index_parts() if type(e) not in LEAVES)
 
 
+@once
 def _has_bits(e: Expr) -> bool:
     """Whether there are bitwise operations in an expression; found once for each."""
-    if type(e) in LEAVES:
-        return False
-    found = _WITH_BITS.get(e)
-    if found is None:
-        found = _WITH_BITS[e] = any(isinstance(n, Call) and n.op.startswith("bitwise") for n in nodes_of(e))
-    return found
-
-
-_WITH_BITS: Memo[bool] = Memo()
+    return any(isinstance(n, Call) and n.op.startswith("bitwise") for n in nodes_of(e))
 
 
 def _know_coords(formula: Formula, unit: Statement) -> None:

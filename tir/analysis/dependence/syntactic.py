@@ -15,7 +15,7 @@ from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
-from ...node import Memo
+from ...node import once
 from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, has_load, nodes_of, uses_var, walk
 from ..contents import MembersBy, named
@@ -216,20 +216,13 @@ def _counts(block: BlockRef) -> Sequence[Expr] | None:
     return found.extents if all(is_const(index.base, 0) for index in found.indices) else None
 
 
-def _only_blocks(s: Any) -> bool:
-    """Whether there are only blocks in loops, whose trip counts are not data-dependent, and blocks do nothing but load
-    and store elements."""
-    known = _ONLY_BLOCKS.get(s)
-    if known is None:
-        known = _ONLY_BLOCKS[s] = _has_only_blocks(s)
-    return known
-
-
-_ONLY_BLOCKS: Memo[bool] = Memo()
 _OTHERS = MembersBy(lambda s: () if _only_blocks(s) else (False,))
 
 
-def _has_only_blocks(s: Any) -> bool:
+@once
+def _only_blocks(s: Any) -> bool:
+    """Whether there are only blocks in loops, whose trip counts are not data-dependent, and blocks do nothing but load
+    and store elements."""
     while type(s) is For:
         if has_load(s.min) or has_load(s.extent):
             return False

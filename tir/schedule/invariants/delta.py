@@ -15,7 +15,7 @@ from ...analysis.index import LoopRef, index_of
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...levels import GLOBAL, ends_with_launch
-from ...node import Memo
+from ...node import once
 from ...records import cached_property
 from ...recursion import with_recursion_limit
 from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
@@ -73,19 +73,10 @@ def _uses_of_one(stmt: Any) -> Uses:
 
 
 @with_recursion_limit
+@once
 def uses_of(stmt: Any) -> Uses | None:
     """The accesses of memory in a statement, computed once for each statement object; None, unknown, if it contains
     anything but blocks in loops."""
-    known = _USES.get(stmt)
-    if known is None:
-        known = _USES[stmt] = (_uses(stmt),)
-    return known[0]
-
-
-_USES: Memo[tuple[Uses | None]] = Memo()
-
-
-def _uses(stmt: Any) -> Uses | None:
     if isinstance(stmt, SeqStmt):
         return _together(map(uses_of, stmt.stmts))
     if isinstance(stmt, For):

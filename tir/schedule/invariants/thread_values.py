@@ -17,7 +17,7 @@ from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var
 from ...function import PrimFunc
 from ...levels import is_private, is_thread_axis
-from ...node import Memo
+from ...node import once
 from ...op import is_pure
 from ...poly import Names, Relation, everything
 from ...records import cached_property
@@ -136,27 +136,17 @@ class Stores:
         return bool(own) and self.varies(replace(unit, node=None, accesses=own), thread.node.thread)
 
 
+@once
 def stores_of(func: PrimFunc) -> Stores:
     """The stores of ``func``, found once for each function object."""
-    found = _STORES.get(func)
-    if found is None:
-        found = _STORES[func] = Stores(func)
-    return found
+    return Stores(func)
 
 
-_STORES: Memo[Stores] = Memo()
-
-
+@once
 def _lets_in(stmt: Any) -> frozenset[Var]:
     """The variables of the ``let`` statements in a statement; found once for each."""
-    found = _LETS.get(stmt)
-    if found is None:
-        own = {stmt.var} if isinstance(stmt, LetStmt) else ()
-        found = _LETS[stmt] = frozenset(own).union(*map(_lets_in, sub_statements(stmt)))
-    return found
-
-
-_LETS: Memo[frozenset[Var]] = Memo()
+    own = {stmt.var} if isinstance(stmt, LetStmt) else ()
+    return frozenset(own).union(*map(_lets_in, sub_statements(stmt)))
 
 
 def _agreeing(side: StatementRelations) -> Relation:

@@ -30,7 +30,7 @@ class ReorderPlan:
 def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
     """The loops of a nest from the outermost of ``loops`` down to the innermost; refuses loops that are not one
     nest."""
-    ordered = sorted(loops, key=lambda loop: len([*loop.ancestors()]))
+    ordered = sorted(loops, key=lambda loop: len(loop.ancestors()))
     top, bottom = ordered[0], ordered[-1]
     if top is not bottom and top not in bottom.ancestors():
         raise ScheduleError(

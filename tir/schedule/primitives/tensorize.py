@@ -17,7 +17,7 @@ from ...equal import first_difference
 from ...errors import ScheduleError, attempt, first_legal, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, const, is_const
 from ...function import PrimFunc
-from ...node import Memo, frozendict
+from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import nodes_of, refresh, rewrite, substitute, walk
 from ..primitive import primitive
@@ -228,15 +228,10 @@ def _bounded(block: Block) -> Analyzer:
     return analyzer
 
 
+@once
 def _described(pattern: Block) -> Stmt:
     """What an intrinsic computes, in the form that is compared; found once for each intrinsic."""
-    found = _DESCRIBED.get(pattern)
-    if found is None:
-        found = _DESCRIBED[pattern] = _simplified(pattern.body, _bounded(pattern))
-    return found
-
-
-_DESCRIBED: Memo[Stmt] = Memo()
+    return _simplified(pattern.body, _bounded(pattern))
 
 
 def _simplified(stmt: Stmt, analyzer: Analyzer) -> Stmt:
