@@ -61,7 +61,7 @@ USUAL = {
     "reduction_block": "C", "epilogue_block": "D", "padding": [8, 16], "buffer": ("read", 0), "index_map": lambda i, j: (j, i),
     "new_order": [1, 0], "factor_axis": 0, "candidates": [1, 2], "probs": [0.5, 0.5], "n": 2, "axis_separators": [1],
     "outer": "B.i", "inner": "B.j", "axis": 0, "factor": 4, "offset": 1, "tensor_intrin": "dot_4x4_i8i8s32_sdot",
-    "buf_index_array": [0], "dtype": "float64", "name": "B", "scope_block": "root",
+    "buf_index_array": [0], "dtype": "float64", "name": "B", "scope_block": "root", "operand": 0,
 }  # fmt: skip
 OTHERS = {
     "stage": {"block": "C", "buffer": 0, "loop": "C.i"},

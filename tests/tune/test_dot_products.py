@@ -188,6 +188,17 @@ def test_groups_of_panels_fit_in_half_of_the_cache():
     assert panels.count == 32 and panels.together() == [8, 4, 16]
 
 
+@pytest.mark.parametrize("types", [SIGNED, UNSIGNED], ids="-".join)
+def test_panels_of_equal_signs_are_stored_with_the_other(types: Types):
+    """Else each product is corrected by one of its own; that costs less than another pass over panels that few rows use."""
+    for rows, constant, wanted in ((7, False, False), (8, False, True), (1, True, True)):
+        func = product("ik,kj->ij", {"i": rows, "j": 32, "k": 64}, types)
+        func = func.with_attr("tir.constant", ["B"]) if constant else func
+        text = space_of(VECTORS.format(1)).first(tir.Schedule(func)).mod.script()
+        assert ("B_shifted" in text) == wanted, (rows, constant)
+        assert text.count("vpdpbusd.512") == (1 if wanted else 2)
+
+
 @pytest.mark.parametrize("spec, least", [("ik,kj->ij", 4), ("ik,jk->ij", 12)])
 def test_few_rows_are_multiplied_without_panels(spec: str, least: int):
     """Packing what few rows use takes longer than it saves, unless it is done once."""

@@ -29,6 +29,17 @@ class DotProduct:
     tile_feature: str
     interleave: str
 
+    @property
+    def needs_other_sign(self) -> bool:
+        """Whether ``vector`` is several instructions, where it would be one if one operand had the other sign.
+
+        >>> DotProduct.of(DType("int8"), DType("int8"), DType("int32")).needs_other_sign
+        True
+        >>> DotProduct.of(DType("int16"), DType("int16"), DType("int32")).needs_other_sign
+        False
+        """
+        return self.left == self.right and self.group == 4
+
     @staticmethod
     def of(left: DType, right: DType, sums: DType) -> DotProduct | None:
         """The dot product of these types; None if there is none.

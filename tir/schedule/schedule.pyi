@@ -219,6 +219,7 @@ class Asker:
     def share_window(self, loop: LoopRV | str) -> Answer: ...
     @overload
     def share_window(self) -> Answer: ...
+    def shift_operand(self, block: BlockRV | str, operand: int | str | Buffer) -> Answer: ...
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer: ...
     @overload
     def split(
@@ -1642,6 +1643,50 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` when the block is not one whole reduction over ``loop`` alone, when windows are no slides
         of one another, or when the loops run anything else.
+        """
+    def shift_operand(self, block: BlockRV | str, operand: int | str | Buffer) -> None:
+        """Store an integer operand of a sum of products with the other sign, moved by half of its range: int8 as uint8, 128 more.
+
+        ``operand`` is the number of a region that ``block`` reads, or names the buffer. It is copied before, to ``…_shifted``; the sums go to
+        ``…_shifted`` too, and the products of what was added, ``… * 128``, which are summed once for all results that have the same other
+        factors, are taken off. As integers wrap around, results are the same for all values. So bytes of any two signs are multiplied by
+        instructions that take one operand with a sign and one without (VNNI).
+
+        Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, is no sum from 0 of products of integers with one
+        factor ``T.cast(A[…], …)`` of that operand, or stores its results elsewhere than at its iterators, or constants.
+
+        Before, and after ``sch.shift_operand("C", "B")``::
+
+            for i, j, k in T.grid(4, 8, 16):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C[vi, vj] = 0
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32")
+
+            B_shifted = T.alloc_buffer((16, 8), "uint8")
+            C_terms = T.alloc_buffer((4,), "int32")
+            C_shifted = T.alloc_buffer((4, 8), "int32")
+            for ax0, ax1 in T.grid(16, 8):
+                with T.block("B_shifted"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    B_shifted[v0, v1] = T.Cast("uint8", T.Cast("int32", B[v0, v1]) + 128)
+            for i, k in T.grid(4, 16):
+                with T.block("C_terms"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C_terms[vi] = 0
+                    C_terms[vi] = C_terms[vi] + T.Cast("int32", A[vi, vk])
+            for i, j, k in T.grid(4, 8, 16):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C_shifted[vi, vj] = 0
+                    C_shifted[vi, vj] = C_shifted[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B_shifted[vk, vj])
+            for i, j in T.grid(4, 8):
+                with T.block("C_shifted"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = C_shifted[vi, vj] - C_terms[vi] * 128
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
         """Skew ``inner`` by ``factor`` for each iteration of ``outer``: its new variable is ``inner + factor * outer``.

@@ -144,6 +144,10 @@ def _cache(s: _Scene) -> Arguments:
     return (s.block(), s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
 
 
+def _shifted(s: _Scene) -> Arguments:
+    return (s.block(), s.choice.number(0, 1)), {}
+
+
 def _rfactor(s: _Scene) -> Arguments:
     return (s.loop(), s.choice.number(0, 1)), {}
 
@@ -444,7 +448,7 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
     "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
     "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
-    "privatize": _privatize, "prefetch": _prefetch,
+    "privatize": _privatize, "prefetch": _prefetch, "shift_operand": _shifted,
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 

@@ -164,7 +164,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
         factors,
         legal="factors of 1 or more; 1 pads nothing",
     )
-    loops = _own_nest(block)
+    loops = own_nest(block)
     sizes = _sizes(block, factors)
     if not sizes:
         return Stage(state, scope, scope)
@@ -214,7 +214,7 @@ def _reads_more(block: BlockRef, groups: Mapping[tuple[Buffer, Any], Sequence[tu
     return partial or guarded or any(reads_own_writes(block.block, buffer) for buffer, _ in groups)
 
 
-def _own_nest(block: BlockRef) -> list[LoopRef]:
+def own_nest(block: BlockRef) -> list[LoopRef]:
     """The loops bound to the iterators: starting at zero, with the extents of the domains, around nothing else."""
     values = block.node.iter_values
     loops = {p.var: p for p in block.loops()}

@@ -1,5 +1,7 @@
 """Products of bytes, int16 or bfloat16 by the dot-product instructions of vectors (VNNI, AVX512-BF16): a tile of sums in registers.
 
+Bytes of equal signs are no operands of these: panels then have the other sign (``shift_operand``).
+
 The loops are those of other contractions, with panels whose groups of terms lie side by side: the innermost loops are
 replaced by an instruction that multiplies and adds a group in each lane.
 """
@@ -18,6 +20,7 @@ from ..space import Env, Fork, rule
 from ..staging import Copy
 from .contraction import Contraction, Tiling
 
+SHIFTED = 8  # rows from which on panels with the other sign take less time than the correction of each product
 PACKED, TURNED = (
     4,
     12,
@@ -28,9 +31,24 @@ PACKED, TURNED = (
 def dots(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     """Multiply matrices by dot products of vectors, where the CPU has them for these types."""
     product = Panels.kind_of(Nest.of(sch, block))
-    if product is None or not Panels.pays(*product) or not _has_rows(product[0]):
+    if (
+        product is None
+        or not Panels.pays(*product)
+        or not _has_rows(product[0])
+        or not env.has(product[1].vector_feature)
+    ):
         return []
-    return by_vectors(sch, *product, env) if env.has(product[1].vector_feature) else []
+    panel = (block, product[0].panel.buffer.name)
+    if product[1].needs_other_sign and _is_shifted(product[0]) and sch.can.shift_operand(*panel):
+        sch = sch.copy()
+        sch.shift_operand(*panel)
+        product = Panels.kind_of(Nest.of(sch, block)) or product
+    return by_vectors(sch, *product, env)
+
+
+def _is_shifted(found: Contraction) -> bool:
+    """Whether there are rows enough to store panels of bytes with the other sign, unless that is done once."""
+    return found.is_constant or volume(found.rows) >= SHIFTED
 
 
 def _has_rows(found: Contraction) -> bool:
