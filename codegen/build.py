@@ -23,21 +23,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 Program = PrimFunc | IRModule | HasProgram | type  # a class under @I.ir_module is a class to mypy
 
-_CACHES = ("l1_bytes", "l2_bytes", "l3_bytes")
-_CPU_OPTIONS = (
-    "mcpu",
-    "mattr",
-    "mtriple",
-    "num_cores",
-    "fast_math",
-    "vector_width",
-    "opt_level",
-    "host",
-    "keys",
-    "tag",
-    *_CACHES,
-)
-
 
 @overload
 def build(func_or_mod: Program, target: Literal["llvm", "cpu"] = ...) -> LLVMModule: ...
@@ -172,9 +157,6 @@ def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | 
 def machine_of(target: Target) -> Any:
     from .llvm.compile import machine
 
-    unknown = [name for name in target.attrs if name not in _CPU_OPTIONS and name not in ("max_num_threads",)]
-    if unknown:
-        raise BuildError(f"target llvm has no option {unknown[0]!r}; it has {', '.join(_CPU_OPTIONS)}")
     cpu, triple = (str(target.attrs.get(name, "")) for name in ("mcpu", "mtriple"))
     return machine(cpu, target.attrs.get("mattr"), triple)
 

@@ -55,6 +55,24 @@ _PRODUCTS = {
     "geforce-rtx-4090": "sm_89", "geforce-rtx-5090": "sm_120", "jetson-agx-xavier": "sm_72",
     "jetson-agx-orin-32gb": "sm_87", "jetson-agx-orin-64gb": "sm_87",
 }  # fmt: skip
+
+# The options of each kind, and what their values are: text, a count (1 or more), a number (0 or more), anything. Those of
+# the first line say which machine it is, as TVM writes it.
+_ANY_KIND = dict.fromkeys(("host", "keys", "tag", "libs", "device", "model"), "") | {"max_num_threads": "count"}
+_CPU_OPTIONS = {
+    "mcpu": "text", "mattr": "text", "mtriple": "text", "num_cores": "count", "fast_math": "number", "vector_width": "count",
+    "opt_level": "number", "l1_bytes": "count", "l2_bytes": "count", "l3_bytes": "count",
+}  # fmt: skip
+_GPU_OPTIONS = {
+    "arch": "text", "device_id": "number", "fast_math": "number", "max_registers": "count", **dict.fromkeys(_GPU_LIMITS, "count"),
+    "max_dynamic_shared_memory_per_block": "count", "max_threads_per_multiprocessor": "count", "max_blocks_per_multiprocessor": "count",
+}  # fmt: skip
+_OPTIONS = {
+    "llvm": _CPU_OPTIONS, "interpreter": {}, "cuda": _GPU_OPTIONS, "cuda-sim": {**_GPU_OPTIONS, "order": "text", "seed": "number"},
+    "cuda-ptx": {**_GPU_OPTIONS, "order": "text", "traffic": "number"},
+}  # fmt: skip
+_VALUES = {"text": "a name", "count": "a whole number, 1 or more", "number": "a whole number, 0 or more"}
+
 _ALIASES = {"cpu": "llvm", "c": "llvm", "host": "llvm", "nvidia": "cuda"}
 _CURRENT: ContextVar[tuple[Target, ...]] = ContextVar("_CURRENT", default=())  # those of `with`, the innermost last
 
@@ -185,7 +203,8 @@ class Target:
 
     Made from a string (``"llvm -mcpu=skylake-avx512 -num-cores=4"``, ``"cuda -arch=sm_90a"``), a dict with ``kind``,
     the name of a GPU (``"nvidia/nvidia-a100"``), or :meth:`host`. The attribute ``host`` is a target itself. Raises
-    ``ValueError`` for an unknown kind, or an ``arch`` that is not one.
+    ``ValueError`` for an unknown kind, an option that the kind does not have, a value that is none of the option's, or an
+    ``arch`` that is not one.
 
     A GPU has ``max_threads_per_block``, ``max_shared_memory_per_block`` (bytes of ``shared``), ``thread_warp_size``; with
     an ``arch`` also ``max_dynamic_shared_memory_per_block`` (bytes of ``shared.dyn``),
@@ -209,7 +228,10 @@ class Target:
             hint = did_you_mean(kind, (*KINDS, *_ADDED)) if here is None else f"; write {here}"
             hint += extension.missing(extension.TARGETS)
             raise ValueError(f"unknown target kind {kind!r}; the kinds are {', '.join((*KINDS, *_ADDED))}{hint}")
-        self._set(kind, {**parsed, **attrs})
+        attrs = {**parsed, **attrs}
+        if kind in _OPTIONS:
+            _require_options(kind, attrs)
+        self._set(kind, attrs)
 
     def _set(self, kind: str, attrs: dict[str, Any]) -> None:
         arch = attrs.get("arch")
@@ -315,6 +337,28 @@ class Target:
 
 
 create = Target  # its name until TVM 0.6
+
+
+def _require_options(kind: str, attrs: dict[str, Any]) -> None:
+    """Raises ``ValueError`` for an option of ``attrs`` that targets of ``kind`` do not have, or a value that it does not take; digits
+    become numbers."""
+    options = _OPTIONS[kind]
+    for name, value in list(attrs.items()):
+        takes = _ANY_KIND.get(name, options.get(name))
+        if takes is None:
+            names = tuple(options) or tuple(_ANY_KIND)
+            raise ValueError(
+                f"target {kind} has no option {name!r}; it has {', '.join(names)}{did_you_mean(name, names)}"
+            )
+        if takes in ("count", "number") and isinstance(value, str) and value.isdecimal():
+            attrs[name] = value = int(value)
+        if takes == "text":
+            right = isinstance(value, str)
+        else:
+            right = isinstance(value, int) and value >= (takes == "count")
+            right = right and (takes == "number" or not isinstance(value, bool))
+        if takes and value is not None and not right:
+            raise ValueError(f"option {name!r} of target {kind} is {_VALUES[takes]}, not {value!r}")
 
 
 def _is_known(kind: str) -> bool:

@@ -37,20 +37,6 @@ from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
 from .report import Report, check_limits
 
-_OPTIONS = (
-    "arch",
-    "device_id",
-    "fast_math",
-    "max_threads_per_block",
-    "max_shared_memory_per_block",
-    "thread_warp_size",
-    "max_num_threads",
-    "host",
-    "keys",
-    "tag",
-    "max_registers",
-)
-
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
     """``mod`` lowered, written as CUDA C and compiled. No device is needed. Raises ``BuildError``."""
@@ -78,7 +64,6 @@ class CUDAModule(Module):
 
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
-    options: tuple[str, ...] = _OPTIONS
     function_type: type[CUDAFunction]
 
     def __init__(
@@ -89,9 +74,6 @@ class CUDAModule(Module):
         loaded: tuple[nvrtc.Binary | None, str | None] | None = None,
     ):
         """``loaded``: the machine code and the PTX of a module that was written to a file."""
-        unknown = [name for name in target.attrs if name not in self.options]
-        if unknown:
-            raise BuildError(f"target {target.kind} has no option {unknown[0]!r}; it has {', '.join(self.options)}")
         self.lowered = lowered
         self.kernels = {name: f for name, f in lowered.items() if is_kernel(f)}
         fast = bool(target.attrs.get("fast_math", False))

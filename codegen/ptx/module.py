@@ -46,8 +46,6 @@ class PTXModule(CUDAModule):
     written, threads that wait for ever, and the like.
     """
 
-    options = (*CUDAModule.options, "order", "traffic")
-
     def __init__(self, source: IRModule, target: Target, lowered: IRModule, ptx: str | None = None):
         """``ptx``: what to run instead of what NVRTC makes of the module's CUDA C."""
         order = str(target.attrs.get("order", "together"))

@@ -1,5 +1,7 @@
 """A refused step names legal variants of the call, found when the error is shown."""
 
+import re
+
 import pytest
 from prim_checks import schedule
 
@@ -29,6 +31,13 @@ def test_another_loop_is_named():
     sch = schedule(SCAN)
     assert refusal(lambda: sch.parallel("j")).legal == 'parallel("i")'
     assert str(refusal(lambda: sch.parallel("j"))).endswith('legal: parallel("i")')
+
+
+def test_a_call_is_named_once():
+    text = SCAN.replace("for x, y", "for i, j").replace("[x, y]", "[i, j]")
+    for step in ("fuse", "reorder"):
+        named = re.findall(r"\w+\([^)]*\)", refusal(lambda: getattr(schedule(text), step)()).legal)
+        assert named and len(named) == len(set(named))
 
 
 def test_the_named_call_is_accepted_as_it_is_written():

@@ -379,6 +379,9 @@ def test_if_elif_else_and_python_conditions():
         ("(lambda a, b: a if a > b else b)(n, 1)", E.Call, "int32"),
         ("-x", E.Mul, "float32"),
         ("abs(x)", E.Call, "float32"),
+        ("round(x)", E.Cast, "int32"),
+        ("round(n)", E.Var, "int32"),
+        ("divmod(n, 3)[1]", E.FloorMod, "int32"),
     ],
 )
 def test_expressions(text, kind, dtype):

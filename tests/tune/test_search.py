@@ -289,6 +289,29 @@ def test_without_a_record_the_default_is_applied_and_said(tmp_path):
     tir.assert_structural_equal(sch.mod, tir.tune.default(parse(MATMUL)).mod)
 
 
+def test_without_a_record_a_function_of_symbolic_sizes_gets_its_versions():
+    n, m = te.var("n"), te.var("m")
+    X = te.placeholder((n, m), name="X")
+    func = te.create_prim_func([X, tir.ops.sum(X, axis=1)])
+    with pytest.warns(RuntimeWarning, match="no record of main"):
+        sch = tir.tune.apply_best(func, db=tir.tune.Records(None))
+    assert "if m < 32:" in sch.mod.script()
+    tir.assert_structural_equal(sch.mod, tir.tune.default(func).mod)
+
+
+def test_a_schedule_is_searched_on_from_its_program():
+    sch = tir.Schedule(parse(MATMUL))
+    sch.parallel(sch.get_loops("C")[0])
+    with pytest.warns(RuntimeWarning, match="no record of main"):
+        sch_of_db = tir.tune.apply_best(sch, db=tir.tune.Records(None))
+    tir.assert_structural_equal(sch_of_db.mod, tir.tune.default(sch).mod)
+    assert tir.tune.explain(sch, draw=1, count=1).candidates[0].origin == "default"
+    options = {"trials": 1, "runner": Computed(), "clock": clock, "verbose": False, "model": unknown}
+    found = tir.tune(sch, **options).best
+    found.undo(len(found.history) - 1)
+    tir.assert_structural_equal(found.mod, sch.mod)
+
+
 def test_another_size_starts_from_the_best_of_this_one(tmp_path):
     db = tmp_path / "tune.db"
     tuned(db=db, patience=6)

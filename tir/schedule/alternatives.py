@@ -95,10 +95,13 @@ def _accepted(
     step: Primitive, state: State, tried: Iterator[Given], attempt: Attempt, refused: dict[str, ScheduleError]
 ) -> Iterator[str]:
     """The calls that are accepted, as text; the others go to ``refused`` with the reasons."""
+    shown: set[str] = set()
     for other in tried:
         outcome, text = attempt(step, state, other), _text(step, other)
         if isinstance(outcome, State):
-            yield text
+            if text not in shown:
+                yield text
+            shown.add(text)
         elif not isinstance(outcome, BadArgument):
             refused[text] = outcome
 

@@ -246,6 +246,16 @@ def _converter(python: type, dtype: str) -> Callable[..., Any]:
     return call
 
 
+def _round(x: Any, *digits: Any) -> Any:
+    """Python's: the nearest integer, of two the even one."""
+    x = plain(x)
+    if not isinstance(x, Expr):
+        return round(x, *digits)
+    if digits:
+        raise TypeError("round(x, digits) takes no value of a program: round to a multiple, T.nearbyint(x * 100) / 100")
+    return _e.cast("int32", _op.call("nearbyint", x)) if x.dtype.is_float else x
+
+
 def _range(*args: Any) -> Any:
     if not _has_expr(args):
         return range(*args)
@@ -275,6 +285,8 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     int: _converter(int, "int32"),
     float: _converter(float, "float32"),
     bool: _converter(bool, "bool"),
+    round: _round,
+    divmod: lambda *args: (apply(ast.FloorDiv(), *args), apply(ast.Mod(), *args)) if len(args) == 2 else divmod(*args),
     range: _range,
     len: _len,
     print: _print,
@@ -283,7 +295,7 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
 
 
 def python_function(fn: Any) -> Any:
-    """Python's min, max, abs, int, float, bool and range, made to take expressions; anything else unchanged."""
+    """Python's min, max, abs, int, float, bool, round, divmod, range and the like, made to take expressions; anything else unchanged."""
     try:
         return _PYTHON.get(fn, fn) if isinstance(fn, type) or callable(fn) and not isinstance(fn, Node) else fn
     except TypeError:  # not hashable

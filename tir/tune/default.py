@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.constants import at_each_call, constant_parameters
 from ..collecting import seldom_collected
-from ..function import IRModule, PrimFunc
+from ..function import HasProgram, IRModule, PrimFunc
 from ..schedule import Schedule
 from ..target import GPUS
 from .model import predict
@@ -23,7 +23,7 @@ LESS = 0.7  # of the time that it has to expect without another decision, or of 
 
 
 @seldom_collected
-def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
+def default(mod: PrimFunc | IRModule | HasProgram, target: Any = "llvm") -> Schedule:
     """A schedule of every function of ``mod`` for ``target``, without measuring anything.
 
     On a CPU: producers are inlined where that repeats no work, loops are vectorized along contiguous memory, reductions
@@ -39,18 +39,19 @@ def default(mod: PrimFunc | IRModule, target: Any = "llvm") -> Schedule:
     >>> [b.name for b in sch.get_child_blocks("root")]
     ['out']
     """
-    space = space_of(target)
-    return _of_each(mod, space, _in_versions if space.env.target.kind not in GPUS else _least)
+    return of_each(mod, space_of(target), usual_schedule)
 
 
-def likeliest(mod: PrimFunc | IRModule, space: Space) -> Schedule:
+def likeliest(mod: PrimFunc | IRModule | HasProgram, space: Space) -> Schedule:
     """The likeliest result of every rule of ``space`` that the model takes for a gain, for every function of ``mod``; in one version."""
-    return _of_each(mod, space, _least)
+    return of_each(mod, space, _least)
 
 
-def _of_each(mod: PrimFunc | IRModule, space: Space, made: Callable[[Schedule, Space], Schedule]) -> Schedule:
+def of_each(
+    mod: PrimFunc | IRModule | HasProgram, space: Space, made: Callable[[Schedule, Space], Schedule]
+) -> Schedule:
     """What is ``made`` of every function of ``mod``."""
-    sch = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
+    sch = Schedule(IRModule.of(mod), seed=0, target=space.env.target, error_render_level="none")
     if len(sch.mod) == 1:
         return made(sch, space)
     for name in sch.mod:
@@ -59,8 +60,10 @@ def _of_each(mod: PrimFunc | IRModule, space: Space, made: Callable[[Schedule, S
     return sch
 
 
-def _in_versions(begin: Schedule, space: Space) -> Schedule:
-    """As :func:`_least`; in versions for short and for long sizes, without a trace, where these differ."""
+def usual_schedule(begin: Schedule, space: Space) -> Schedule:
+    """As :func:`_least`; on a CPU in versions for short and for long sizes, without a trace, where these differ."""
+    if space.env.target.kind in GPUS:
+        return _least(begin, space)
     func = in_versions(begin.func, lambda: _least(begin, space).func)
     if func is None:
         return _least(begin, space)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..checked import checked
-from ..function import IRModule, PrimFunc
+from ..function import HasProgram, IRModule, PrimFunc
 from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import likeliest
@@ -56,7 +56,7 @@ class Explanation:
 
 @checked
 def explain(
-    mod: PrimFunc | IRModule,
+    mod: PrimFunc | IRModule | HasProgram,
     target: Any = "llvm",
     *,
     space: Callable[[Schedule], Any] | None = None,

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..checked import checked
 from ..errors import TirError
-from ..function import IRModule, PrimFunc
+from ..function import HasProgram, IRModule, PrimFunc
 from ..schedule import Schedule, Trace
 from ..target import GPUS, Target
 from ..target import threads as usual_threads
-from .default import default, likeliest
+from .default import likeliest, of_each, usual_schedule
 from .drawing import FunctionSource, RuleSource, Source
 from .gpu_model import Used, predict_kernels
 from .machine import about_machine, machine_key
@@ -39,7 +39,7 @@ DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before th
 
 @checked
 def tune(
-    mod: PrimFunc | IRModule,
+    mod: PrimFunc | IRModule | HasProgram,
     target: Any = "llvm",
     trials: int = 64,
     seconds: float = 60.0,
@@ -372,7 +372,7 @@ def runner_for(target: Target) -> Runner:
 
 @checked
 def apply_best(
-    mod: PrimFunc | IRModule,
+    mod: PrimFunc | IRModule | HasProgram,
     target: Any = "llvm",
     db: str | os.PathLike[str] | Records = "tune.db",
     *,
@@ -394,21 +394,21 @@ def apply_best(
     module, where = IRModule.of(mod), Target.of(target)
     _require_sizes(module, sizes or {})
     key = machine_key(where, thread_count(where), cold)
-    sch = Schedule(module, seed=0, target=where, error_render_level="none")
     with _records(db) as records:
-        for name, func in module.items():
-            trace = _recorded(IRModule.of(func), where, records, key, dict(sizes or {}))
-            if trace is None:
-                warnings.warn(
-                    f"no record of {name} on this machine: it gets the default schedule; tir.tune(mod, db=…) makes one",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-                trace = default(IRModule.of(func), where).trace
-            if len(module) > 1:
-                sch.work_on(name)
-            trace.apply_to_schedule(sch)
-    return sch
+
+        def made(begin: Schedule, space: Space) -> Schedule:
+            trace = _recorded(IRModule.of(begin.func), where, records, key, dict(sizes or {}))
+            if trace is not None:
+                trace.apply_to_schedule(begin)
+                return begin
+            warnings.warn(
+                f"no record of {begin.func_working_on} on this machine: it gets the default schedule; tir.tune(mod, db=…) makes one",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+            return usual_schedule(begin, space)
+
+        return of_each(module, space_of(where), made)
 
 
 def _recorded(mod: IRModule, target: Target, records: Records, key: str, sizes: dict[str, int]) -> Trace | None:
