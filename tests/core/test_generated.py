@@ -70,4 +70,4 @@ def test_operators_with_a_def_are_imported_from_its_file():
 
 
 def test_functions_made_by_a_table_are_described_without_examples():
-    assert script_stubs.prose("One\nparagraph.\n\n>>> 1\n1\n\nTwo.") == ['    """One paragraph.\n\n    Two."""']
+    assert script_stubs.prose("One\nparagraph.\n\nTwo.\n\n>>> 1\n1") == ['    """One paragraph. Two."""']

@@ -208,9 +208,9 @@ def _function(name: str, value: Any) -> list[str]:
 
 
 def prose(doc: str) -> list[str]:
-    """The docstring of a function that no ``def`` has, where editors would find it: a line for each paragraph, no example."""
-    paragraphs = [" ".join(part.split()) for part in doc.split("\n\n") if ">>>" not in part]
-    return ["    " + "\n\n    ".join(paragraphs).join(('"""', '"""'))]
+    """The docstring of a function that no ``def`` has, where editors would find it: in one line, without examples."""
+    text = " ".join(doc.partition(">>>")[0].split())
+    return [f'    """{text}"""']
 
 
 def _signature(signature: inspect.Signature, returns: str) -> str:

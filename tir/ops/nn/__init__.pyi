@@ -12,9 +12,7 @@ from tir.te import Tensor
 
 
 def adaptive_pool(data: Tensor, output_size: Any, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
-    """The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image.
-
-    ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has the elements from ``floor(i * extent / n)`` to ``ceil((i + 1) * extent / n)``; parts may overlap. Raises ``TensorExpressionError`` for another ``pool_type``, a size below 1, and a layout that is none."""
+    """The largest element (``"max"``) or the mean (``"avg"``) of each of ``output_size`` parts of an image. ``output_size`` is one integer, or one each of rows and columns (None: as many as there are). Part ``i`` of ``n`` has the elements from ``floor(i * extent / n)`` to ``ceil((i + 1) * extent / n)``; parts may overlap. Raises ``TensorExpressionError`` for another ``pool_type``, a size below 1, and a layout that is none."""
 adaptive_pool2d = adaptive_pool
 def adaptive_pool1d(data: Tensor, output_size: Any, pool_type: Literal['max', 'avg'], layout: str = ...) -> Tensor:
     """As :func:`adaptive_pool`, of one dimension."""
@@ -27,9 +25,7 @@ from tir.ops.nn.matrix_products import bias_add as bias_add
 from tir.ops.nn.activation import celu as celu
 from tir.ops.padding import circular_pad as circular_pad
 def conv1d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
-    """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``.
-
-    ``padding`` of two numbers is before and after. By default nothing is added."""
+    """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``. ``padding`` of two numbers is before and after. By default nothing is added."""
 def conv1d_ncw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv1d` of ``(N, C, W)`` by ``(O, C, W)``."""
 def conv1d_nwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
@@ -39,11 +35,7 @@ def conv1d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
 conv1d_transpose_ncw = conv1d_transpose
 group_conv1d_transpose_ncw = conv1d_transpose
 def conv2d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
-    """The sums of products of a kernel with windows of an image: the convolution of neural networks.
-
-    ``data`` is ``(N, C, H, W)`` or in another ``data_layout``: ``NHWC``, ``HWCN``, channels in groups as ``NCHW4c``; the kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no ``kernel_layout`` is given. The result, in the layout of the data, has ``O`` channels and ``(H + pads - (size - 1) * dilation - 1) // stride + 1`` rows. ``strides`` and ``dilation`` are one integer, or one each; ``padding`` also (top, left, bottom, right), ``"VALID"``, ``"SAME"`` (a kernel less 1, the odd one before), ``"SAME_UPPER"`` and ``"SAME_LOWER"`` (as ONNX). Each group of ``C / groups`` channels makes ``O / groups``.
-
-    Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for attributes that are none of these."""
+    """The sums of products of a kernel with windows of an image: the convolution of neural networks. ``data`` is ``(N, C, H, W)`` or in another ``data_layout``: ``NHWC``, ``HWCN``, channels in groups as ``NCHW4c``; the kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no ``kernel_layout`` is given. The result, in the layout of the data, has ``O`` channels and ``(H + pads - (size - 1) * dilation - 1) // stride + 1`` rows. ``strides`` and ``dilation`` are one integer, or one each; ``padding`` also (top, left, bottom, right), ``"VALID"``, ``"SAME"`` (a kernel less 1, the odd one before), ``"SAME_UPPER"`` and ``"SAME_LOWER"`` (as ONNX). Each group of ``C / groups`` channels makes ``O / groups``. Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for attributes that are none of these."""
 from tir.ops.nn.convolution_by_layout import conv2d_NCHWc as conv2d_NCHWc
 def conv2d_hwcn(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(H, W, C, N)`` by ``(H, W, C, O)``."""
@@ -52,11 +44,7 @@ def conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any =
 def conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C, O)``."""
 def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
-    """The transposed convolution: the gradient of :func:`conv2d` by its data.
-
-    ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows.
-
-    Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the stride and the dilation."""
+    """The transposed convolution: the gradient of :func:`conv2d` by its data. ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows. Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the stride and the dilation."""
 conv2d_transpose_nchw = conv2d_transpose
 group_conv2d_transpose_nchw = conv2d_transpose
 def conv3d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
@@ -73,21 +61,15 @@ from tir.ops.nn.correlation import correlation_nchw as correlation_nchw
 from tir.ops.nn.losses import cross_entropy as cross_entropy
 softmax_cross_entropy_loss = cross_entropy
 def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
-    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017).
-
-    ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree."""
+    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017). ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree."""
 def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
     """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too."""
 from tir.ops.nn.matrix_products import dense as dense
 from tir.ops.layout import depth_to_space as depth_to_space
 def depthwise_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """Each channel of ``(N, C, H, W)`` by ``M`` kernels of its own, ``(C, M, H, W)``.
-
-    The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
+    """Each channel of ``(N, C, H, W)`` by ``M`` kernels of its own, ``(C, M, H, W)``. The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
 def depthwise_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., kernel_layout: str = ..., out_dtype: Any = ...) -> Tensor:
-    """Each channel of ``(N, H, W, C)`` by ``M`` kernels of its own, ``(H, W, C, M)``.
-
-    The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
+    """Each channel of ``(N, H, W, C)`` by ``M`` kernels of its own, ``(H, W, C, M)``. The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
 from tir.ops.nn.quantization import dequantize as dequantize
 from tir.ops.nn.reshaping import dilate as dilate
 from tir.ops.nn.activation import elu as elu
@@ -123,9 +105,7 @@ from tir.ops.nn.softmaxes import log_softmax as log_softmax
 def lp_pool1d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """As :func:`lp_pool2d`, of one dimension."""
 def lp_pool2d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
-    """The p-norm of each window, ``sum(|x| ** p) ** (1 / p)``; the other attributes are those of :func:`pool2d`.
-
-    Raises ``TensorExpressionError`` as :func:`pool2d`, for a ``p`` that is not positive, and for integers."""
+    """The p-norm of each window, ``sum(|x| ** p) ** (1 / p)``; the other attributes are those of :func:`pool2d`. Raises ``TensorExpressionError`` as :func:`pool2d`, for a ``p`` that is not positive, and for integers."""
 def lp_pool3d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """As :func:`lp_pool2d`, of three dimensions."""
 from tir.ops.nn.normalization import lrn as lrn
@@ -139,11 +119,7 @@ from tir.ops.padding import pad as pad
 def pool1d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of one dimension."""
 def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
-    """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image.
-
-    ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, unless it begins in it. Padding is never the largest, and counts among the elements of a mean unless ``count_include_pad`` is false; what is beyond the padding never does.
-
-    Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes."""
+    """The largest element (``pool_type="max"``) or the mean (``"avg"``) of each window of an image. ``data`` is ``(N, C, H, W)`` or in another ``layout``. ``kernel``, ``stride`` and ``dilation`` are one integer, or one each; ``padding`` as of :func:`conv2d`. ``ceil_mode`` also counts a last window that is partly beyond the padding, unless it begins in it. Padding is never the largest, and counts among the elements of a mean unless ``count_include_pad`` is false; what is beyond the padding never does. Raises ``TensorExpressionError`` for a window larger than the padded image, and for other attributes."""
 def pool3d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: Literal['max', 'avg'], ceil_mode: bool = ..., layout: str = ..., count_include_pad: bool = ...) -> Tensor:
     """As :func:`pool2d`, of three dimensions."""
 from tir.ops.nn.pooling_gradient import pool_grad as pool_grad
