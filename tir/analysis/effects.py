@@ -14,35 +14,11 @@ from typing import Any
 
 from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
-from ..expr import (
-    EQ,
-    And,
-    BufferLoad,
-    Call,
-    Expr,
-    IntImm,
-    Let,
-    Or,
-    Ramp,
-    Var,
-    const,
-    is_const,
-)
+from ..expr import EQ, And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const
 from ..node import Node, once
 from ..op import OPS, effect_of
 from ..records import cached_property, record
-from ..stmt import (
-    Allocate,
-    AllocateConst,
-    AttrStmt,
-    Block,
-    BlockRealize,
-    BufferStore,
-    For,
-    IfThenElse,
-    LetStmt,
-    While,
-)
+from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
 from ..visit import has_load, substitute, uses_var
 from .evaluation import asked_before_body, evaluated_parts, places_of_views
 from .indexed_elements import in_source, rows

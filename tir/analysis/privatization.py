@@ -11,15 +11,7 @@ from ..arith.linear import key
 from ..arith.regions import encloses, relax
 from ..arith.swizzle import Unswizzled, unswizzled
 from ..buffer import Buffer, IterVar, Range
-from ..expr import (
-    BufferLoad,
-    Call,
-    Expr,
-    Var,
-    all_of,
-    conjuncts,
-    const,
-)
+from ..expr import BufferLoad, Call, Expr, Var, all_of, conjuncts, const
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
 from ..node import EMPTY, MemoAmong

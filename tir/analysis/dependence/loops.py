@@ -116,11 +116,7 @@ class _Iterations:
     fused variables as loops, or with access maps of any trip count for data-dependent loops."""
 
     def __init__(
-        self,
-        asked: LoopIndependent,
-        runs: For,
-        digits: Sequence[MixedRadix] = (),
-        access_map: AccessMap = access_map,
+        self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), access_map: AccessMap = access_map
     ):
         self.asked, self.digits = asked, digits
         self.names = Names()

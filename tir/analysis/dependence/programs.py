@@ -187,10 +187,7 @@ def _without_repeats(unit: Statement) -> Statement:
 
 
 def _check(
-    before: PrimFunc,
-    compared: _Compared,
-    mapping: Mapping[str, Any],
-    pure: Collection[tuple[str, str]] = frozenset(),
+    before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], pure: Collection[tuple[str, str]] = frozenset()
 ) -> Verdict:
     """``pure``: the blocks of which a further run of an instance makes the same values again."""
     return by_sets(_compare_instances, before, compared, mapping, pure)

@@ -11,14 +11,7 @@ from ...aliases import shares_memory
 from ...arith import Analyzer
 from ...arith.swizzle import without_all
 from ...buffer import Range
-from ...expr import (
-    Call,
-    Expr,
-    IntImm,
-    Ramp,
-    Var,
-    const,
-)
+from ...expr import Call, Expr, IntImm, Ramp, Var, const
 from ...function import PrimFunc
 from ...node import MemoAmong, once
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
@@ -57,12 +50,7 @@ def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequen
     return formula.map(coord_names, moments, [names.of(v) for v in mine])
 
 
-def access_map(
-    unit: Statement,
-    access: Access,
-    names: Names,
-    coord_names: Sequence[str],
-) -> Relation:
+def access_map(unit: Statement, access: Access, names: Names, coord_names: Sequence[str]) -> Relation:
     """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
     Where the coordinates are the statement's loops, their bounds and guards are added. Raises ``NotAffine``.

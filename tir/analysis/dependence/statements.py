@@ -336,12 +336,7 @@ class _Walker:
         written = memory_of(a for a in accesses if a.write)
         self.units.append(
             Statement(
-                block.name,
-                block,
-                time=(*time, 1),
-                accesses=accesses,
-                ordered=bool(sharing(asked, written)),
-                **common,
+                block.name, block, time=(*time, 1), accesses=accesses, ordered=bool(sharing(asked, written)), **common
             )
         )
 

@@ -28,10 +28,7 @@ from .domains import runs_whole_domain
 
 
 def producer_move_is_legal(
-    block: BlockRef,
-    loop: LoopRef,
-    consumers: Sequence[BlockRef],
-    needed: Mapping[Buffer, tuple[Range, ...] | None],
+    block: BlockRef, loop: LoopRef, consumers: Sequence[BlockRef], needed: Mapping[Buffer, tuple[Range, ...] | None]
 ) -> bool:
     """Whether ``block`` may be computed just before its first consumer under ``loop``, for the region ``needed`` there.
 
