@@ -145,11 +145,6 @@ class WatchedSpace(Space):
             self.readers[one.reads] -= 1
             self.writers[one.writes] -= 1
 
-    def has_read(self, one: Running) -> None:
-        """It reads no more."""
-        self.readers[one.reads] -= 1
-        one.reads = _NONE
-
     def take(self, chunks: Array) -> tuple[Array, Array]:
         """Bytes and their marks of chunks, unchecked: rows of 16."""
         return self.data.reshape(-1, CHUNK)[chunks], self.known.reshape(-1, CHUNK)[chunks]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..arith import Analyzer
+from ..arith.itermap import covered_box
 from ..arith.linear import key
 from ..arith.regions import encloses, relax
 from ..arith.swizzle import Unswizzled, unswizzled
@@ -213,14 +214,12 @@ class _Access:
         if any(v in self.loops and v not in inner for c in guards for v in vars_in(c)):
             return None  # it leaves out iterations, and with them perhaps elements
         if moving:
-            from ..arith.itermap import detect_iter_map
-
             plain = self._unswizzled(analyzer)
             indices = list(moving.values()) if plain is None else [plain.indices[n] for n in moving]
-            found: Any = detect_iter_map(indices, inner, all_of(guards), check="surjective")
-            if not found:
+            found = covered_box(indices, inner, all_of(guards))
+            if found is None:
                 return None
-            taken = {n: Range(i.base, i.extent) for n, i in zip(moving, found.indices)}
+            taken = dict(zip(moving, found))
             if plain is not None and plain.axis in taken:
                 # where elements are exchanged within whole runs, all of them are written if they were before
                 run = taken[plain.axis]

@@ -260,6 +260,22 @@ def detect_iter_map(
     return _detect(ctx, simple, narrowed, limits, predicate, check) if changed else found
 
 
+def covered_box(
+    values: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr = TRUE
+) -> tuple[Range, ...] | None:
+    """The box of which ``values`` take every point over ``domains`` where ``predicate`` holds, and no other; None if there is
+    none, or it is not shown.
+
+    >>> from tir.expr import Var, const
+    >>> i, j = Var("i"), Var("j")
+    >>> (box,) = covered_box([i * 4 + j + 1], {i: Range(const(0), const(8)), j: Range(const(0), const(4))})
+    >>> box.min, box.extent
+    (1, 32)
+    """
+    found = detect_iter_map(values, domains, predicate, check="surjective")
+    return tuple(Range(i.base, i.extent) for i in found.indices) if isinstance(found, IterMap) else None
+
+
 def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: str) -> IterMap | None:
     """The map if each variable is a digit of one index, the common case: all constants, so nothing has to be proved.
     None if this form is not evident."""

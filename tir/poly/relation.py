@@ -197,10 +197,6 @@ class IntegerSet(_Points):
         names = [f"a{n}" for n in range(len(coordinates))]
         return IntegerSet.from_rows([Row({a: 1}, -x, True) for a, x in zip(names, coordinates)], [], names, [])
 
-    @property
-    def rank(self) -> int:
-        return self._isl.dim(_isl().dim_type.set)
-
     def is_subset(self, other: IntegerSet) -> bool:
         return _run(self._isl.is_subset, other._isl)
 

@@ -9,7 +9,7 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -607,9 +607,3 @@ def _novelty(trial: Trial, chosen: Sequence[Trial]) -> float:
             differing = sum(a != b for a, b in zip(here, numbers(other.decisions)))
             near = min(near, 0.3 + 0.2 * differing)
     return near
-
-
-def trials_of(searches: Iterable[Search]) -> Iterator[Trial]:
-    """The trials of several searches, one search after the other."""
-    for one in searches:
-        yield from one.trials

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ...arith import Analyzer
-from ...arith.itermap import detect_iter_map
+from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import intersect, relax
 from ...buffer import Range
@@ -38,14 +38,9 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
         return domains, False
     box = dict(zip(domains, intersect([hull, tuple(domains.values())], host.analyzer())))
     repeating = [r.extent for var, r in loops.items() if not any(uses_var(v, var) for v in values)]
-    found = detect_iter_map(values, loops, rest, check="surjective")
-    exact = (
-        bool(found)
-        and wrapped_in(ref, host) is None
-        and not entered(repeating, Analyzer())
-        and _same_box([Range(index.base, index.extent) for index in found.indices], hull)
-    )
-    return box, exact
+    found = covered_box(values, loops, rest)
+    runs = wrapped_in(ref, host) is None and not entered(repeating, Analyzer())
+    return box, found is not None and runs and _same_box(found, hull)
 
 
 def _beyond_domains(ref: BlockRef, variables: Collection[Var]) -> Expr:
@@ -110,9 +105,9 @@ class RunsWholeDomain(Question):
         if self._is_conditional():
             return NOT_SHOWN
         values = [v for _, v in self._pairs]
-        found = detect_iter_map(values, self._loops, self.ref.node.predicate, check="surjective")
         # what the indices fill, which a condition may have cut; a box around them would be too much
-        return self._fills([Range(index.base, index.extent) for index in found.indices]) if found else NOT_SHOWN
+        found = covered_box(values, self._loops, self.ref.node.predicate)
+        return NOT_SHOWN if found is None else self._fills(found)
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...aliases import shares_memory, sharing
 from ...arith import Analyzer
-from ...arith.itermap import IterMap, detect_iter_map
+from ...arith.itermap import covered_box
 from ...buffer import Buffer, Range
 from ...expr import EQ, TRUE, Expr, IntImm, Ramp, Var, is_const, logical_and
 from ...function import PrimFunc
@@ -320,10 +320,10 @@ class _Filled:
         boxes: Mapping[Var, Range] = {}
         if moving:
             domains = {v: r for v, r in self.free.items() if v not in unused}
-            found = detect_iter_map([value for _, value in moving], domains, predicate, check="surjective")
-            if not isinstance(found, IterMap):
+            found = covered_box([value for _, value in moving], domains, predicate)
+            if found is None:
                 return None
-            boxes = {v: Range(index.base, index.extent) for (v, _), index in zip(moving, found.indices)}
+            boxes = {v: r for (v, _), r in zip(moving, found)}
             if any(uses_var(e, own) for r in boxes.values() for e in (r.min, r.extent)):
                 return None
         elif not is_const(predicate, 1):

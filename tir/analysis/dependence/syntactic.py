@@ -10,7 +10,7 @@ from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...arith import Analyzer
-from ...arith.itermap import IterMap, detect_iter_map
+from ...arith.itermap import IterMap, covered_box, detect_iter_map
 from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
@@ -76,10 +76,10 @@ def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[
         return False
     if any(uses_var(e, inner) for r in inner.values() for e in (r.min, r.extent)):
         return False
-    found = detect_iter_map(block.node.iter_values, inner, check="surjective")
-    if not isinstance(found, IterMap):
+    found = covered_box(block.node.iter_values, inner)
+    if found is None:
         return False
-    taken: dict[Expr, Range] = {i.var: Range(x.base, x.extent) for i, x in zip(iterators, found.indices)}
+    taken: dict[Expr, Range] = {i.var: covered for i, covered in zip(iterators, found)}
     filled = [taken[axis.min] for axis in region.region if axis.min in taken]
     return len(filled) == len(box) and encloses(filled, box, loop.analyzer())
 
@@ -362,7 +362,7 @@ def _whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> lis
 
 def _takes_all(bindings: Sequence[tuple[Var, Expr]], loops: Mapping[Var, Range], extents: Mapping[Expr, Expr]) -> bool:
     """Whether ``loops`` give each iterator that many values, in every combination."""
-    part = detect_iter_map([v for _, v in bindings], loops, check="surjective")
-    return isinstance(part, IterMap) and all(
-        v in extents and Analyzer().can_prove_equal(extents[v], e) for (v, _), e in zip(bindings, part.extents)
+    part = covered_box([v for _, v in bindings], loops)
+    return part is not None and all(
+        v in extents and Analyzer().can_prove_equal(extents[v], r.extent) for (v, _), r in zip(bindings, part)
     )

@@ -27,7 +27,7 @@ from ...analysis.dependence.statements import Access, Statement, deciding
 from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of
 from ...arith import Analyzer
-from ...arith.itermap import detect_iter_map
+from ...arith.itermap import covered_box
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...expr import Var, is_const
@@ -119,11 +119,10 @@ def _fills_what_is_read(writer: Statement, reader: Statement, around: Collection
     loops = {v: Range(low, extent) for v, low, extent in writer.loops if v not in around}
     if any(uses_var(e, loops) for r in loops.values() for e in (r.min, r.extent)):
         return False
-    written = detect_iter_map(_indices(writer, writer.accesses[0]), loops, check="surjective")
-    if not written:
+    filled = covered_box(_indices(writer, writer.accesses[0]), loops)
+    if filled is None:
         return False
     analyzer = Analyzer({v: Range(low, extent) for v, low, extent in reader.loops})
-    filled = [Range(index.base, index.extent) for index in written.indices]
     read = [replace(access, indices=tuple(_indices(reader, access))).box() for access in reader.accesses]
     return all(box and encloses(filled, box, analyzer) for box in read)
 

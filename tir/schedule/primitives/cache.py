@@ -16,7 +16,7 @@ from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import is_simple_block
 from ...analysis.users import bare_writers, readers, reads_own_writes, regions_of, writers
 from ...arith import Analyzer
-from ...arith.itermap import detect_iter_map
+from ...arith.itermap import covered_box
 from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, Range
@@ -360,12 +360,9 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, box: Seq
                 domains[inside] = Range(const(0, inside.dtype), bounds.extent)
                 index = index + inside
             indices.append(index)
-        found = detect_iter_map(indices, domains, ref.node.predicate, check="surjective")
-        if not found:
-            continue
         # what the indices fill, which a condition may have cut, against the box that is copied
-        analyzer = Analyzer()
-        if all(analyzer.can_prove_equal(i.extent, b.extent) for i, b in zip(found.indices, box)):
+        filled, analyzer = covered_box(indices, domains, ref.node.predicate), Analyzer()
+        if filled is not None and all(analyzer.can_prove_equal(f.extent, b.extent) for f, b in zip(filled, box)):
             return True
     return False
 
