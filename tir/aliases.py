@@ -16,7 +16,7 @@ from .function import PrimFunc
 from .node import Memo, frozendict
 from .op import effect_of
 from .stmt import Block, BufferStore, LetStmt
-from .visit import LEAVES, nodes_of, rewrite, substitute, walk
+from .visit import LEAVES, Somewhere, nodes_of, rewrite, substitute, walk
 
 Item = TypeVar("Item")
 Memory = Buffer | Container[Var]  # that of a buffer, or of several, by their pointers
@@ -150,8 +150,10 @@ def may_alias(func: PrimFunc) -> bool:
     data = [b.data for b in func.buffers()]
     if len(set(data)) != len(data) or overlapping(func):
         return True
-    statements = walk(func.body, lambda n: not isinstance(n, Expr))
-    return any(isinstance(n, LetStmt) and n.var.dtype.is_handle for n in statements)
+    return _names_a_pointer(func.body)
+
+
+_names_a_pointer = Somewhere(lambda let: let.var.dtype.is_handle, LetStmt)
 
 
 # ---------------------------------------------------------------- parameters that may overlap

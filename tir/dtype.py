@@ -79,6 +79,8 @@ class DType(str):
         "is_handle",
         "min_value",
         "max_value",
+        "_element",
+        "_of_lanes",
     )
     code: str
     bits: int
@@ -89,6 +91,8 @@ class DType(str):
     is_handle: bool
     min_value: int | float
     max_value: int | float
+    _element: DType
+    _of_lanes: dict[int, DType]
     _interned: dict[str, DType] = {}
 
     def __new__(cls, name: str) -> DType:
@@ -105,6 +109,9 @@ class DType(str):
                 found.is_int, found.is_float = code in ("int", "uint"), code not in _NO_FLOATS
                 found.is_bool, found.is_handle = code == "bool", code == "handle"
                 found.min_value, found.max_value = _ends(code, bits)
+                found._element = found if lanes == 1 else cls(_spell(code, bits, 1))
+                found._of_lanes = {1: found} if lanes == 1 else found._element._of_lanes
+                found._of_lanes[lanes] = found
                 cls._interned[text] = found
             cls._interned[str(name)] = found
         return found
@@ -115,10 +122,10 @@ class DType(str):
     @property
     def element(self) -> DType:
         """The scalar type of one lane."""
-        return self.with_lanes(1)
+        return self._element
 
     def with_lanes(self, lanes: int) -> DType:
-        return self if lanes == self.lanes else DType(_spell(self.code, self.bits, lanes))
+        return self._of_lanes.get(lanes) or DType(_spell(self.code, self.bits, lanes))
 
     @property
     def bytes(self) -> int:

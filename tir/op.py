@@ -14,7 +14,7 @@ from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
 from .node import Memo
 from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
-from .visit import LEAVES
+from .visit import LEAVES, contains
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,8 @@ _PURE: Memo[bool] = Memo()
 
 
 def _has_no_effects(e: Expr) -> bool:
+    if not contains(e, Call):
+        return True
     stack: list[Any] = [e]
     while stack:
         item = stack.pop()

@@ -179,29 +179,52 @@ def contains(root: Any, kind: type) -> bool:
     return False
 
 
+def kinds(root: Any) -> frozenset[type]:
+    """The classes of the nodes under ``root``, its own included: found once for each node.
+
+    >>> from tir import Var
+    >>> sorted(kind.__name__ for kind in kinds(Var("x") + 1))
+    ['Add', 'IntImm', 'Var']
+    """
+    found = _KINDS.get(root)
+    if found is None:
+        found = _KINDS[root] = frozenset(map(type, nodes_of(root)))
+    return found
+
+
+_KINDS: Memo[frozenset[type]] = Memo()
+
+
 class Somewhere:
-    """Whether a node for which ``holds`` is under a statement, or is it: found once for each statement.
+    """Whether a node of one of the classes ``kinds`` for which ``holds`` is under a statement, or is it: found once for each statement.
 
     >>> from tir import Var
     >>> from tir.stmt import Evaluate
     >>> i = Var("i")
-    >>> [Somewhere(lambda n: n is v)(Evaluate(i * 2)) for v in (i, Var("i"))]
+    >>> [Somewhere(lambda n: n is v, Var)(Evaluate(i * 2)) for v in (i, Var("i"))]
     [True, False]
     """
 
-    def __init__(self, holds: Callable[[Any], bool]):
+    def __init__(self, holds: Callable[[Any], bool], *kinds: type):
         self._holds = holds
+        self._kinds = frozenset(kinds)
+        self._in_expressions = not all(issubclass(kind, Stmt) for kind in kinds)
         self._known: Memo[bool] = Memo()
 
     def __call__(self, root: Stmt) -> bool:
         found = self._known.get(root)
         if found is None:
-            found = self._holds(root) or any(map(self._under, root.children()))
-            self._known[root] = found
+            own = type(root) in self._kinds and self._holds(root)
+            found = self._known[root] = own or any(map(self._under, root.children()))
         return found
 
     def _under(self, item: Any) -> bool:
-        return self(item) if isinstance(item, Stmt) else any(map(self._holds, nodes_of(item)))
+        if isinstance(item, Stmt):
+            return self(item)
+        nodes = nodes_of(item) if self._in_expressions and type(item) not in LEAVES else ()
+        return not self._kinds.isdisjoint(map(type, nodes)) and any(
+            type(n) in self._kinds and self._holds(n) for n in nodes
+        )
 
 
 _HASHED = (set, frozenset, dict)

@@ -346,6 +346,7 @@ def _cast(g: Generator, e: Cast) -> str:
 @expr_rule(Let)
 def _let(g: Generator, e: Let) -> str:
     g.env[e.var] = g.plain(e.value)
+    g.out.indices.clear()  # of another value of it
     with g.analyzer.scope():
         g.analyzer.bind(e.var, e.value)
         return g.expr(e.body)

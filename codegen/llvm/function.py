@@ -16,7 +16,7 @@ from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.stmt import LetStmt
-from tir.visit import walk
+from tir.visit import has_load, kinds, nodes_of, uses_var
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
@@ -52,14 +52,18 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
     return program
 
 
+_LETS = {LetStmt, Let}
+
+
 def _loads_indirectly(func: PrimFunc) -> bool:
     """Whether the index of some load depends on loaded values."""
     data: set[Var] = set()  # variables bound to loaded values
+    has_lets = not _LETS.isdisjoint(kinds(func.body))
 
     def depends(e: Any) -> bool:
-        return any(isinstance(n, BufferLoad) or n in data for n in walk(e))
+        return has_load(e) or (has_lets and uses_var(e, data))
 
-    for node in walk(func.body):
+    for node in nodes_of(func.body):  # a let before what uses it, which is below
         if isinstance(node, (LetStmt, Let)) and depends(node.value):
             data.add(node.var)
         elif isinstance(node, BufferLoad) and any(depends(index) for index in node.indices):

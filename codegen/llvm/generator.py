@@ -20,7 +20,7 @@ from ..rules import Dispatch, Rules
 from .convert import Converter
 from .invariants import Hoisted
 from .text import FunctionText, ModuleText
-from .types import value_type
+from .types import value_type, vector
 from .workspace import free
 
 RULES = Rules()
@@ -107,14 +107,24 @@ class Generator(Dispatch):
 
     def index(self, e: Expr) -> str:
         """An index as an int64 operand (vector when ``e`` is one)."""
-        value = self.in_address(e)
-        if e.dtype.bits == 64:
-            return value
         if isinstance(e, IntImm):
             return str(e.value)
-        wide = DType("int64").with_lanes(e.dtype.lanes)
+        out = self.out
+        found = out.indices.get(e)
+        if found is not None:
+            return found
+        before = out.impure, out.block
+        found = self._wide(e, self.in_address(e))
+        if before == (out.impure, out.block) and not (self.speculative or self.mask or out.terminated):
+            out.indices[e] = found
+        return found
+
+    def _wide(self, e: Expr, value: str) -> str:
+        """The value of an index, extended to int64."""
+        if e.dtype.bits == 64:
+            return value
         op = "sext" if e.dtype.code == "int" else "zext"
-        return self.out.value(f"{op} {value_type(e.dtype)} {value} to {value_type(wide)}")
+        return self.out.value(f"{op} {value_type(e.dtype)} {value} to {vector('i64', e.dtype.lanes)}")
 
     def plain(self, e: Expr) -> str:
         """``e`` outside of address arithmetic: its integers wrap around."""

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from tir.expr import Broadcast, BufferLoad, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Let, Mod, Var
 from tir.stmt import For, LetStmt, Stmt
-from tir.visit import free_vars, walk
+from tir.visit import free_vars, kinds, nodes_of, walk
 
 if TYPE_CHECKING:
     from .generator import Generator
 
 
+_DIVISIONS = {Div, Mod, FloorDiv, FloorMod}
+
+
 def is_runtime_division(node: Any) -> bool:
     """Whether ``node`` is an integer division whose divisor is known at run time only."""
-    if not isinstance(node, (Div, Mod, FloorDiv, FloorMod)) or not node.dtype.is_int:
+    if type(node) not in _DIVISIONS or not node.dtype.is_int:
         return False
     return not isinstance(divisor_of(node), IntImm)
 
@@ -38,7 +41,7 @@ class Hoisted:
         divisions before those that use them; and the divisors of the others likewise. Divisions of loaded values stay
         where they are."""
         made = Hoisted()
-        if any(is_runtime_division(node) for node in walk(body)):
+        if not _DIVISIONS.isdisjoint(kinds(body)) and any(map(is_runtime_division, nodes_of(body))):
             _Collector(made).visit(body, [])
         return made
 

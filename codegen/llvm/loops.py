@@ -127,7 +127,7 @@ def _is_last_bits(n: Any) -> bool:
     return isinstance(n, Call) and n.op == "bitwise_and"
 
 
-_has_last_bits = Somewhere(_is_last_bits)
+_has_last_bits = Somewhere(_is_last_bits, FloorMod, Mod, Cast, Call)
 
 
 def _plain(name: str) -> str:

@@ -12,9 +12,12 @@ from tir.buffer import Buffer
 from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
-from tir.visit import rewrite, substitute, uses_var, walk
+from tir.visit import nodes_of, rewrite, substitute, uses_var, walk
 
 LARGEST = 4000  # nodes of the largest body to duplicate
+
+
+_CHOICES = {Select, Call}
 
 
 def peel_first_iterations(func: PrimFunc) -> PrimFunc:
@@ -47,9 +50,10 @@ def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
         if isinstance(child, Stmt):
             size += _collect(child, loops, found)
         elif not isinstance(child, (Var, Buffer)):
-            for node in walk(child):
-                size += 1
-                if isinstance(node, (Select, Call)):
+            nodes = nodes_of(child)
+            size += len(nodes)
+            if not _CHOICES.isdisjoint(map(type, nodes)):
+                for node in walk(child):
                     _note(node, loops, found)
     return size
 

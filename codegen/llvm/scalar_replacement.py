@@ -14,7 +14,7 @@ from tir.aliases import may_alias
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
-from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
+from tir.expr import TRUE, Add, Broadcast, BufferLoad, Call, Expr, FloatImm, IntImm, Let, Mul, Ramp, Sub, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
@@ -31,8 +31,9 @@ from tir.stmt import (
     While,
     seq,
 )
-from tir.visit import rewrite, walk
+from tir.visit import kinds, nodes_of, rewrite, uses_var, walk
 
+_READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
 HELD = "_held"  # suffix of the local buffers that hold them
 
@@ -46,7 +47,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     if may_alias(func):
         return func
     handed_out = set()
-    for node in walk(func.body):
+    for node in nodes_of(func.body) if Call in kinds(func.body) else ():
         if isinstance(node, Call):
             handed_out.update(a for a in node.args if isinstance(a, Var) and a.dtype.is_handle)
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
@@ -79,7 +80,7 @@ class _Place:
                 self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
             forms.append(linear(index))
-            self.reads |= any(isinstance(n, (BufferLoad, Call, Let)) for n in walk(index))
+            self.reads |= any(type(n) in _READS for n in nodes_of(index))
             self.ok &= index.dtype.lanes == 1
         self.ok &= not self.reads
         self.constants = tuple(form.const for form in forms)
@@ -116,6 +117,11 @@ class _Facts:
                 self.places[data] = dict(places)
             else:
                 mine.update(places)
+
+
+_SILENT = frozenset(
+    (Var, IntImm, FloatImm, Buffer, Ramp, Broadcast, Add, Sub, Mul)
+)  # expressions without facts of their own
 
 
 class _Known:
@@ -155,6 +161,8 @@ class _Known:
 
     def _see(self, node: Any, facts: _Facts) -> None:
         """Add the facts of ``node`` itself, without its children."""
+        if type(node) in _SILENT:
+            return
         if isinstance(node, (BufferLoad, BufferStore)):
             place = self.place(node)
             facts.places.setdefault(node.buffer.data, {})[place.key] = place
@@ -210,7 +218,7 @@ def _steady(place: _Place, bound: set[Var]) -> bool:
         *buffer.strides,
         *(() if buffer.elem_offset is None else (buffer.elem_offset,)),
     )
-    return place.ok and not any(isinstance(n, Var) and n in bound for part in parts for n in walk(part))
+    return place.ok and not any(uses_var(part, bound) for part in parts)
 
 
 def _all_disjoint(places: list[_Place]) -> bool:

@@ -58,6 +58,7 @@ def _store(g: Generator, s: BufferStore) -> None:
 @stmt_rule(LetStmt)
 def _let(g: Generator, s: LetStmt) -> None:
     g.env[s.var] = g.plain(s.value)
+    g.out.indices.clear()  # of another value of it
     with g.analyzer.scope():
         g.analyzer.note_aliases(other_names(s))
         g.analyzer.bind(s.var, s.value, s.body)

@@ -24,9 +24,10 @@ def of_four_bits(g: Generator, e: Expr) -> str | None:
     Converting and adding take an instruction each; of what selects the bits only the shift is left, as the instruction reads no
     other bits of a number.
     """
-    m = Lanes(g.out, COUNT)
-    bits = _bits(e) if e.dtype == _F32 and has_tables(m) else None
-    if bits is None:
+    if e.dtype is not _F32:
+        return None
+    m, bits = Lanes(g.out, COUNT), _bits(e)
+    if bits is None or not has_tables(m):
         return None
     source, shift = bits.args[0], 0
     by = _constant(source.args[1]) if isinstance(source, Call) and source.op == "shift_right" else None

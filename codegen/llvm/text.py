@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from .types import mangled, vector
 
@@ -17,6 +18,7 @@ _VALUES = (  # pure instructions
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
 )
 _PURE = frozenset(_VALUES.split())
+_DIVISIONS = frozenset(("udiv", "sdiv", "urem", "srem"))
 _DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by a divisor known only at run time
 
 
@@ -141,6 +143,8 @@ class FunctionText:
         self.block = "start"
         self.terminated = False
         self.known: dict[str, str] = {}  # names of the pure instructions of this block, for reuse
+        self.indices: dict[Any, str] = {}  # and of the indices made of these alone, by their expressions
+        self.impure = 0  # results so far of other instructions
         self.before_return = ""  # an instruction to emit before every return
         self.after_call = ""  # an instruction to emit after every call of our own code
         self.conditions = 0  # conditional branches so far, without those of checks, which leave the function
@@ -166,10 +170,13 @@ class FunctionText:
             return name
         name = self.fresh()
         self.emit(f"{name} = {text}")
-        if _DIVISION.match(text):
+        operation = text[: text.find(" ")]
+        if operation in _DIVISIONS and _DIVISION.match(text):
             self.divisions += 1
-        self.truncations += text.startswith("trunc ")
-        if text[: text.find(" ")] in _PURE and not self.terminated:
+        self.truncations += operation == "trunc"
+        if operation not in _PURE:
+            self.impure += 1
+        elif not self.terminated:
             self.known[text] = name
         return name
 
@@ -180,6 +187,7 @@ class FunctionText:
         self.lines.append(f"{label}:")
         self.block, self.terminated = label, False
         self.known.clear()
+        self.indices.clear()
 
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")

@@ -16,7 +16,7 @@ from tir.errors import BuildError
 from tir.expr import Call, Expr, IntImm, Var
 from tir.op import string_arg
 from tir.stmt import Allocate, For, Stmt
-from tir.visit import walk
+from tir.visit import kinds, walk
 
 from .generator import Generator, op_rule
 from .text import FunctionText
@@ -38,8 +38,10 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     """At the start of a function: configure the tile registers, if it has buffers of tiles."""
 
     def outside(item: Any) -> bool:
-        return g.in_parallel or not (isinstance(item, For) and item.kind == "parallel")
+        return isinstance(item, Stmt) and (g.in_parallel or not (isinstance(item, For) and item.kind == "parallel"))
 
+    if Allocate not in kinds(body):
+        return
     used = (isinstance(n, Allocate) and n.buffer_var.scope == TILES for n in walk(body, enter=outside))
     if not any(used):
         return

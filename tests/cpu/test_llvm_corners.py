@@ -19,7 +19,7 @@ from tir.expr import EQ, BufferLoad, Call, FloorDiv, FloorMod, IntImm, Let, Ramp
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.script import parse
-from tir.stmt import BufferStore, For, IfThenElse
+from tir.stmt import BufferStore, For, IfThenElse, seq
 from tir.testing import assert_same_result
 from tir.visit import rewrite
 
@@ -434,3 +434,23 @@ def test_a_function_that_is_called_once_is_compiled_briefly():
     a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(4, "float32")
     tir.build(func.with_attr("tir.once", True))(a, b)
     np.testing.assert_array_equal(b, a.sum(1))
+
+
+def test_the_index_of_an_element_is_computed_again_where_its_let_has_another_value():
+    a, b, c = (
+        decl_buffer((size,), dtype, name)
+        for size, dtype, name in ((1, "int32", "A"), (8, "float32", "B"), (2, "float32", "C"))
+    )
+    at = Var("at", "int32")
+    picked = Let(at, BufferLoad(a, (IntImm(0),)), BufferLoad(b, (at * 2 + 1,)))  # one node, in two statements
+    body = seq(
+        [
+            BufferStore(c, picked, (IntImm(0),)),
+            BufferStore(a, IntImm(3), (IntImm(0),)),
+            BufferStore(c, picked, (IntImm(1),)),
+        ]
+    )
+    func = PrimFunc((a.data, b.data, c.data), body, buffer_map={x.data: x for x in (a, b, c)})
+    made = np.zeros(2, "float32")
+    compile_lowered(tir.IRModule.of(func))(np.zeros(1, "int32"), np.arange(8, dtype="float32"), made)
+    assert made.tolist() == [1, 7]

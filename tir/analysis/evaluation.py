@@ -115,6 +115,7 @@ _RULES: dict[type, Callable[[Any], list[Part]]] = {
     BlockRealize: _realize,
     Block: _block,
 }
+LAZY = frozenset(kind for kind in _RULES if issubclass(kind, Expr))  # classes of expressions that may be lazy
 
 
 class Certain:
@@ -185,7 +186,7 @@ class Certain:
 
 
 # whether what comes after a statement may not run although it does: it may stop the program, or jump
-_may_leave = Somewhere(lambda n: isinstance(n, AssertStmt) or (isinstance(n, Call) and n.op in _JUMPS))
+_may_leave = Somewhere(lambda n: isinstance(n, AssertStmt) or n.op in _JUMPS, AssertStmt, Call)
 
 
 def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None = None) -> bool:

@@ -12,8 +12,8 @@ from ..buffer import Buffer, Range
 from ..expr import BufferLoad, Call, Expr, IntImm, Var
 from ..function import PrimFunc
 from ..stmt import Allocate, For, IfThenElse, LetStmt, Stmt
-from ..visit import walk
-from .evaluation import evaluated_parts, is_lazy
+from ..visit import kinds, nodes_of, walk
+from .evaluation import LAZY, evaluated_parts, is_lazy
 
 Sizes = dict[Var, tuple[Any, Expr]]  # of memory, by its pointer: the data type of an element, and their number
 
@@ -32,7 +32,7 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     >>> speculatable_loads(f)
     frozenset({A[7 - i]})
     """
-    if not any(isinstance(n, Expr) and is_lazy(n) for n in walk(func.body)):
+    if LAZY.isdisjoint(kinds(func.body)) or not any(type(n) in LAZY and is_lazy(n) for n in nodes_of(func.body)):
         return frozenset()
     sizes: Sizes = {}
     may_be_null = {a for n in walk(func.body) if isinstance(n, Call) and n.op == "isnullptr" for a in n.args}

@@ -223,6 +223,11 @@ class Linear:
         return not self.terms
 
     @property
+    def is_of_variables(self) -> bool:
+        """Whether each term is a variable and its coefficient."""
+        return all(type(factors[0]) is Var and len(factors) == 1 for factors, _ in self.terms.values())
+
+    @property
     def is_zero(self) -> bool:
         return not self.terms and self.const == 0
 

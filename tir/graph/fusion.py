@@ -26,7 +26,7 @@ from .sizes import Extent, extents, is_size, sized, symbols, usual, variables
 
 def node_function(node: Node) -> PrimFunc:
     """The function of a node by itself: its inputs that are used, and its results."""
-    return group_function((node,), tuple(dict.fromkeys(node.inputs)), node.outputs)
+    return _alone(node).function()
 
 
 def group_function(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> PrimFunc:
@@ -105,7 +105,11 @@ class _About:
 
 
 def _about(node: Node) -> _About:
-    return _told(Formula((node,), tuple(dict.fromkeys(node.inputs)), node.outputs))
+    return _told(_alone(node))
+
+
+def _alone(node: Node) -> Formula:
+    return Formula((node,), tuple(dict.fromkeys(node.inputs)), node.outputs)
 
 
 class Formula:

@@ -312,12 +312,12 @@ class Graph:
                 raise ModelError(f"constant {value} is an array {array.dtype}{list(array.shape)}")
         for node in self.nodes:
             for value in node.inputs:
-                _require_defined(value, defined, f"node `{node}`")
+                _require_defined(value, defined, node)
             _check_results(node)
             if unknown := [name for name in symbols(node.sizes) if name not in known]:
                 raise ModelError(f"node `{node}` has the size {unknown[0]}, which no input has")
             for value in node.outputs:
-                _define(value, defined, f"node `{node}`")
+                _define(value, defined, node)
         for name, value in self.outputs.items():
             _require_defined(value, defined, f"output {name!r}")
 
@@ -337,16 +337,20 @@ class Graph:
         return made.graph({name: new[value] for name, value in self.outputs.items()})
 
 
-def _define(value: Value, defined: dict[str, Value], where: str) -> None:
+def _define(value: Value, defined: dict[str, Value], where: str | Node) -> None:
     if value.name in defined:
-        raise ModelError(f"value %{value.name} has two definitions; the second is among {where}")
+        raise ModelError(f"value %{value.name} has two definitions; the second is among {_place(where)}")
     defined[value.name] = value
 
 
-def _require_defined(value: Value, defined: Mapping[str, Value], where: str) -> None:
+def _place(where: str | Node) -> str:
+    return where if isinstance(where, str) else f"node `{where}`"
+
+
+def _require_defined(value: Value, defined: Mapping[str, Value], where: str | Node) -> None:
     if defined.get(value.name) != value:
         known = f", which is {defined[value.name]} there" if value.name in defined else ""
-        raise ModelError(f"{where} reads {value}, which is not defined before it{known}")
+        raise ModelError(f"{_place(where)} reads {value}, which is not defined before it{known}")
 
 
 def _check_results(node: Node) -> None:

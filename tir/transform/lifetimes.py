@@ -8,16 +8,17 @@ from typing import Any
 from ..buffer import Buffer
 from ..expr import Var
 from ..stmt import Allocate, DeclBuffer, For, SeqStmt, Stmt, While
-from ..visit import walk
+from ..visit import nodes_of
 
 Spans = dict[Var, tuple[int, int]]  # pointer -> the numbers of the first and the last statement
 
 
 def pointers_in(root: Any) -> Iterator[Var]:
     """The pointers that occur under ``root``, as values or behind buffers."""
-    for n in walk(root):
-        pointer = n.data if isinstance(n, Buffer) else n
-        if isinstance(pointer, Var) and pointer.dtype.is_handle:
+    for n in nodes_of(root):
+        kind = type(n)
+        pointer = n if kind is Var else n.data if kind is Buffer else None
+        if pointer is not None and pointer.dtype.is_handle:
             yield pointer
 
 

@@ -26,7 +26,7 @@ from ..stmt import (
     is_nop,
     seq,
 )
-from ..visit import rewrite
+from ..visit import LEAVES, kinds, rewrite
 from .passes import func_pass
 
 _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
@@ -77,27 +77,37 @@ def _used_memory(body: Stmt) -> set[Any]:
     stack: list[Any] = [body]
     while stack:
         item = stack.pop()
-        if isinstance(item, (Buffer, Var)):
+        kind = item.__class__
+        if kind is Var or kind is Buffer:
             if item in used:
                 continue
             used.add(item)
-        if isinstance(item, DeclBuffer):
+        if kind is DeclBuffer:
             stack.append(item.body)
-        elif isinstance(item, Allocate):
+        elif kind is Allocate:
             stack += [*item.extents, item.condition, item.body]
-        else:
+        elif kind is Buffer or kind not in LEAVES:
             stack += item.children()
     return used
 
 
+_MEMORY = {DeclBuffer, Allocate}
+
+
 def _without_unused_memory(body: Stmt) -> Stmt:
+    if _MEMORY.isdisjoint(kinds(body)):
+        return body
     used = _used_memory(body)
 
     def drop(item: Any) -> Any:
         unused = isinstance(item, DeclBuffer) and item.buffer not in used
         return item.body if unused or isinstance(item, Allocate) and item.buffer_var not in used else None
 
-    return rewrite(body, drop)
+    return rewrite(body, drop, _is_statement)
+
+
+def _is_statement(item: Any) -> bool:
+    return isinstance(item, Stmt)
 
 
 @func_pass
@@ -118,4 +128,4 @@ def remove_no_op(func: PrimFunc) -> PrimFunc:
     for i in range(8):
         A[i] = T.float32(1)
     """
-    return func.with_body(_without_unused_memory(rewrite(func.body, _drop)))
+    return func.with_body(_without_unused_memory(rewrite(func.body, _drop, _is_statement)))

@@ -107,8 +107,13 @@ def _steps(buffer: Buffer) -> list[int]:
 
 def _coefficient(index: Expr, var: Var) -> int | None:
     """The factor of ``var`` in ``index``; None if the index is not linear in it."""
+    if type(index) is Var:
+        return int(index is var)
+    form = linear(index)
+    if form.is_of_variables:
+        return form.coefficient(var)
     found = 0
-    for factors, factor in linear(index).items():
+    for factors, factor in form.items():
         if any(uses_var(f, var) for f in factors):
             if [f is var for f in factors] != [True]:
                 return None
