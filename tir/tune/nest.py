@@ -163,7 +163,7 @@ class Nest:
             return None
         if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
             return None
-        if not _are_axes(loops, realize, steps):
+        if not _are_axes(loops, realize, steps - {loop.var for loop in loops}):
             return None
         iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
         handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are

@@ -44,5 +44,7 @@ def _divided(nest: Nest) -> Iterator[tuple[Axis, int]]:
             if not isinstance(node, (FloorDiv, FloorMod)) or not isinstance(node.b, IntImm):
                 continue
             axis = of.get(node.a)  # type: ignore[call-overload]
-            if axis is not None and axis.size % node.b.value == 0 and 1 < node.b.value < axis.size:
+            if axis is None or load.stride(axis.var) is not None:
+                continue  # the digits of a place in memory, as a reshaped array is read: neighbours stay neighbours
+            if axis.size % node.b.value == 0 and 1 < node.b.value < axis.size:
                 yield axis, node.b.value

@@ -109,10 +109,11 @@ def _read_panels_ahead(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
-    """The spatial loops, moved outside of the others."""
+    """The spatial loops, moved outside of the others; those that are outside where results lie along the last loop."""
     loops = [a.loop for a in nest.spatial]
     inner = [a.loop for a in nest.axes if a.kind != "spatial"]
-    if loops and inner and sch.can.reorder(*loops, *inner):
+    lies_last = nest.axes[-1].kind == "spatial" and nest.axes[-1] is nest.contiguous()
+    if loops and inner and not lies_last and sch.can.reorder(*loops, *inner):
         sch.reorder(*loops, *inner)
         return loops
     kept = [a.kind == "spatial" for a in nest.axes]

@@ -23,7 +23,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     stages = stages_of(sch, nest, lambda stage: not _is_product(stage))
     sums = [s for s in stages if s.reduce]
     lanes = env.lanes(nest.width)
-    if not sums or not are_of_rows(stages, nest) or any(_is_of_planes(s, lanes) for s in sums):
+    if not sums or not are_of_rows(stages, nest) or any(_is_apart(s, nest, lanes) for s in sums):
         return []
     made = sch.copy()
     parts = {stage.name: parts_of(made, stage, lanes) for stage in sums}
@@ -67,10 +67,12 @@ def _is_product(stage: Nest) -> bool:
     return product is not None and bool(product.rows)
 
 
-def _is_of_planes(stage: Nest, lanes: int) -> bool:
-    """Whether a sum walks along the last of several axes that it reduces: a rule of reductions makes vectors of it."""
+def _is_apart(stage: Nest, of: Nest, lanes: int) -> bool:
+    """Whether a sum walks along the last of several axes that it reduces, or for each element of a row: a rule of reductions
+    makes vectors of it."""
     *others, along = stage.reduce
-    return bool(others) and walks(stage, along) and along.size >= 2 * lanes
+    is_own = bool(others) or len(stage.spatial) == len(of.axes)
+    return is_own and walks(stage, along) and along.size >= 2 * lanes
 
 
 def are_of_rows(stages: Sequence[Nest], of: Nest) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
-from ...expr import BufferLoad, Call, FloorDiv, FloorMod, Max, Min, constant
+from ...expr import BufferLoad, Call, FloorDiv, FloorMod, IntImm, Max, Min, constant
 from ...schedule import LoopRV, Schedule
-from ...stmt import SERIAL, UNROLLED
+from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams
 from ...visit import has_load, uses_var, walk
 from ..nest import Axis, Nest, continued, extent_of, usual, volume
@@ -33,7 +33,12 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     else:
         axes = list(nest.axes)
     outer, last, size = _fused(made, nest, axes, lanes)
-    if nest.contiguous() is axes[-1] and not (size == nest.runs and _is_copy(nest, axes[-1])):
+    part = _part(nest, axes[-1], lanes) if size == axes[-1].size else 0
+    if part:
+        around, last = made.split(last, [None, part])
+        outer, size, lanes = [*outer, around], part, lanes if part % lanes == 0 else lanes // 2
+    is_whole = size == nest.runs and _is_copy(nest, axes[-1])
+    if nest.contiguous() is axes[-1] and not is_whole and not _differs_in_length(nest):
         last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
@@ -74,6 +79,23 @@ def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[lis
     outer = [a.loop for a in axes[: -len(together)]]
     loop = sch.fuse(*(a.loop for a in together)) if len(together) > 1 else together[0].loop
     return outer, loop, volume(together)
+
+
+def _part(nest: Nest, last: Axis, lanes: int) -> int:
+    """Into parts of how many iterations the loop of ``last`` falls by what it reads, ``v // n`` and ``v % n``, where vectors would
+    lie across their borders, which takes gathers; 0 if they do not, or parts are not of whole vectors or halves of these."""
+    loads = [a for a in nest.loads if a.stride(last.var) is None]
+    nodes = [n for a in loads for i in a.indices for n in walk(i) if isinstance(n, (FloorDiv, FloorMod))]
+    sizes = {n.b.value for n in nodes if n.a is last.var and isinstance(n.b, IntImm)}
+    if len(sizes) != 1 or last.extent is None:
+        return 0
+    (size,) = sizes
+    return size if size % lanes and size % max(2, lanes // 2) == 0 and last.extent % size == 0 else 0
+
+
+def _differs_in_length(nest: Nest) -> bool:
+    """Whether data decides how often a loop in the block runs, as of rows of a sparse matrix: vectors have nothing to share."""
+    return any(isinstance(n, While) or (isinstance(n, For) and has_load(n.extent)) for n in walk(nest.block.body))
 
 
 def _is_copy(nest: Nest, last: Axis) -> bool:
