@@ -181,3 +181,12 @@ def f(p: T.Buffer((65,), "int32"), d: T.Buffer((64,), "float32"), y: T.Buffer((6
 def test_rows_of_different_lengths_are_no_vector():
     p = np.concatenate([[0], np.sort(np.random.default_rng(0).integers(0, 65, 63)), [64]]).astype("int32")
     assert "vectorized" not in default(parse(SPARSE), p, numbers(64)).mod.script()
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "is_packed"), [(16, 64, True), (9, 64, True), (8, 64, False), (16, 128, False), (17, 320, True)]
+)
+def test_few_rows_of_short_sums_are_multiplied_by_panels(rows: int, terms: int, is_packed: bool):
+    a, b = tir.te.placeholder((rows, terms), name="a"), tir.te.placeholder((96, terms), name="b")
+    sch = tir.tune.default(tir.ops.function_of(tir.ops.nn.dense(a, b)), "llvm -num-cores=1 -vector_width=512")
+    assert ("cache_read" in sch.trace.as_python()) is is_packed

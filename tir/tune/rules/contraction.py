@@ -31,6 +31,7 @@ WAY, WAYS = 4096, 8  # bytes between lines of one set of the L1 cache, and how m
 CONFLICT = 1.3  # times as long as a tile takes whose rows do not fit their sets
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
+SUMMED = 8  # terms that take as long as adding up the parts of a vector, which each result takes without panels
 STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
 WINDOW = 9  # terms of the window of a convolution that are straight code
 CHUNKS = 4  # times as many chunks of terms as are needed, at most, to find as many terms for each
@@ -127,7 +128,8 @@ class Contraction:
         if self.panel.stride(self.lane.var) == 1:
             return rows == 1 and len(self.terms) == 1 and not self.batch and not self.columns
         along = all(a.stride(term.var) == 1 for a in (self.panel, self.other))
-        return along and term.size > THIN and rows <= FEW and not self.columns
+        most = min(FEW, volume(self.terms) // SUMMED)
+        return along and term.size > THIN and rows <= most and not self.columns
 
 
 def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
