@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import lcm
 from typing import Any
@@ -171,34 +171,11 @@ def solve_iters(
     )
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_const(i.dom.extent, 1)}
-    conditions: list[Expr] = []
+    conditions = [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
-    conditions += [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
-    axes = [linear(e).in_one(iters) for e, _ in moving]
-    names = [a[0] for a in axes if a is not None]
-    if len(names) == len(moving) and len(set(names)) == len(names):
-        for axis, (_, value) in zip(axes, moving):
-            assert axis is not None
-            var, scale, offset = axis
-            rest = value if offset.is_const and not offset.const else value - offset.build(value.dtype)
-            step = const(scale, rest.dtype)
-            solved[var] = rest if scale == 1 else const(0, rest.dtype) - rest if scale == -1 else floordiv(rest, step)
-            if abs(scale) != 1:
-                conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), const(0, rest.dtype)))
-    else:
-        domains = {v: i.dom for v, i in iters.items() if i.dom is not None}
-        found = detect_iter_map(list(indices), domains) or detect_iter_map(list(indices), _padded(indices, domains))
-        require(
-            found,
-            "cannot prove that block {0} touches each element once: its indices are ({1})",
-            block,
-            ", ".join(short_text(e) for e in indices),
-            nodes=[block.node],
-        )
-        assert isinstance(found, IterMap)
-        solved.update(inverse_iter_map(found, list(given)))
-        for index, value in zip(found.indices, given):  # outside of the box that the indices fill there is no instance
-            conditions += [GE(value, index.base), LT(value, index.base + index.extent)]
+    told = _solved_one_by_one(moving, iters) or _solved_together(block, indices, given)
+    solved.update(told[0])
+    conditions += told[1]
     # iterators that run together have one value: what determines one of them determines the other
     runs = list(zip(block.block.iter_vars, block.node.iter_values))
     for iterator, value in runs:
@@ -218,6 +195,44 @@ def solve_iters(
     typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
     simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
+
+
+Solved = tuple[dict[Var, Expr], list[Expr]]  # the values of iterators, and the conditions under which they are these
+
+
+def _solved_one_by_one(moving: Sequence[tuple[Expr, Expr]], iters: Collection[Var]) -> Solved | None:
+    """The iterators of which one index each is a multiple and something; None where indices are of another form."""
+    solved: dict[Var, Expr] = {}
+    conditions: list[Expr] = []
+    for index, value in moving:
+        axis = linear(index).in_one(iters)
+        if axis is None or axis[0] in solved:
+            return None
+        var, scale, offset = axis
+        rest = value if offset.is_const and not offset.const else value - offset.build(value.dtype)
+        step, zero = const(scale, rest.dtype), const(0, rest.dtype)
+        solved[var] = rest if scale == 1 else zero - rest if scale == -1 else floordiv(rest, step)
+        if abs(scale) != 1:
+            conditions.append(EQ(floormod(rest, const(abs(scale), rest.dtype)), zero))
+    return solved, conditions
+
+
+def _solved_together(block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr]) -> Solved:
+    """All iterators, by the inverse of the indices."""
+    domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}
+    found = detect_iter_map(list(indices), domains) or detect_iter_map(list(indices), _padded(indices, domains))
+    require(
+        found,
+        "cannot prove that block {0} touches each element once: its indices are ({1})",
+        block,
+        ", ".join(short_text(e) for e in indices),
+        nodes=[block.node],
+    )
+    assert isinstance(found, IterMap)
+    # outside of the box that the indices fill there is no instance
+    pairs = zip(found.indices, given)
+    outside = [c for index, v in pairs for c in (GE(v, index.base), LT(v, index.base + index.extent))]
+    return inverse_iter_map(found, list(given)), outside
 
 
 def _padded(indices: Sequence[Expr], domains: dict[Var, Range]) -> dict[Var, Range]:
