@@ -157,8 +157,8 @@ class RunError(TirError, RuntimeError):
 class ScheduleError(TirError):
     """A refused schedule step. The schedule is as it was.
 
-    ``request`` is the call as the user wrote it, ``rule`` one sentence, ``witness`` lines of proof, ``func`` and
-    ``nodes`` the place, ``legal`` what would be accepted. The first three and the last are strings or lists of them;
+    ``request`` is the call as the user wrote it, ``rule`` one sentence about ``parts``, ``witness`` lines of proof, ``func``
+    and ``nodes`` the place (the loops and blocks among the parts, unless others are given), ``legal`` what would be accepted. The first three and the last are strings or lists of them;
     ``legal`` may be a function that finds them, called when the text is first shown.
 
     >>> import tir
@@ -177,7 +177,7 @@ class ScheduleError(TirError):
         request: str = "",
         witness: Sequence[str] = (),
         func: Any = None,
-        nodes: Sequence[Any] = (),
+        nodes: Sequence[Any] | None = None,
         legal: Legal = "",
     ):
         super().__init__(rule)
@@ -186,7 +186,7 @@ class ScheduleError(TirError):
         self.request = request
         self.witness = list(witness)
         self.func = func
-        self.nodes = list(nodes)
+        self.nodes = _loops_and_blocks(parts) if nodes is None else list(nodes)
         self._legal = legal
 
     @property
@@ -249,6 +249,14 @@ class DoesNotFit(ValueError):
     """
 
 
+def _loops_and_blocks(parts: Sequence[Any]) -> list[Any]:
+    """Those among ``parts`` of a message, or of which these are the places."""
+    from .stmt import Block, BlockRealize, For
+
+    found = (getattr(part, "node", part) for part in parts)
+    return [n for n in found if isinstance(n, (For, BlockRealize, Block))]
+
+
 def describe(part: Any) -> str:
     """The name a person knows a thing by: a loop's or block's name, else its text."""
     from .stmt import Block, BlockRealize, For
@@ -268,7 +276,7 @@ def require(
     *parts: Any,
     witness: Sequence[str] = (),
     func: Any = None,
-    nodes: Sequence[Any] = (),
+    nodes: Sequence[Any] | None = None,
     legal: Legal = "",
 ) -> None:
     """Raise ``ScheduleError`` unless ``condition``; ``{0}``, ``{1}`` … in ``rule`` name ``parts`` (loops, blocks, text, or

@@ -79,3 +79,13 @@ def test_the_places_of_an_error_are_those_of_all_offenders():
     found = refusal(lambda: require_none(loops, "loop {0} is in the way"))
     assert found is not None and found.nodes == [loop.node for loop in loops]
     assert found.rule == f"loop `{loops[0].name}` is in the way"
+
+
+def test_the_place_of_an_error_is_what_its_message_names():
+    state = tir.Schedule(tir.library.rows.softmax(8, 16)).state
+    block, loop = state.find_block("out"), state.find_loop("out.i")
+    found = [
+        refusal(lambda more=more: require(False, "{0}, {1}, {2}", block, "i", loop.node, **more))
+        for more in ({}, {"nodes": [loop.node]}, {"nodes": ()})
+    ]
+    assert [error.nodes for error in found if error] == [[block.node, loop.node], [loop.node], []]

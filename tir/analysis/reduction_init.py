@@ -35,7 +35,6 @@ def require_same_init(block: BlockRef) -> None:
             "the init of block {0} uses reduction iterator {1}, and would run without it",
             block,
             used.name,
-            nodes=[block.node],
             legal="let the init be the same whatever the first iteration is",
         )
 
@@ -148,7 +147,6 @@ class InitRuns:
             "the init of block {0} does not run for every result: some have no update at the first value of each "
             "reduction iterator",
             self.realize,
-            nodes=[self.realize],
         )
 
     def _formula(self, names: Names, conditions: Iterable[Expr]) -> Formula:
@@ -191,7 +189,6 @@ class InitRuns:
                 "the init of block {0} runs after other updates of the same result, which it undoes",
                 self.realize,
                 witness=[f"it runs at {at}"],
-                nodes=[self.realize],
             )
         return runs, inits
 
@@ -267,7 +264,6 @@ def continues(realize: BlockRealize, iterator: IterVar) -> ScheduleError:
         realize,
         iterator.var.name,
         short_text(iterator.dom.min),
-        nodes=[realize],
         legal="this step first, and loop_partition after it",
     )
 
@@ -318,7 +314,6 @@ class _Results:
                     self.realize,
                     short_text(e),
                     self._loops(),
-                    nodes=[self.realize],
                     legal="a condition on memory that nothing in the loops writes",
                 )
         at_start = [self._at_start(part) for part in conditions]
@@ -397,7 +392,6 @@ class _Results:
             short_text(part),
             self.realize,
             self._loops(),
-            nodes=[self.realize],
         )
 
     def _implies(self, part: Expr, at: Expr) -> bool:

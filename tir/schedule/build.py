@@ -14,18 +14,7 @@ from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
-from ..stmt import (
-    SERIAL,
-    Block,
-    BlockRealize,
-    BufferStore,
-    DeclBuffer,
-    For,
-    IfThenElse,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
 

@@ -78,7 +78,8 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
     verdict = Injective(tuple(indices), domains).answer()
     if isinstance(verdict, Unknown):
         raise Unproved(verdict.rule)
-    require(verdict.is_proved, rule, *parts, witness=verdict.witness if isinstance(verdict, Refuted) else ())
+    witness = verdict.witness if isinstance(verdict, Refuted) else ()
+    require(verdict.is_proved, rule, *parts, witness=witness, nodes=())
 
 
 def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = frozenset()) -> Verdict:

@@ -36,16 +36,7 @@ from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
 from .offers import places
-from .primitive import (
-    PRIMITIVES,
-    QUERIES,
-    Primitive,
-    check_only,
-    explained,
-    lookup,
-    request_text,
-    run,
-)
+from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lookup, request_text, run
 from .signatures import public_signature
 from .snapshots import Snapshots
 from .state import State

@@ -321,12 +321,7 @@ class Snapshots:
         return loop_tree(self._after(step))
 
     def access_picture(
-        self,
-        buffer: str,
-        loop: LoopRV | str | None = None,
-        *,
-        at: Mapping[str, int] | None = None,
-        step: int = -1,
+        self, buffer: str, loop: LoopRV | str | None = None, *, at: Mapping[str, int] | None = None, step: int = -1
     ) -> AccessPicture:
         """Which elements of ``buffer`` each iteration of ``loop`` touches, and of shared memory the bank conflicts: text,
         in a notebook a figure (docs/pictures.md).

@@ -196,7 +196,6 @@ def require_known_uses(
             block,
             buffer.name,
             other.name if other else "",
-            nodes=[block.node],
         )
     user = next((b for b in blocks if uses_pointer(b.node, buffer)), None)
     if user is None:

@@ -353,7 +353,13 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
     if isinstance(which, str):
         named = [b for b in buffers if b.name == which]
         require(
-            named, "block {0} does not {1} a buffer `{2}`", block, verb[:-1], which, legal=[b.name for b in buffers]
+            named,
+            "block {0} does not {1} a buffer `{2}`",
+            block,
+            verb[:-1],
+            which,
+            legal=[b.name for b in buffers],
+            nodes=(),
         )
         return named[0]
     if isinstance(which, Buffer):
@@ -365,6 +371,7 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
             verb[:-1],
             which.name,
             legal=[b.name for b in buffers],
+            nodes=(),
         )
         return same[0]
     require(
@@ -375,6 +382,7 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
         len(regions),
         which,
         legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
+        nodes=(),
     )
     return regions[which].buffer
 

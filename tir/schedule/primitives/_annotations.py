@@ -34,6 +34,7 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
             key,
             place,
             legal=[r.name for r in place.loops()],
+            nodes=(),
         )
         assert isinstance(place, LoopRef)
         require(
@@ -52,6 +53,7 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
             key,
             place,
             legal=lambda: [b.name for b in state.index.blocks_below(place)],
+            nodes=(),
         )
         assert isinstance(place, BlockRef)
         writes = [r.buffer.name for r in place.block.writes]
@@ -61,7 +63,6 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
             key,
             place,
             value,
-            nodes=[place.node],
             legal=[f"{n} ({name})" for n, name in enumerate(writes)],
         )
 
@@ -104,7 +105,6 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
         loop.node,
         len(parts),
         ", ".join(names),
-        nodes=[loop.node],
         legal=f"a list of {len(names)} numbers",
     )
     if key == ORDER:

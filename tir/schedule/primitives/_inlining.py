@@ -129,7 +129,6 @@ def require_no_views(block: BlockRef) -> None:
         not block.block.match_buffers,
         "block {0} has views of buffers, and what it computes cannot be told without them",
         block,
-        nodes=[block.node],
     )
 
 
@@ -140,14 +139,12 @@ def require_spatial(block: BlockRef) -> None:
         "block {0} is a reduction over {1}",
         block,
         ", ".join(reduce),
-        nodes=[block.node],
         legal="decompose_reduction or rfactor first, or keep it",
     )
     require(
         block.block.init is None,
         "block {0} has an init: it is a reduction",
         block,
-        nodes=[block.node],
         legal="decompose_reduction or rfactor first, or keep it",
     )
 
@@ -166,7 +163,6 @@ def solve_iters(
         "cannot invert the vector index `{0}`: block {1} is matched by scalar indices",
         wide,
         block,
-        nodes=[block.node],
         legal="a step before its accesses are vectors",
     )
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
@@ -185,13 +181,7 @@ def solve_iters(
             if twin is not None:
                 solved[iterator.var] = solved[twin]
     missing = [v.name for v in iters if v not in solved]
-    require(
-        not missing,
-        "the indices of block {0} do not determine its iterator {1}",
-        block,
-        ", ".join(missing),
-        nodes=[block.node],
-    )
+    require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing))
     typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}
     simple = {v: e if isinstance(e, Var) else analyzer.simplify(e) for v, e in typed.items()}
     return simple, [c for c in conditions if not analyzer.can_prove(c)]
@@ -226,7 +216,6 @@ def _solved_together(block: BlockRef, indices: Sequence[Expr], given: Sequence[E
         "cannot prove that block {0} touches each element once: its indices are ({1})",
         block,
         ", ".join(short_text(e) for e in indices),
-        nodes=[block.node],
     )
     assert isinstance(found, IterMap)
     # outside of the box that the indices fill there is no instance
@@ -278,7 +267,6 @@ def domain_guards(
         own is not None,
         "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
         consumer,
-        nodes=[consumer.node],
     )
     values = producer.bindings
     inside = [

@@ -26,7 +26,7 @@ def the_block(state: State, loop: LoopRef) -> BlockRef:
     blocks = state.index.blocks_below(loop)
     rule = "loop {0} holds {1} blocks, and not one"
     legal = "fission the loop first" if blocks else ""
-    require(len(blocks) == 1, rule, loop.node, len(blocks), nodes=[loop.node], legal=legal)
+    require(len(blocks) == 1, rule, loop.node, len(blocks), legal=legal)
     return blocks[0]
 
 
@@ -41,22 +41,20 @@ def require_whole_nest(state: State, block: BlockRef, steps: Sequence[LoopRef]) 
     require_none(bare[:1], "`{1}` is in the loops of block {2}, too", first_line, block, nodes=bare[:1])
     around = wrapped_in(block, scope)
     rule = "block {0} is inside of `{1}`, which partial results, computed before its loops, would not be"
-    require(around is None, rule, block, first_line(around) if around else "", nodes=[block.node])
+    require(around is None, rule, block, first_line(around) if around else "")
     late = [p for p in loops if p.node.thread or (p in steps and p.node.kind not in (SERIAL, UNROLLED))]
     rule = "loop {0} is {1}: partial results are computed before it, one after the other"
     how = "this step before loops are bound, vectorized or run in parallel"
     require_none(late, rule, lambda p: f"bound to {p.node.thread}" if p.node.thread else p.node.kind, legal=how)
     require_legal(RunsWholeDomain(block).answer(), state.func, nodes=[block.node])
     once = detect_iter_map(block.node.iter_values, block.loop_ranges(), block.node.predicate)
-    require(once, "the loops run block {0} more than once with the same iterators", block, nodes=[block.node])
+    require(once, "the loops run block {0} more than once with the same iterators", block)
 
 
 def require_own_values(block: BlockRef, result: Buffer, values: Sequence[Expr]) -> None:
     """Raise ``ScheduleError`` if ``values`` of ``block`` have effects, or read the memory of its ``result``."""
     for value in values:
-        require(
-            is_pure(value), "`{0}` of block {1} has effects", lambda v=value: short_text(v), block, nodes=[block.node]
-        )
+        require(is_pure(value), "`{0}` of block {1} has effects", lambda v=value: short_text(v), block)
     memory = memory_at(block, memory_of([result]))
     own = [a for v in values for a in accesses(v) if memory_at(block, memory_of([a])) & memory]
-    require(not own, "block {0} reads its result {1} by another name", block, result.name, nodes=[block.node])
+    require(not own, "block {0} reads its result {1} by another name", block, result.name)

@@ -112,7 +112,6 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
         "the iterations of {0} run in no order, each with its own {1}",
         block_or_loop,
         ", ".join(b.name for b in node.annotations[ann_key]) if ann_key == PRIVATE else "",
-        nodes=[block_or_loop.node],
     )
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 

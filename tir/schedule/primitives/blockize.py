@@ -117,7 +117,6 @@ def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
                 ref.node,
                 tied.name if tied else "",
                 consequence,
-                nodes=[ref.node],
             )
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
     require(
@@ -230,7 +229,6 @@ def _when_reduced(block: BlockRef, inner: list[LoopRef], iters: list[IterVar], v
         "the reduction of block {0} may be empty in some iterations of loop {1}: the init of the outer block would run for all",
         block,
         tied.name if tied else "",
-        nodes=[block.node],
         legal="decompose_reduction before",
     )
     return found
@@ -252,7 +250,6 @@ def _require_init_at_start(
                 "init of block {0} would not run for every result: `{1}` can be false where the reduction loops start",
                 ref,
                 lambda: short_text(first),
-                nodes=[ref.node],
                 legal="decompose_reduction first",
             )
 

@@ -70,7 +70,6 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
             outer.block.init is None,
             "the loops around the set reduce in block {0}, and its init has no place in a block around several",
             ref,
-            nodes=[ref.node],
             legal=f'decompose_reduction("{ref.name}", …) first',
         )
         require(
@@ -91,7 +90,6 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
                 known.iter_type,
                 iterator.iter_type,
                 ref,
-                nodes=[ref.node],
             )
             renamed[iterator.var] = known.var
         nests.append(substitute(outer.block.body, renamed))

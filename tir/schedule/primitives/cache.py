@@ -262,7 +262,6 @@ def plan_cache_write(
         "block {0} declares that it writes {1}, and writes nothing of it",
         block,
         buffer.name,
-        nodes=[block.node],
     )
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]

@@ -175,7 +175,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     state, block, _ = with_own_conditions(state, block)
     assert block.scope is not None
     top = top_statement(block, block.scope)
-    require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block)
+    require(state.index.blocks_below(top) != [block], "block {0} shares no loop with another", block, nodes=())
     loops = block.loop_ranges()
     points = [Range(v, const(1, v.dtype)) for v in block.node.iter_values]
     box = relax(points, loops, predicate=block.node.predicate)
@@ -184,10 +184,7 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     bound = {v: r for v, r in loops.items() if any(uses_var(e, v) for e in block.node.iter_values)}
     when = entered([r.extent for v, r in loops.items() if v not in bound], Analyzer(bound))
     require(
-        not any(uses_var(c, loops) for c in when),
-        "whether block {0} runs depends on a loop that it would leave",
-        block,
-        nodes=[block.node],
+        not any(uses_var(c, loops) for c in when), "whether block {0} runs depends on a loop that it would leave", block
     )
     moved = _rebuild(block, around, domains, False, when)
 
@@ -354,7 +351,7 @@ class _ConsumerMove:
         """In copies of the loops of the only producer."""
         moved = _beside(self.block, self.loop, self.producers[0])
         rule = "block {0} does not read one element for each that {1} writes"
-        require(moved is not None, rule, self.block, self.producers[0])
+        require(moved is not None, rule, self.block, self.producers[0], nodes=())
         assert moved is not None
         return _put(self.state, self.block, self.loop, moved, *self.place)
 
@@ -411,9 +408,9 @@ def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
     require(
         loop.scope is block.scope,
         "loop {0} and block {1} are not in the same block: {0} is inside `{2}`, {1} inside `{3}`",
-        loop.node, block, loop.scope.name if loop.scope else "?", block.scope.name,
+        loop.node, block, loop.scope.name if loop.scope else "?", block.scope.name, nodes=()
     )  # fmt: skip
-    require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block)
+    require(loop not in block.loops(), "loop {0} already is above block {1}", loop.node, block, nodes=())
     return state.index.blocks_below(loop)
 
 
@@ -447,7 +444,7 @@ def _put(
     require(
         0 <= position <= _size(loop),
         "index {0} is not in the body of loop {1}, which has {2} statements",
-        index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}",
+        index, loop.node, _size(loop), legal=f"-1, -2, or {earliest} to {latest}", nodes=()
     )  # fmt: skip
     members = list(_members(loop))
     members.insert(position, moved)
@@ -484,7 +481,6 @@ def _rebuild(
             "how many values iterator {0} of block {1} has depends on a loop that no iterator before it is bound to",
             iterator.var.name,
             block,
-            nodes=[block.node],
         )
         iters.append(iterator if dom is iterator.dom else iterator.replace(dom=dom))
         low, extent = _smaller(analyzer, dom, domains.get(iterator.var, dom))
@@ -526,7 +522,7 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     require(
         kept is not None,
         "the predicate `{0}` of block {1} uses a loop that no iterator is bound to, so it cannot move with the block",
-        short_text(block.node.predicate) if kept is None else "", block, nodes=[block.node],
+        short_text(block.node.predicate) if kept is None else "", block
     )  # fmt: skip
     assert kept is not None
     return kept

@@ -173,6 +173,7 @@ def _check_unsafe_hide_buffer_access(
         len(regions),
         bad[0] if bad else 0,
         legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
+        nodes=(),
     )
     kept = tuple(r for n, r in enumerate(regions) if n not in gone)
     return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})

@@ -72,7 +72,6 @@ def _check_fuse_reduction_epilogue(
         reduction_block.block.init is not None,
         "block {0} has no T.init(): it is not a whole reduction",
         reduction_block,
-        nodes=[reduction_block.node],
         legal=lambda: [f"the reduction `{name}`, first" for name in blocks_with_init(state)],
     )
     return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
@@ -83,7 +82,7 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
     state, epilogue, old = with_own_conditions(state, epilogue)
     reduction = state.find_block(reduction.name)
     scope = scope_of(state, reduction)
-    require(epilogue.scope is scope, "blocks {0} and {1} are not in the same block", reduction, epilogue)
+    require(epilogue.scope is scope, "blocks {0} and {1} are not in the same block", reduction, epilogue, nodes=())
     sums, load, store = _result(scope, reduction, epilogue)
     solved, conditions = solve_iters(epilogue, load.indices, _stored_at(reduction, sums), known(reduction))
     guards = domain_guards(reduction, epilogue, solved, conditions)
@@ -155,7 +154,7 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     require_spatial(epilogue)
     require_no_views(epilogue)
     body = epilogue.block.body
-    require(isinstance(body, BufferStore), "block {0} is more than one store", epilogue, nodes=[epilogue.node])
+    require(isinstance(body, BufferStore), "block {0} is more than one store", epilogue)
     assert isinstance(body, BufferStore)
     others = [w for w in writers(scope, buffer) if w is not reduction]
     users = [r for r in readers(scope, buffer) if r is not epilogue and r is not reduction]
@@ -169,13 +168,12 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     require(not uses_pointer(scope.node, buffer), "the pointer of buffer {0} is used", buffer.name)
     require_no_address(scope, buffer)
     loads = [a for a in accesses(body.value) if isinstance(a, BufferLoad) and a.buffer is buffer]
-    require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name, nodes=[epilogue.node])
+    require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name)
     require(
         all(structural_equal(x.indices, loads[0].indices) for x in loads),
         "block {0} reads buffer {1} at several places",
         epilogue,
         buffer.name,
-        nodes=[epilogue.node],
     )
     return buffer, loads[0], body
 
@@ -188,7 +186,6 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
         "block {0} stores to {1} at several places",
         reduction,
         buffer.name,
-        nodes=[reduction.node],
     )
     inner = bound_inside(reduction.block)
     require(
@@ -196,7 +193,6 @@ def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
         "one instance of block {0} stores several results in {1}",
         reduction,
         buffer.name,
-        nodes=[reduction.node],
     )
     return stores[0].indices
 
@@ -241,12 +237,7 @@ def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, s
 
 
 def _from_the_start(
-    reduction: BlockRef,
-    sums: Buffer,
-    store: BufferStore,
-    solved: dict[Var, Expr],
-    guards: list[Expr],
-    start: Expr,
+    reduction: BlockRef, sums: Buffer, store: BufferStore, solved: dict[Var, Expr], guards: list[Expr], start: Expr
 ) -> BlockRealize:
     """The reduction into the epilogue's buffer, from ``start``."""
     place = tuple(substitute(i, solved) for i in store.indices)

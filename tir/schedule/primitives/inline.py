@@ -15,12 +15,7 @@ from ...analysis.users import bare_writers, readers, second_names, uses_pointer,
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import attempt, require
-from ...expr import (
-    BufferLoad,
-    Expr,
-    all_of,
-    const,
-)
+from ...expr import BufferLoad, Expr, all_of, const
 from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
 from ...visit import accesses, rewrite, substitute, uses_var, walk
@@ -80,7 +75,11 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     changes: list[tuple[Stmt, Stmt | None]] = [(block.node, None)]
     for consumer in consumers:
         require(
-            not uses_pointer(consumer.node, buffer), "block {0} uses the pointer of buffer {1}", consumer, buffer.name
+            not uses_pointer(consumer.node, buffer),
+            "block {0} uses the pointer of buffer {1}",
+            consumer,
+            buffer.name,
+            nodes=(),
         )
         changes.append((consumer.node, _with_loads(consumer, buffer, partial(_value_at, block, store))))
     require_no_address(scope, buffer)
@@ -116,7 +115,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     scope = scope_of(state, block)
     own = {r.buffer for r in block.block.writes}
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if b not in own and writers(scope, b)]
-    require(made, "no block in this scope produces what block {0} reads", block)
+    require(made, "no block in this scope produces what block {0} reads", block, nodes=())
     # Of several producers the last: when it runs, the others have already produced the block's other operands.
     buffer = max(made, key=lambda b: max(order(scope, w) for w in writers(scope, b)))
     makers = writers(scope, buffer)
@@ -136,12 +135,12 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     require_spatial(block)
     require_no_views(block)
     body = block.block.body
-    require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
+    require(isinstance(body, BufferStore), "block {0} is more than one store", block)
     loads = [a for a in accesses(body) if isinstance(a, BufferLoad) and a.buffer is buffer]
-    require(len({id(x) for x in loads}) >= 1, "block {0} does not load {1}", block, buffer.name)
+    require(len({id(x) for x in loads}) >= 1, "block {0} does not load {1}", block, buffer.name, nodes=())
     solved, conditions = solve_iters(block, loads[0].indices, store.indices, known(producer))
     same = all(reads_element(x, solved, store.indices, known(producer)) for x in loads[1:])
-    require(same, "block {0} reads buffer {1} at several places", block, buffer.name)
+    require(same, "block {0} reads buffer {1} at several places", block, buffer.name, nodes=())
     merged = rewrite(body, lambda n: store.value if isinstance(n, BufferLoad) and n.buffer is buffer else None)
     new_body = substitute(merged, solved)
     guards = domain_guards(producer, block, solved, conditions)
@@ -182,7 +181,7 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
     """The only store of a spatial block, to a buffer allocated in ``scope`` that has no other writer."""
     require_spatial(block)
     body = block.block.body
-    require(isinstance(body, BufferStore), "block {0} is more than one store", block, nodes=[block.node])
+    require(isinstance(body, BufferStore), "block {0} is more than one store", block)
     assert isinstance(body, BufferStore)
     buffer = body.buffer
     given = sharing(state.func.buffers(), buffer)
@@ -194,26 +193,24 @@ def _single_store(state: State, scope: BlockRef, block: BlockRef) -> tuple[Buffe
         if given
         else f"not allocated by block `{scope.name}`, and others may use its memory",
         block,
-        nodes=[block.node],
     )
     others = [w.name for w in writers(scope, buffer) if w is not block]
     require(not others, "buffer {0} is also written by {1}", buffer.name, ", ".join(others))
     require_stored_in_blocks(buffer, [scope.block.body])
     own = [a for a in accesses(body.value) if a.buffer is buffer]
-    require(not own, "block {0} reads the buffer it writes", block, nodes=[block.node])
+    require(not own, "block {0} reads the buffer it writes", block)
     return body, buffer
 
 
 def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> None:
     """Nothing but ``block`` uses the memory it stores to, and its value has no effect."""
-    require(is_pure(store.value), "the value that block {0} stores has an effect", block, nodes=[block.node])
+    require(is_pure(store.value), "the value that block {0} stores has an effect", block)
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
     require(
         named(body).isdisjoint(memory_of([store])),
         "the memory of buffer {0} is used outside of block {1}",
         store.buffer.name,
         block,
-        nodes=[block.node],
     )
 
 
@@ -241,11 +238,7 @@ def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
     places: dict[Stmt, BlockRef] = {child.node: child for child in scope.children} if asking else {}
     for place in asking:
         require(
-            place in places,
-            "`{0}` reads buffer {1} outside of a block",
-            first_line(place),
-            buffer.name,
-            nodes=[place],
+            place in places, "`{0}` reads buffer {1} outside of a block", first_line(place), buffer.name, nodes=[place]
         )
     return [places[place] for place in asking]
 

@@ -349,7 +349,7 @@ def _check_transform_block_layout(
     """
     require(block.scope is not None, "the root block has no iterators to transform")
     iters = block.block.iter_vars
-    require(iters, "block {0} has no iterators", block)
+    require(iters, "block {0} has no iterators", block, nodes=())
     made = index_map_of(index_map, len(iters), iters[0].var.dtype)
     loops = block.loops()
     for loop in loops:
@@ -360,7 +360,6 @@ def _check_transform_block_layout(
         runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
         "the loops around block {0} do not run it exactly once for each value of its iterators",
         block,
-        nodes=[block.node],
     )
     extents = _extents_from_zero(block, loops)
     try:
@@ -478,6 +477,7 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
         count,
         block,
         legal=f"a permutation of {list(range(count))}",
+        nodes=(),
     )
     return IterOrderPlan(block.node, order)
 

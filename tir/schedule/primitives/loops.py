@@ -40,7 +40,6 @@ def require_plain(loop: LoopRef, what: str, inherited: Collection[str] = ()) -> 
         f,
         kind,
         what,
-        nodes=[f],
         legal=f"{what} first, and mark the loops it gives",
     )
     require(
@@ -49,7 +48,6 @@ def require_plain(loop: LoopRef, what: str, inherited: Collection[str] = ()) -> 
         f,
         ", ".join(dropped),
         what,
-        nodes=[f],
         legal=f"unannotate it, {what}, and annotate the loops it gives",
     )
     require_fixed_bounds(loop, what)
@@ -134,7 +132,14 @@ def factor_exprs(state: State, loop: LoopRef, factors: Sequence[Any]) -> list[Ex
             made.append(None)
             continue
         unknown = next(iter(vars_in(f) - _variables_at(state, loop)), None) if isinstance(f, Expr) else None
-        require(unknown is None, "the factor `{0}` uses `{1}`, which has no value at loop {2}", f, unknown, loop.node)
+        require(
+            unknown is None,
+            "the factor `{0}` uses `{1}`, which has no value at loop {2}",
+            f,
+            unknown,
+            loop.node,
+            nodes=(),
+        )
         try:
             e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
         except ValueError as error:
@@ -225,7 +230,6 @@ def plan_split(
             "the factors do not divide the extent {0} of loop {1}",
             node.extent,
             node,
-            nodes=[node],
             legal=_divisors(constant(node.extent)),
         )
         whole, step = _whole_tiles(node, inner if unknown else None)
@@ -446,7 +450,7 @@ def members(loops: Sequence[Any]) -> list[LoopRef]:
         loops = loops[0]
     seen: set[Any] = set()
     for loop in loops:
-        require(loop.node not in seen, "loop {0} is given twice", loop.node, nodes=[loop.node])
+        require(loop.node not in seen, "loop {0} is given twice", loop.node)
         seen.add(loop.node)
     return list(loops)
 

@@ -44,15 +44,7 @@ from ...expr import (
 )
 from ...op import call
 from ...script.printer import short_text
-from ...stmt import (
-    SERIAL,
-    UNROLLED,
-    Block,
-    BufferStore,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, nodes_of, rewrite, uses_var
 from ..build import with_regions
 from ..primitive import primitive
@@ -155,7 +147,6 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
         block,
         len(body.iter_vars),
         len(factors),
-        nodes=[block.node],
         legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded",
     )
     require(
@@ -225,7 +216,6 @@ def own_nest(block: BlockRef) -> list[LoopRef]:
             iterator.var.name,
             block,
             lambda: short_text(value),
-            nodes=[block.node],
         )
         require(
             iterator.iter_type in ("spatial", "reduce"),
@@ -233,13 +223,11 @@ def own_nest(block: BlockRef) -> list[LoopRef]:
             iterator.var.name,
             block,
             iterator.iter_type,
-            nodes=[block.node],
         )
     require(
         len({*values}) == len(values) > 0 and is_const(block.node.predicate, 1),
         "block {0} runs under a condition, or a loop is named twice",
         block,
-        nodes=[block.node],
     )
     nest = [p for p in block.loops() if p.var in {*values}]
     analyzer = Analyzer()
@@ -252,7 +240,6 @@ def own_nest(block: BlockRef) -> list[LoopRef]:
             "loop {0} does not run over just the domain of iterator {1}, from zero",
             node,
             iterator.var.name,
-            nodes=[node],
         )
         outer = next((p for p in block.loops() if uses_var(node.extent, p.var)), None)
         require(
@@ -284,7 +271,7 @@ def _stores(block: BlockRef) -> list[BufferStore]:
     parts = list(body.body.stmts) if isinstance(body.body, SeqStmt) else [body.body]
     parts += [] if body.init is None else list(body.init.stmts) if isinstance(body.init, SeqStmt) else [body.init]
     plain = all(isinstance(s, BufferStore) for s in parts) and not body.match_buffers and not body.alloc_buffers
-    require(plain, "block {0} is more than stores of elements", block, nodes=[block.node])
+    require(plain, "block {0} is more than stores of elements", block)
     pointed = [b for b in {a.buffer for a in accesses(body)} if uses_pointer(body.body, b)]
     require_none(pointed, "block {1} uses the pointer of buffer {2}", block, lambda b: b.name)
     return [s for s in parts if isinstance(s, BufferStore)]
@@ -314,7 +301,6 @@ def _groups(
             "block {0} uses {1} at other elements than the one it writes",
             block,
             access.buffer.name,
-            nodes=[block.node],
         )
         if any(i in padded for i in access.indices if isinstance(i, Var)):
             axes: list[tuple[Var | None, Range]] = [
@@ -391,7 +377,7 @@ def _combined(block: BlockRef) -> tuple[Combiner, Expr]:
     if isinstance(found, NotAReduction):
         raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
     one = found.of_one_value()
-    require(one, "block {0} is not a reduction of one store", block, nodes=[block.node])
+    require(one, "block {0} is not a reduction of one store", block)
     assert one is not None and one.combination is not None
     return one.combination.combiner, one.combination.applied_to(None)
 
@@ -434,7 +420,6 @@ class _Total:
                 "past the domain of a padded iterator, block {0} would evaluate `{1}`, which may have no value there",
                 self.block,
                 lambda: short_text(e),
-                nodes=[self.block.node],
                 legal="padding 1 for the iterators that it depends on",
             )
 

@@ -73,7 +73,6 @@ def _check_decompose_padding(
         body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
         "block {0} is more than one store of a padded value",
         block,
-        nodes=[block.node],
         legal="a block that stores T.if_then_else(inside, value, padding)",
     )
     assert isinstance(store, BufferStore)
@@ -83,7 +82,6 @@ def _check_decompose_padding(
         "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`",
         block,
         lambda: short_text(store.value),
-        nodes=[block.node],
         legal="a block that stores T.if_then_else(inside, value, padding)",
     )
     assert condition is not None and value is not None and padding is not None
@@ -95,21 +93,16 @@ def _check_decompose_padding(
         "the condition `{0}` of block {1} always holds: nothing is padded",
         lambda: short_text(condition),
         block,
-        nodes=[block.node],
     )
     require(
         not any(True for _ in accesses(padding)),
         "the padding `{0}` of block {1} reads memory",
         lambda: short_text(padding),
         block,
-        nodes=[block.node],
         legal="a padding that is computed from constants and iterators",
     )
     require(
-        all(i.iter_type == "spatial" for i in body.iter_vars),
-        "block {0} has an iterator that is not spatial",
-        block,
-        nodes=[block.node],
+        all(i.iter_type == "spatial" for i in body.iter_vars), "block {0} has an iterator that is not spatial", block
     )
     require_above(state, loop, block)
     if not unsafe:
@@ -219,7 +212,6 @@ def _require_fill_first(
         "block {0} reads {1}, which the fill would overwrite first",
         block,
         store.buffer.name,
-        nodes=[block.node],
     )
 
 

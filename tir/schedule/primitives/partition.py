@@ -44,7 +44,6 @@ def _lengths(f: For, given: Sequence[Expr | None]) -> list[Expr]:
         "loop_partition needs constant lengths, and loop {0} has extent {1}",
         f,
         f.extent,
-        nodes=[f],
         legal='split with tail="guard" works with symbolic sizes',
     )
     assert size is not None
@@ -56,7 +55,6 @@ def _lengths(f: For, given: Sequence[Expr | None]) -> list[Expr]:
         used,
         f,
         size,
-        nodes=[f],
         legal=f"lengths that sum to at most {size}; None for one takes the rest",
     )
     dtype = f.loop_var.dtype
@@ -172,9 +170,7 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
         while chain[-1].parent is not parent:
             above = chain[-1].parent
             if not isinstance(above, LoopRef):
-                raise ScheduleError(
-                    "loop {0} is not alone on the way up to where the nests meet", loop.node, nodes=[loop.node]
-                )
+                raise ScheduleError("loop {0} is not alone on the way up to where the nests meet", loop.node)
             chain.append(above)
         for link in chain:
             require_plain(link, "merge")
@@ -201,7 +197,6 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
                 b,
                 b.extent,
                 b.min,
-                nodes=[a, b],
                 legal="loops of equal ranges: loop_partition the longer one first",
             )
     tops = [chain[0] for chain in chains]

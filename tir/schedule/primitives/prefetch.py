@@ -75,7 +75,6 @@ def _check_prefetch(
         loop.node.kind != VECTORIZED,
         "the iterations of loop {0} are one instruction",
         loop.node,
-        nodes=[loop.node],
         legal="prefetch at a loop around it",
     )
     readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
@@ -86,7 +85,6 @@ def _check_prefetch(
         "each iteration of loop {0} reads the same of {1}",
         loop.node,
         buffer.name,
-        nodes=[loop.node],
         legal="a loop with which the region moves",
     )
     loaded = next((e for r in box for e in (r.min, r.extent) if has_load(e)), None)
@@ -96,7 +94,6 @@ def _check_prefetch(
         lambda: short_text(loaded),
         buffer.name,
         loop.node,
-        nodes=[loop.node],
     )
     name = state.fresh_block_name(f"{buffer.name}_prefetch")
     return PrefetchPlan(loop, _request(name, loop, box, buffer, offset))

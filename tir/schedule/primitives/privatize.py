@@ -66,7 +66,6 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
         "no block around loop {0} allocates a buffer `{1}`",
         node,
         getattr(buffer, "name", buffer),
-        nodes=[node],
         legal=[b.name for b in allocated],
     )
     assert found is not None
@@ -76,11 +75,10 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
         node,
         node.thread,
         found.name,
-        nodes=[node],
         legal="set_scope",
     )
     why = why_not_private(state.func, loop, found)
-    require(why is None, "`{0}` cannot be private to loop {1}: {2}", found.name, node, why, nodes=[node])
+    require(why is None, "`{0}` cannot be private to loop {1}: {2}", found.name, node, why)
     around = [*(p.node for p in loop.loops()), node]
     require(
         unsafe or is_privatizable(found, around),
@@ -88,7 +86,6 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
         "reads it",
         found.name,
         node,
-        nodes=[node],
         witness=_carried(state, loop, found),
         legal="write what an iteration reads at its start; or unsafe=True, if it surely does",
     )

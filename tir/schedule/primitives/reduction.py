@@ -75,7 +75,6 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         body.init is not None,
         "block {0} has no T.init(), so there is nothing to decompose",
         block,
-        nodes=[block.node],
         legal=lambda: blocks_with_init(state),
     )
     require_above(state, loop, block)
@@ -190,7 +189,6 @@ def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
             block,
             ", ".join(v.name for v in missing),
             region.buffer.name,
-            nodes=[block.node],
         )
 
 

@@ -177,6 +177,7 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
             "iterator {0} of block {1} does not start at 0",
             i.var.name,
             block,
+            nodes=(),
         )
     outside = {r.var for r in block.loops()}
     require(
@@ -184,7 +185,6 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
         "block {0} indexes buffer {1} by a loop, not by its iterators",
         block,
         buffer.name,
-        nodes=[block.node],
     )
     domains = {i.var: i.dom for i in every if i.dom is not None}
     recorded: dict[str, Any] = {}
@@ -214,7 +214,6 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
         "how many values iterator {0} of block {1} has depends on a loop: a copy outside of it has no fixed size",
         tied.var.name if tied else every[0].var.name if every else "",
         block,
-        nodes=[block.node],
         legal="cache_read or cache_write, and compute_at inside of that loop",
     )
     if not places:  # one element: a buffer still has an axis
@@ -229,6 +228,7 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         not contains(block.block.body, BlockRealize),
         "block {0} has blocks inside; only a block that loads and stores itself has one place",
         block,
+        nodes=(),
     )
     require_one_name([block], buffer)
     require(
@@ -236,9 +236,10 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",
         block,
         buffer.name,
+        nodes=(),
     )
     found = [a.indices for a in accesses(block.block) if a.buffer is buffer]
-    require(found, "block {0} does not load or store buffer {1} itself", block, buffer.name)
+    require(found, "block {0} does not load or store buffer {1} itself", block, buffer.name, nodes=())
     for other in found[1:]:
         require(
             same_index(found[0], other),
@@ -247,7 +248,6 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
             buffer.name,
             _listed(found[0]),
             _listed(other),
-            nodes=[block.node],
             legal="cache_read or cache_write, which copy the buffer at its own indices",
         )
     wide = next((e for e in found[0] if e.dtype.lanes > 1), None)
@@ -257,7 +257,6 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         block,
         buffer.name,
         wide,
-        nodes=[block.node],
         legal="cache_read or cache_write, which copy the buffer at its own indices",
     )
     own = {i.var for i in block.block.iter_vars}
@@ -267,7 +266,6 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time",
         block,
         buffer.name,
-        nodes=[block.node],
     )
     return found[0]
 
@@ -322,7 +320,6 @@ def _computed(block: BlockRef, staged: _Staged) -> Expr:
         not any(uses_var(c, r.var) for c in found for r in block.loops() if r.var not in own),
         "whether block {0} computes anything depends on a loop: what is copied back is not known",
         block,
-        nodes=[block.node],
     )
     found = [substitute(c, own) for c in found]
     return all_of(found)
@@ -353,7 +350,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         (not (data and parts), "depends on data"),
         (condition is None, f"has no value unless `{condition!r}`"),
     ):
-        require(known or everywhere, rule, block, staged.buffer.name, why, nodes=[block.node])
+        require(known or everywhere, rule, block, staged.buffer.name, why)
     certain = rest if data and parts or condition is not None else [] if data else parts
     return analyzer.simplify(all_of(certain))
 
@@ -388,7 +385,6 @@ def _stage_read(
         "block {0} writes buffer {1} as well; a copy made before would miss that",
         block,
         buffer.name,
-        nodes=[block.node],
         legal="cache_inplace, or reindex its write",
     )
     others = [b for b in blocks_using(scope, memory_of(sources), "writes") if b is not block]
@@ -441,7 +437,6 @@ def _stage_write(
         unsafe or whole and _surely_writes(block, buffer),
         "block {0} does not store at every value of its iterators: the copy back would store what was never computed",
         block,
-        nodes=[block.node],
     )
     updates = any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.block.body))
     require(
@@ -449,7 +444,6 @@ def _stage_write(
         "block {0} reads {1} before anything here has written it: the copy would start uninitialised",
         block,
         buffer.name,
-        nodes=[block.node],
         legal="cache_inplace",
     )
     rule = "block {0} stores more than once at one place of buffer {1}, and the copy back would not keep their order"
@@ -547,6 +541,7 @@ def _check_cache_inplace(
         block,
         buffer.name,
         legal="cache_read",
+        nodes=(),
     )
     require_known_uses([block], buffer, unsafe)
     others = [b for b in blocks_using(scope, buffer) if b is not block]

@@ -38,7 +38,6 @@ def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
             f"{bottom.name} above {owners(state, bottom)}",
             top.node,
             bottom.node,
-            nodes=[top.node, bottom.node],
         )
     chain: list[LoopRef] = [bottom]
     place: Any = bottom
@@ -66,11 +65,7 @@ def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
 def _refuse_chain(top: LoopRef, bottom: LoopRef, place: Any) -> None:
     what = f"block `{place.node.name}`" if isinstance(place.node, Block) else name_of(place.node)
     raise ScheduleError(
-        "reorder needs perfectly nested loops, but {0} stands between {1} and {2}",
-        what,
-        top.node,
-        bottom.node,
-        nodes=[top.node, bottom.node],
+        "reorder needs perfectly nested loops, but {0} stands between {1} and {2}", what, top.node, bottom.node
     )
 
 

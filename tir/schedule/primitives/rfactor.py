@@ -49,6 +49,7 @@ def _only_reduced_block(state: State, loop: LoopRef) -> BlockRef:
         loop.node,
         len(blocks),
         legal="fission the loop first" if blocks else "",
+        nodes=(),
     )
     block = blocks[0]
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
@@ -129,7 +130,6 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
         lambda: short_text(extent),
         loop.node,
-        nodes=[loop.node],
     )
     started = _started(block, loop, pairs)
     _require_lasting(state, block, started)
@@ -139,7 +139,6 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
         block,
         first_line(other),
-        nodes=[block.node],
         legal='hoist it after rfactor, or split with tail="cut"',
     )
     plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
@@ -233,7 +232,6 @@ def _reduction(block: BlockRef) -> Reduction:
         not found.loops and not block.block.match_buffers,
         "block {0} reduces in loops of its own, or through views of buffers: partial results would need these, too",
         block,
-        nodes=[block.node],
     )
     first = found.stores[0]
     require(
@@ -242,7 +240,6 @@ def _reduction(block: BlockRef) -> Reduction:
         block,
         lambda: short_text(first),
         lambda: short_text(found.stores[-1]),
-        nodes=[block.node],
     )
     steps = [i.var for i in block.block.iter_vars if i.iter_type == "reduce"]
     chosen = next((v for v in steps if any(uses_var(i, v) for i in first.indices)), None)
@@ -252,7 +249,6 @@ def _reduction(block: BlockRef) -> Reduction:
         block,
         lambda: short_text(first.buffer[first.indices]),
         chosen.name if chosen is not None else "",
-        nodes=[block.node],
         legal="make that iterator spatial",
     )
     require_same_init(block)
@@ -271,7 +267,6 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
             "rfactor needs a rectangular reduction domain; the range of `{0}` in block {1} depends on a spatial loop",
             iterator.var.name,
             block,
-            nodes=[block.node],
         )
 
 
@@ -296,7 +291,6 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
                 "some partial results would have no first term: `{0}` of block {1} can be false at their start",
                 lambda: short_text(first),
                 block,
-                nodes=[block.node],
                 legal="split the reduction so that it divides, or pad it",
             )
         kept.append(first)

@@ -112,14 +112,7 @@ def _check_rolling_buffer(
     by_pointer = [user for user in (block, *users) if uses_pointer(user.node, buffer)]
     require_none(by_pointer, "block {0} uses the pointer of buffer {1}", buffer.name)
     common = [p for p in block.loops() if all(p in u.ancestors() for u in users)]
-    require(
-        common,
-        "block {0} and those that read {1} share no loop",
-        block,
-        buffer.name,
-        nodes=[block.node],
-        legal="compute_at first",
-    )
+    require(common, "block {0} and those that read {1} share no loop", block, buffer.name, legal="compute_at first")
     rolls = _rolls(block, buffer, common)
     late = [p for roll in rolls for p in roll.loops if p.node.kind not in (SERIAL, UNROLLED)]
     rule = "loop {0} is {1}: its iterations cannot use what the one before made"
@@ -155,7 +148,6 @@ def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[R
         buffer.name,
         block,
         witness=reasons,
-        nodes=[block.node],
     )
     order = {p.var: n for n, p in enumerate(common)}
     return sorted(found, key=lambda roll: order[roll.loops[0].var])

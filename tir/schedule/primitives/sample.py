@@ -108,6 +108,7 @@ def _check_sample_perfect_tile(
             list(values),
             loop.node,
             extent,
+            nodes=(),
         )
         return SamplePlan(after, values, {"decision": list(values)})
     if decision is None:
@@ -120,6 +121,7 @@ def _check_sample_perfect_tile(
         n,
         extent.value,
         loop.node,
+        nodes=(),
     )
     return SamplePlan(after, factors, {"decision": list(factors)})
 

@@ -41,7 +41,7 @@ def _check_sample_partitioned_tile(
     (64, 0)
     """
     extent = loop.node.extent
-    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent, nodes=[loop.node])
+    require(isinstance(extent, IntImm), "loop {0} has no constant extent: {1}", loop.node, extent)
     assert isinstance(extent, IntImm)
     size = extent.value
     require_factors(n)
@@ -54,7 +54,6 @@ def _check_sample_partitioned_tile(
         size,
         loop.node,
         innerpart_factor,
-        nodes=[loop.node],
         legal=", ".join(map(str, divisors(size)[:16])) if size > 0 else "",
     )
     after, generator = state.draw()
@@ -71,6 +70,7 @@ def _check_sample_partitioned_tile(
         loop.node,
         innerpart_factor,
         partition_pos,
+        nodes=(),
     )
     return SamplePlan(after, values, {"decision": list(values)})
 
@@ -88,10 +88,7 @@ def _draw_partitioned(generator: random.Random, size: int, n: int, position: int
     inner_sizes = [d * factor for d in divisors(size // factor)]
     weights = [_ways(size // d, position) * _ways(d, n - position) for d in inner_sizes]
     inner = generator.choices(inner_sizes, weights=weights)[0]
-    return (
-        *draw_tiling(generator, size // inner, position, size),
-        *draw_tiling(generator, inner, n - position, size),
-    )
+    return (*draw_tiling(generator, size // inner, position, size), *draw_tiling(generator, inner, n - position, size))
 
 
 def _ways(size: int, parts: int) -> int:
@@ -154,11 +151,11 @@ def _check_sample_compute_location(state: State, block: BlockRef, decision: int 
         # the first legal one in a random order: uniform, and the others need not be checked
         numbers = generator.sample(sorted(places), len(places))
         decision = next((n for n in numbers if is_legal(n)), None)
-        require(decision is not None, "block {0} can be computed nowhere but where it is", block, nodes=[block.node])
+        require(decision is not None, "block {0} can be computed nowhere but where it is", block)
         assert decision is not None
     elif decision not in places or not is_legal(decision):
         error = ScheduleError(
-            "decision {0} is not a place where block {1} can be computed by {2}", decision, block, how
+            "decision {0} is not a place where block {1} can be computed by {2}", decision, block, how, nodes=()
         )
         named = {n: place if isinstance(place, str) else place.name for n, place in sorted(places.items())}
         error.legal = lambda: ", ".join(f"{n} ({name})" for n, name in named.items() if is_legal(n))

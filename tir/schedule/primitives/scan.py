@@ -103,7 +103,9 @@ def _check_factor_scan(state: State, loop: LoopRef) -> ScanPlan:
     assert outer is not None
     others = [i for i in block.block.iter_vars if i is not scan.along]
     used = next((i for i in others if any(uses_var(block.bindings[i.var], r.var) for r in (outer, loop))), None)
-    require(used is None, "iterator {0} of block {1} depends on these loops, too", used and used.var.name, block)
+    require(
+        used is None, "iterator {0} of block {1} depends on these loops, too", used and used.var.name, block, nodes=()
+    )
     require_whole_nest(state, block, [outer, loop])
     require_own_values(block, scan.store.buffer, [scan.first, *(t.value for t in scan.step.terms)])
     return ScanPlan(block, outer, loop, scan)
@@ -118,7 +120,6 @@ def _scan(block: BlockRef) -> Scan:
         "block {0} is no scan: it does not store the result before along an iterator from 0, combined with a new value, or "
         "another where that iterator is 0",
         block,
-        nodes=[block.node],
         legal="a choice between a first value, where an iterator is 0, and the result before it combined with a new value",
     )
     assert found is not None

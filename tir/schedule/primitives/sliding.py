@@ -86,7 +86,6 @@ def _check_share_window(state: State, loop: LoopRef) -> WindowPlan:
         update is not None and found.init is not None,
         "block {0} is more than the init and the update of one result",
         block,
-        nodes=[block.node],
         legal="this step before the init is a block of its own",
     )
     assert update is not None
@@ -150,7 +149,6 @@ def _slide(block: BlockRef, update: Update, window: IterVar) -> Slide:
         block,
         lambda: short_text(term),
         window.var.name,
-        nodes=[block.node],
         legal="rfactor, for partial results that windows do not share",
     )
     raise AssertionError

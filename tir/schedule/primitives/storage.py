@@ -453,6 +453,7 @@ def pick_any(block: BlockRef, buffer: Any) -> Buffer:
         block,
         which if isinstance(which, str) else getattr(which, "name", ""),
         legal=list(dict.fromkeys(names)),
+        nodes=(),
     )
     return pick_buffer(block, "writes", which)
 

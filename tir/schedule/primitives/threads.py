@@ -54,13 +54,7 @@ class KindPlan:
 
 def _require_unmarked(loop: LoopRef, kind: str) -> None:
     f = loop.node
-    require(
-        f.kind in (SERIAL, kind),
-        "loop {0} is already {1}",
-        f,
-        f"bound to {f.thread}" if f.thread else f.kind,
-        nodes=[f],
-    )
+    require(f.kind in (SERIAL, kind), "loop {0} is already {1}", f, f"bound to {f.thread}" if f.thread else f.kind)
 
 
 def _require_independent(state: State, loop: LoopRef, kind: str) -> tuple[Buffer, ...]:
@@ -98,7 +92,6 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
         verb,
         witness=lines,
         func=state.func,
-        nodes=[loop.node],
         legal="reorder and mark a spatial loop" + _spatial_loops(realize) + ", or rfactor this one",
     )
 
@@ -179,7 +172,6 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
         "vectorize needs a constant number of lanes, but loop {0} runs {1} times",
         loop.node,
         loop.node.extent,
-        nodes=[loop.node],
         legal="split it by a constant and vectorize the inner loop",
     )
     return KindPlan(loop, VECTORIZED, private=() if unsafe else _require_independent(state, loop, VECTORIZED))
@@ -231,20 +223,9 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
                 vi = T.axis.spatial(4, i)
                 B[vi] = A[vi] * 2.0
     """
-    require(
-        thread_axis in AXES,
-        "{0!r} is not a thread axis",
-        thread_axis,
-        legal=lambda: near_names(thread_axis, AXES),
-    )
+    require(thread_axis in AXES, "{0!r} is not a thread axis", thread_axis, legal=lambda: near_names(thread_axis, AXES))
     f = loop.node
-    require(
-        f.kind in (SERIAL, THREAD_BINDING),
-        "loop {0} is already {1}",
-        f,
-        f.kind,
-        nodes=[f],
-    )
+    require(f.kind in (SERIAL, THREAD_BINDING), "loop {0} is already {1}", f, f.kind)
     _require_axis_fits(state, loop, thread_axis)
     plan = KindPlan(loop, THREAD_BINDING, thread_axis)
     if not unsafe and not (is_thread_axis(thread_axis) and _crosses_threads(state, loop)):
@@ -291,7 +272,6 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
         f,
         f.extent,
         axis,
-        nodes=[f],
     )
 
 
@@ -334,7 +314,6 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
         outer.node,
         condition,
         inner.node,
-        nodes=[outer.node, inner.node],
         legal=f"a condition on what is in loop {inner.name}, or loop {inner.name} unbound",
     )
     for ref in (inner, *state.index.below(inner)):
@@ -410,7 +389,6 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
             most,
             loop.node,
             mine,
-            nodes=[loop.node],
             legal="bind it to blockIdx.x, or split it" if not axis.endswith("x") else "split it",
         )
         return
@@ -430,7 +408,7 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
         else "",
     )
     if axis.endswith(".z"):
-        require(mine <= 64, "threadIdx.z is at most 64, loop {0} has {1}", loop.node, mine, nodes=[loop.node])
+        require(mine <= 64, "threadIdx.z is at most 64, loop {0} has {1}", loop.node, mine)
 
 
 def _crosses_threads(state: State, loop: LoopRef) -> bool:

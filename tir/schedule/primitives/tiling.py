@@ -89,7 +89,6 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
             where,
             len(loops),
             count,
-            nodes=[where.node],
             legal=f"at most {len(loops)} factors",
         )
         return loops[len(loops) - count :]
@@ -145,7 +144,6 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
         "loop {0} is not outside loop {1}",
         outer.node,
         inner.node,
-        nodes=[outer.node, inner.node],
         legal=[ref.name for ref in inner.loops()],
     )
     require(
@@ -235,7 +233,6 @@ def _check_fission(
         isinstance(body, SeqStmt),
         "the body of loop {0} is one statement: there are no parts to distribute it over",
         node,
-        nodes=[node],
         legal=_loops_with_parts(state),
     )
     assert isinstance(body, SeqStmt)
@@ -244,7 +241,6 @@ def _check_fission(
         "loop {0} is bound to {1}: its parts would lose the barrier between them",
         node,
         node.thread,
-        nodes=[node],
         legal="fission first, and bind the loops it gives",
     )
     cuts = _cuts(at, len(body.stmts), node)
@@ -278,7 +274,6 @@ def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
         bad[0] if bad else "",
         node,
         size,
-        nodes=[node],
         legal=f"1 to {size - 1}",
     )
     return sorted({int(n) for n in given})

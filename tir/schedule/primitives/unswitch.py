@@ -85,7 +85,7 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
                         B[vi, vj] = A[vi, vj] * 2.0
     """
     loops = block.loops()
-    require(loops, "block {0} is in no loop", block, nodes=[block.node])
+    require(loops, "block {0} is in no loop", block)
     if loop is not None:
         require_above(state, loop, block)
         return _plan(state, loop, block)
@@ -101,7 +101,6 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         "loop {0} is bound to {1}; a condition can be moved out of other loops only",
         node,
         node.thread,
-        nodes=[node],
     )
     written = _written(state, loop)
     reasons: list[str] = []
