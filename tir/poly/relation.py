@@ -21,9 +21,8 @@ MOST_SECONDS = 2.0  # of processor time, for one question
 LEAST_SECONDS = 0.1  # after others that ran out of it
 FIRST_STEPS = 20_000  # of isl, in the first attempt at one operation
 MOST_MORE = 8.0  # times the steps, in the next one
-COST = (
-    2.5  # an attempt of k times the steps takes up to k ** COST times as long: systems of constraints and numbers grow
-)
+# an attempt of k times the steps takes up to k ** COST times as long: systems of constraints and numbers grow
+COST = 2.5
 
 R = TypeVar("R")
 Points = TypeVar("Points", bound="_Points")

@@ -295,25 +295,30 @@ class _Filled:
             formula.equal(name, substitute(index, self.start))
         return formula.map([self.names.of(v) for v in self.reader.coords], element, [*hidden, *element])
 
+    def _coordinates(self) -> list[tuple[Var, Expr]]:
+        """What moves in one iteration of the loops around: the writer's coordinates, and loops that index the store."""
+        pairs = self.writer.inner or zip(self.writer.coords, self.writer.values)
+        told = {v: substitute(value, self.start) for v, value in pairs if v not in self.start and v not in self.around}
+        more = (v for v in self.free if any(uses_var(i, v) for i in self.store.indices or ()))
+        return [*told.items(), *((v, v) for v in more if v not in told)]
+
+    def _is_run(self, unused: Mapping[Var, Range]) -> bool:
+        """Whether it is sure to run, also where loops are at their start and in loops ``unused``, over a box."""
+        tied = {v: Range(low, n) for v, low, n in self.writer.loops if v in self.start}
+        shared = set(self.shared or ())  # the reader is in an iteration of these
+        starts = [r for v, r in tied.items() if v not in shared]
+        moved = {*self.free, *self.start}
+        return all(Analyzer().can_prove(r.extent > 0) for r in (*starts, *unused.values())) and not any(
+            uses_var(e, moved) for r in (*self.free.values(), *tied.values()) for e in (r.min, r.extent)
+        )
+
     def _box(self) -> list[tuple[Var, Range]] | None:
         """The box of the writer's coordinates in one iteration of the loops around."""
-        pairs = self.writer.inner or tuple(zip(self.writer.coords, self.writer.values))
-        pairs = [
-            (v, substitute(value, self.start)) for v, value in pairs if v not in self.start and v not in self.around
-        ]
-        own = set(self.free)
-        named = {v for v, _ in pairs}
-        pairs += [(v, v) for v in self.free if v not in named and any(uses_var(i, v) for i in self.store.indices or ())]
-        analyzer = Analyzer()
-        tied = [(v, Range(low, n)) for v, low, n in self.writer.loops if v in self.start]
-        shared = set(self.shared or ())  # the reader is in an iteration of these
-        starts = [r for v, r in tied if v not in shared]
+        pairs, own = self._coordinates(), set(self.free)
         unused = {v: r for v, r in self.free.items() if not any(uses_var(value, v) for _, value in pairs)}
-        if not all(analyzer.can_prove(r.extent > 0) for r in (*starts, *unused.values())):
-            return None  # it may not run at all
-        ranges = [*self.free.values(), *(r for _, r in tied)]
-        if any(uses_var(e, {*own, *self.start}) for r in ranges for e in (r.min, r.extent)):
-            return None  # no box
+        if not self._is_run(unused):
+            return None
+        analyzer = Analyzer()
         moving = [(v, value) for v, value in pairs if uses_var(value, own)]
         guards = [analyzer.simplify(substitute(g, self.start)) for g in self.writer.guards]
         predicate = reduce(logical_and, (g for g in guards if uses_var(g, own)), TRUE)
@@ -328,5 +333,4 @@ class _Filled:
                 return None
         elif not is_const(predicate, 1):
             return None
-        one = {v: Range(value, IntImm(1, value.dtype)) for v, value in pairs if v not in boxes}
-        return [(v, boxes[v] if v in boxes else one[v]) for v, _ in pairs]
+        return [(v, boxes[v] if v in boxes else Range(value, IntImm(1, value.dtype))) for v, value in pairs]
