@@ -1,6 +1,7 @@
 """Made by ``python -m tir.schedule.stubs``; do not edit."""
 
 # ruff: noqa
+# fmt: off
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from .offers import Offers
 from .snapshots import Snapshots
 from .state import State
 
+
 class Asker:
     def __init__(self, sch: Schedule): ...
     def __call__(self, place: LoopRV | BlockRV | str) -> Offers: ...
@@ -27,60 +29,24 @@ class Asker:
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> Answer: ...
     @overload
     def annotate(self, *, ann_key: str, ann_val: Any) -> Answer: ...
-    def annotate_buffer_access(
-        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
-    ) -> Answer: ...
+    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> Answer: ...
     def auto_inline(self) -> Answer: ...
     @overload
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def bind(self, *, thread_axis: str, unsafe: bool = False) -> Answer: ...
     @overload
-    def blockize(
-        self,
-        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
-        preserve_unit_iters: bool = True,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def blockize(self, target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True, *, unsafe: bool = False) -> Answer: ...
     @overload
     def blockize(self, *, preserve_unit_iters: bool = True, unsafe: bool = False) -> Answer: ...
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> Answer: ...
-    def cache_inplace(
-        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
-    ) -> Answer: ...
-    def cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
-    def cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer: ...
+    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer: ...
+    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def compute_at(
-        self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False
-    ) -> Answer: ...
+    def compute_at(self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False) -> Answer: ...
     def compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     def compute_root(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
@@ -105,14 +71,10 @@ class Asker:
     @overload
     def fission(self, *, at: int | Sequence[int] | None = None, unsafe: bool = False) -> Answer: ...
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> Answer: ...
-    def fuse_reduction_epilogue(
-        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
-    ) -> Answer: ...
+    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     def hoist(self, block: BlockRV | str, loop: LoopRV | str | None = None) -> Answer: ...
     @overload
-    def loop_partition(
-        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
-    ) -> Answer: ...
+    def loop_partition(self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> Answer: ...
     @overload
     def loop_partition(self, *, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> Answer: ...
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer: ...
@@ -122,9 +84,7 @@ class Asker:
     @overload
     def parallel(self, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def prefetch(
-        self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1
-    ) -> Answer: ...
+    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
     @overload
     def prefetch(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
     @overload
@@ -132,87 +92,34 @@ class Asker:
     @overload
     def privatize(self, *, buffer: str | Buffer, unsafe: bool = False) -> Answer: ...
     @overload
-    def read_at(
-        self,
-        loop: LoopRV | str,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def read_at(
-        self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False
-    ) -> Answer: ...
+    def read_at(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False) -> Answer: ...
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> Answer: ...
-    def reindex_cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        index_map: Any,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
-    def reindex_cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        index_map: Any,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer: ...
+    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> Answer: ...
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> Answer: ...
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> Answer: ...
     @overload
-    def reverse_compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def reverse_compute_at(
-        self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False
-    ) -> Answer: ...
+    def reverse_compute_at(self, block: BlockRV | str, *, preserve_unit_loops: bool = False, index: int = -1, unsafe: bool = False) -> Answer: ...
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> Answer: ...
     @overload
     def rfactor(self, loop: LoopRV | str, factor_axis: int) -> Answer: ...
     @overload
     def rfactor(self, *, factor_axis: int) -> Answer: ...
-    def rolling_buffer(
-        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
-    ) -> Answer: ...
-    def sample_categorical(
-        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
-    ) -> Answer: ...
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False) -> Answer: ...
+    def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Answer: ...
     def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> Answer: ...
     @overload
-    def sample_partitioned_tile(
-        self,
-        loop: LoopRV | str,
-        n: int,
-        partition_pos: int = 0,
-        innerpart_factor: int = 1,
-        decision: Sequence[int] | None = None,
-    ) -> Answer: ...
+    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Answer: ...
     @overload
-    def sample_partitioned_tile(
-        self, *, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None
-    ) -> Answer: ...
+    def sample_partitioned_tile(self, *, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Answer: ...
     @overload
-    def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
-    ) -> Answer: ...
+    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None) -> Answer: ...
     @overload
-    def sample_perfect_tile(
-        self, *, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
-    ) -> Answer: ...
+    def sample_perfect_tile(self, *, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None) -> Answer: ...
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer: ...
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer: ...
     @overload
@@ -222,79 +129,25 @@ class Asker:
     def shift_operand(self, block: BlockRV | str, operand: int | str | Buffer) -> Answer: ...
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> Answer: ...
     @overload
-    def split(
-        self,
-        loop: LoopRV | str,
-        factors: Sequence[int | Expr | None] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        *,
-        factor: int | Expr | None = None,
-        nparts: int | Expr | None = None,
-        names: Sequence[str] | None = None,
-        tail: str = "guard",
-    ) -> Answer: ...
+    def split(self, loop: LoopRV | str, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer: ...
     @overload
-    def split(
-        self,
-        *,
-        factors: Sequence[int | Expr | None] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        factor: int | Expr | None = None,
-        nparts: int | Expr | None = None,
-        names: Sequence[str] | None = None,
-        tail: str = "guard",
-    ) -> Answer: ...
+    def split(self, *, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> Answer: ...
     @overload
-    def stage(
-        self,
-        block: BlockRV | str,
-        buffer: int | str | Buffer,
-        loop: LoopRV | str,
-        storage_scope: str = "local",
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def stage(self, block: BlockRV | str, buffer: int | str | Buffer, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> Answer: ...
     @overload
-    def stage(
-        self, block: BlockRV | str, buffer: int | str | Buffer, *, storage_scope: str = "local", unsafe: bool = False
-    ) -> Answer: ...
+    def stage(self, block: BlockRV | str, buffer: int | str | Buffer, *, storage_scope: str = 'local', unsafe: bool = False) -> Answer: ...
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> Answer: ...
     def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> Answer: ...
     @overload
-    def tensorize(
-        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
-    ) -> Answer: ...
+    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer: ...
     @overload
     def tensorize(self, *, tensor_intrin: Any, preserve_unit_iters: bool = True) -> Answer: ...
     @overload
-    def tile(
-        self,
-        where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
-        *,
-        tail: str = "guard",
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], *, tail: str = 'guard', unsafe: bool = False) -> Answer: ...
     @overload
-    def tile(
-        self,
-        *,
-        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
-        tail: str = "guard",
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def tile(self, *, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], tail: str = 'guard', unsafe: bool = False) -> Answer: ...
     def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> Answer: ...
-    def transform_layout(
-        self,
-        block: BlockRV | str,
-        buffer: Any,
-        index_map: Any,
-        pad_value: Any = None,
-        *,
-        assume_injective_transform: bool = False,
-    ) -> Answer: ...
+    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> Answer: ...
     @overload
     def unannotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str) -> Answer: ...
     @overload
@@ -303,9 +156,7 @@ class Asker:
     def unroll(self, loop: LoopRV | str) -> Answer: ...
     @overload
     def unroll(self) -> Answer: ...
-    def unsafe_hide_buffer_access(
-        self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]
-    ) -> Answer: ...
+    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> Answer: ...
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> Answer: ...
     @overload
     def unswitch(self, loop: LoopRV | str) -> Answer: ...
@@ -317,41 +168,20 @@ class Asker:
     def vectorize(self, *, unsafe: bool = False) -> Answer: ...
     def work_on(self, func_name: str) -> Answer: ...
     @overload
-    def write_at(
-        self,
-        loop: LoopRV | str,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        *,
-        unsafe: bool = False,
-    ) -> Answer: ...
+    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> Answer: ...
     @overload
-    def write_at(
-        self, *, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False
-    ) -> Answer: ...
-
-ERROR_LEVELS = ("detail", "fast", "none")
+    def write_at(self, *, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, unsafe: bool = False) -> Answer: ...
+ERROR_LEVELS = ('detail', 'fast', 'none')
 
 class Schedule(Snapshots):
     can: Asker
-    def __init__(
-        self,
-        mod: PrimFunc | IRModule,
-        *,
-        seed: int | None = None,
-        debug_mask: str | int | None = None,
-        error_render_level: str = "detail",
-        enable_check: bool = True,
-        target: Any = None,
-        verify: str | None = None,
-    ): ...
+    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None=None, debug_mask: str | int | None=None, error_render_level: str='detail', enable_check: bool=True, target: Any=None, verify: str | None=None): ...
     def __getitem__(self, name: str) -> BlockRV | LoopRV: ...
     def get(self, handle: LoopRV | BlockRV | ExprRV | str | Any) -> For | Block | int: ...
     def get_sref(self, handle: LoopRV | BlockRV | str | For | Block) -> StmtSRef: ...
     def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV | str) -> bool: ...
     def remove_rv(self, handle: Any) -> None: ...
-    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV: ...
+    def get_sblock(self, name: str, func_name: str | None=None) -> BlockRV: ...
     def copy(self) -> Schedule: ...
     def explore(self) -> Any: ...
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
@@ -393,9 +223,7 @@ class Schedule(Snapshots):
                     T.block_attr({"note": 1})
                     B[vi] = A[vi] * 2.0
         """
-    def annotate_buffer_access(
-        self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any
-    ) -> None:
+    def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> None:
         """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
 
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
@@ -467,13 +295,7 @@ class Schedule(Snapshots):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def blockize(
-        self,
-        target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str],
-        preserve_unit_iters: bool = True,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def blockize(self, target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True, *, unsafe: bool = False) -> BlockRV:
         """Turn the loops from ``target`` inwards, and the block in them, into one block.
 
         Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -532,9 +354,7 @@ class Schedule(Snapshots):
                     vi, vj = T.axis.remap("SS", [i, j])
                     B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
         """
-    def cache_inplace(
-        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
-    ) -> list[BlockRV]:
+    def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> list[BlockRV]:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
         Returns the two copying blocks.
@@ -562,15 +382,7 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
-    def cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope``; returns the block that copies.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All consumers in the same
@@ -596,15 +408,7 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
-    def cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        consumer_blocks: list[BlockRV | str] | None = None,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope``; returns the block that copies back.
 
         ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. ``block`` (and other
@@ -632,15 +436,7 @@ class Schedule(Snapshots):
         Raises ``ScheduleError`` when the buffer is not written by ``block``, is also written or read in the init of the block
         around, or is read before it is written.
         """
-    def compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> None:
+    def compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
         """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
         ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
@@ -868,9 +664,7 @@ class Schedule(Snapshots):
         Raises ``ScheduleError`` when the block does not scan, when ``loop`` and a loop around it are not the iterator's, in its
         order, or when the loops run anything else.
         """
-    def fission(
-        self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False
-    ) -> list[LoopRV]:
+    def fission(self, loop: LoopRV | str, at: int | Sequence[int] | None = None, *, unsafe: bool = False) -> list[LoopRV]:
         """Distribute a loop over the parts of its body: all iterations of the first part, then all of the next.
 
         ``at`` gives the statements of the body (counted from 0) before which to cut: a number or a list of them; by default
@@ -918,9 +712,7 @@ class Schedule(Snapshots):
                     vj = T.axis.spatial(8, i_j_fused % 8)
                     B[vi, vj] = A[vi, vj] * 2.0
         """
-    def fuse_reduction_epilogue(
-        self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False
-    ) -> None:
+    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> None:
         """Fuse ``epilogue_block``, which consumes the result of ``reduction_block``, into it; the epilogue block is
         removed.
 
@@ -977,9 +769,7 @@ class Schedule(Snapshots):
                             vi, vj = T.axis.remap("SS", [i, j])
                             B[vi, vj] = A[vi, vj] * 2.0
         """
-    def loop_partition(
-        self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True
-    ) -> list[LoopRV]:
+    def loop_partition(self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> list[LoopRV]:
         """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
 
         Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
@@ -1092,9 +882,7 @@ class Schedule(Snapshots):
                     vi = T.axis.spatial(4, i)
                     B[vi] = A[vi] * 2.0
         """
-    def prefetch(
-        self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1
-    ) -> None:
+    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> None:
         """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer; what all blocks under
@@ -1153,15 +941,7 @@ class Schedule(Snapshots):
                     vi = T.axis.spatial(8, i)
                     B[vi] = T1[0] + 1.0
         """
-    def read_at(
-        self,
-        loop: LoopRV | str,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer. All blocks under ``loop``
@@ -1218,15 +998,7 @@ class Schedule(Snapshots):
         Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
         buffer is written between the copy and ``block``.
         """
-    def reindex_cache_read(
-        self,
-        block: BlockRV | str,
-        read_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        index_map: Any,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def reindex_cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
         """Read a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies.
@@ -1250,15 +1022,7 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
-    def reindex_cache_write(
-        self,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        index_map: Any,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
         """Write a buffer through a copy in ``storage_scope`` laid out by ``index_map(*iterators)``.
 
         Returns the block that copies back.
@@ -1320,15 +1084,7 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
-    def reverse_compute_at(
-        self,
-        block: BlockRV | str,
-        loop: LoopRV | str,
-        preserve_unit_loops: bool = False,
-        index: int = -1,
-        *,
-        unsafe: bool = False,
-    ) -> None:
+    def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
         """Move the consumer ``block`` under ``loop``, where its operands are produced, and consume just that region there.
 
         ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
@@ -1422,9 +1178,7 @@ class Schedule(Snapshots):
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
         when a reduction iterator takes a value more than once, so that init would run again.
         """
-    def rolling_buffer(
-        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
-    ) -> None:
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, *, unsafe: bool = False) -> None:
         """Turn a window that is recomputed in every iteration into a circular buffer that keeps the overlap.
 
         ``block`` computes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
@@ -1513,14 +1267,7 @@ class Schedule(Snapshots):
         >>> [loop.name for loop in sch.get_loops("B")]
         ['i', 'ax0']
         """
-    def sample_partitioned_tile(
-        self,
-        loop: LoopRV | str,
-        n: int,
-        partition_pos: int = 0,
-        innerpart_factor: int = 1,
-        decision: Sequence[int] | None = None,
-    ) -> Any:
+    def sample_partitioned_tile(self, loop: LoopRV | str, n: int, partition_pos: int = 0, innerpart_factor: int = 1, decision: Sequence[int] | None = None) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, such that the product of those from ``partition_pos``
         on is a multiple of ``innerpart_factor``.
 
@@ -1536,9 +1283,7 @@ class Schedule(Snapshots):
         >>> a * b * c, b * c % 16
         (64, 0)
         """
-    def sample_perfect_tile(
-        self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None
-    ) -> Any:
+    def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None) -> Any:
         """Draw ``n`` factors whose product is the extent of ``loop``, the last at most ``max_innermost_factor``.
 
         Every such tiling is equally likely. The factors can be passed to ``split``; the trace records them as ``decision``.
@@ -1709,18 +1454,7 @@ class Schedule(Snapshots):
                     T.where(t <= i_s and i_s < t + 16)
                     A[vt + 1, vi] = A[vt, vi] * 2.0
         """
-    def split(
-        self,
-        loop: LoopRV | str,
-        factors: Sequence[int | Expr | None] | None = None,
-        preserve_unit_iters: bool = True,
-        disable_predication: bool = False,
-        *,
-        factor: int | Expr | None = None,
-        nparts: int | Expr | None = None,
-        names: Sequence[str] | None = None,
-        tail: str = "guard",
-    ) -> list[LoopRV]:
+    def split(self, loop: LoopRV | str, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
         """Split a loop into a nest of loops whose extents are ``factors``, outermost first.
 
         One factor may be None and is inferred; ``factor=32`` stands for ``[None, 32]``, ``nparts=4`` for ``[4, None]``.
@@ -1746,15 +1480,7 @@ class Schedule(Snapshots):
                     T.where(i_0 * 32 + i_1 < 100)
                     B[vi] = A[vi] * 2.0
         """
-    def stage(
-        self,
-        block: BlockRV | str,
-        buffer: int | str | Buffer,
-        loop: LoopRV | str,
-        storage_scope: str = "local",
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def stage(self, block: BlockRV | str, buffer: int | str | Buffer, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> BlockRV:
         """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
 
         ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
@@ -1838,9 +1564,7 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
         """
-    def tensorize(
-        self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True
-    ) -> None:
+    def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> None:
         """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
         ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
@@ -1864,14 +1588,7 @@ class Schedule(Snapshots):
                     Y = T.match_buffer(B[vi_o, 0:4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
                     Y[0:4] = T.Broadcast(T.float32(0), 4)
         """
-    def tile(
-        self,
-        where: list[LoopRV | str] | BlockRV | str,
-        factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
-        *,
-        tail: str = "guard",
-        unsafe: bool = False,
-    ) -> list[LoopRV]:
+    def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
         """Split several loops and move their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
         ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
@@ -1913,15 +1630,7 @@ class Schedule(Snapshots):
         the loops around contain other statements or do not run the block once for each value of its iterators, or when the
         new order of iterations would violate a dependence.
         """
-    def transform_layout(
-        self,
-        block: BlockRV | str,
-        buffer: Any,
-        index_map: Any,
-        pad_value: Any = None,
-        *,
-        assume_injective_transform: bool = False,
-    ) -> None:
+    def transform_layout(self, block: BlockRV | str, buffer: Any, index_map: Any, pad_value: Any = None, *, assume_injective_transform: bool = False) -> None:
         """Move every element ``[i, j, …]`` of a buffer to ``index_map(i, j, …)``, and rewrite every access in the function.
 
         ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. A parameter changes the
@@ -2101,15 +1810,7 @@ class Schedule(Snapshots):
         >>> sch.func_working_on
         'again'
         """
-    def write_at(
-        self,
-        loop: LoopRV | str,
-        block: BlockRV | str,
-        write_buffer_index: int | str | Buffer,
-        storage_scope: str,
-        *,
-        unsafe: bool = False,
-    ) -> BlockRV:
+    def write_at(self, loop: LoopRV | str, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
         """Make what an iteration of ``loop`` writes of a buffer in ``storage_scope``, and copy it back by one block.
 
         ``write_buffer_index`` is the number of a region that ``block`` writes, or names the buffer. All blocks under

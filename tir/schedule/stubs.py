@@ -16,6 +16,7 @@ from .signatures import result_type, shown_annotation
 HEADER = '''"""Made by ``python -m tir.schedule.stubs``; do not edit."""
 
 # ruff: noqa
+# fmt: off
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
