@@ -54,10 +54,10 @@ def function(text: str) -> tir.PrimFunc:
 
 def _parsed(shapes: dict[str, tuple], text: str) -> tir.PrimFunc:
     names = _names(text)
-    buffers = [
-        f'{name}: T.Buffer({tuple(map(int, shape))}, "{"int32" if name in names.indices else "float32"}")'
-        for name, shape in sorted(shapes.items())
-    ]
+    converted = {*re.findall(r'T\.[Cc]ast\((?:"int32", )?(\w+)\[', text)}  # by an example about bytes
+    kinds = {**dict.fromkeys(names.indices, "int32"), **dict.fromkeys(converted, "int8")}
+    other = "int32" if converted else "float32"
+    buffers = [f'{n}: T.Buffer({tuple(map(int, s))}, "{kinds.get(n, other)}")' for n, s in sorted(shapes.items())]
     scalars = [f"{name}: T.int32" for name in sorted(names.loaded - names.assigned - {*names.ranks, "T", "range"})]
     return parse(f"@T.prim_func\ndef main({', '.join(buffers + scalars)}):\n{text}\n")
 

@@ -1416,9 +1416,9 @@ class Schedule(Snapshots):
                 with T.block("B_shifted"):
                     v0, v1 = T.axis.remap("SS", [ax0, ax1])
                     B_shifted[v0, v1] = T.Cast("uint8", T.Cast("int32", B[v0, v1]) + 128)
-            for i, k in T.grid(4, 16):
+            for ax0, ax1 in T.grid(4, 16):
                 with T.block("C_terms"):
-                    vi, vk = T.axis.remap("SR", [i, k])
+                    vi, vk = T.axis.remap("SR", [ax0, ax1])
                     with T.init():
                         C_terms[vi] = 0
                     C_terms[vi] = C_terms[vi] + T.Cast("int32", A[vi, vk])
@@ -1428,9 +1428,9 @@ class Schedule(Snapshots):
                     with T.init():
                         C_shifted[vi, vj] = 0
                     C_shifted[vi, vj] = C_shifted[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B_shifted[vk, vj])
-            for i, j in T.grid(4, 8):
+            for ax0, ax1 in T.grid(4, 8):
                 with T.block("C_shifted"):
-                    vi, vj = T.axis.remap("SS", [i, j])
+                    vi, vj = T.axis.remap("SS", [ax0, ax1])
                     C[vi, vj] = C_shifted[vi, vj] - C_terms[vi] * 128
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:

@@ -49,9 +49,9 @@ def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buf
             with T.block("B_shifted"):
                 v0, v1 = T.axis.remap("SS", [ax0, ax1])
                 B_shifted[v0, v1] = T.Cast("uint8", T.Cast("int32", B[v0, v1]) + 128)
-        for i, k in T.grid(4, 16):
+        for ax0, ax1 in T.grid(4, 16):
             with T.block("C_terms"):
-                vi, vk = T.axis.remap("SR", [i, k])
+                vi, vk = T.axis.remap("SR", [ax0, ax1])
                 with T.init():
                     C_terms[vi] = 0
                 C_terms[vi] = C_terms[vi] + T.Cast("int32", A[vi, vk])
@@ -61,9 +61,9 @@ def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buf
                 with T.init():
                     C_shifted[vi, vj] = 0
                 C_shifted[vi, vj] = C_shifted[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B_shifted[vk, vj])
-        for i, j in T.grid(4, 8):
+        for ax0, ax1 in T.grid(4, 8):
             with T.block("C_shifted"):
-                vi, vj = T.axis.remap("SS", [i, j])
+                vi, vj = T.axis.remap("SS", [ax0, ax1])
                 C[vi, vj] = C_shifted[vi, vj] - C_terms[vi] * 128
     """
     body = block.block
@@ -107,6 +107,7 @@ def _sum(block: BlockRef) -> Update:
         "block {0} is no sum of one term that starts at 0",
         block,
         nodes=[block.node],
+        legal="a block with the init 0 that adds one product to its result",
     )
     assert one is not None
     return one
@@ -126,6 +127,7 @@ def _factors(block: BlockRef, update: Update, source: Buffer) -> tuple[Cast, lis
         block,
         source.name,
         nodes=[block.node],
+        legal=f'a product with one factor `T.cast({source.name}[…], "int32")`',
     )
     return own[0], [f for f in factors if f is not own[0]]
 
