@@ -97,6 +97,23 @@ def test_a_large_result_is_stored_past_the_caches():
     assert notes == ["B", None]
 
 
+def test_a_result_of_symbolic_size_is_stored_past_the_caches_if_one_row_is_large():
+    n, notes = te.var("n"), []
+    for size in (1 << 18, 1 << 26):
+        x = te.placeholder((n, size), name="x")
+        sch = tir.tune.default(te.create_prim_func([x, ops.add(x, 1.0)]), "llvm -num-cores=1")
+        notes.append(sch.get(sch.get_loops("add")[0]).annotations.get("pragma_nontemporal"))
+    assert notes == [None, "add"]
+    x, w = te.placeholder((n, 1 << 14, 32), name="x"), te.placeholder((32, 16), name="w")
+    product = te.create_prim_func([x, w, ops.matmul(x, w)])
+    assert "nontemporal" not in str(tir.tune.default(product, "llvm -num-cores=1").func)
+    assert "nontemporal" in str(
+        tir.tune.default(
+            te.create_prim_func([x := te.placeholder((1 << 22, 32)), w, ops.matmul(x, w)]), "llvm -num-cores=1"
+        ).func
+    )
+
+
 def test_a_copy_is_one_serial_loop_and_a_flip_has_vectors():
     x = te.placeholder((300, 400), name="x")
     copied, flipped = (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import tir
@@ -17,7 +20,7 @@ from tir.visit import walk
 TARGET = "llvm -vector_width={} -num-cores={}"
 
 
-def depthwise(image: tuple[int, ...], window: int = 3, stride: int = 1, follow: bool = True) -> tir.PrimFunc:
+def depthwise(image: tuple[Any, ...], window: int = 3, stride: int = 1, follow: bool = True) -> tir.PrimFunc:
     """A depthwise convolution of an image with channels last, with a bias for each channel and ReLU."""
     *sizes, channels = image[1:]
     x = te.placeholder(image, name="x")
@@ -50,6 +53,36 @@ def test_depthwise_convolutions_are_right(name: str, width: int, cores: int):
     assert_same_result(DEPTHWISE[name], sch.mod, engines=("llvm",))
 
 
+BATCH = te.var("n")
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_batch_of_symbolic_size_is_a_loop_around_the_same_tiles(stride: int):
+    func, one = (depthwise((n, 9, 11, 24), stride=stride) for n in (BATCH, 1))
+    made, fixed = (offered(f, "conv2d") for f in (func, one))
+    assert made is not None and fixed is not None
+    kinds = [
+        [made.get(loop).kind for loop in made.get_loops("conv2d")],
+        [fixed.get(loop).kind for loop in fixed.get_loops("conv2d")],
+    ]
+    assert kinds[0] == kinds[1]
+    module, rng = tir.build(tir.tune.default(func, TARGET.format(128, 1)).mod), np.random.default_rng(0)
+    for n in (1, 3):
+        x, w, b = (rng.standard_normal(s).astype("f4") for s in ((n, 9, 11, 24), (3, 3, 1, 24), (24,)))
+        rows, columns = (-(-size // stride) for size in (9, 11))
+        y = np.zeros((n, rows, columns, 24), "f4")
+        module(x, w, b, y)
+        padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        want = sum(padded[:, i : i + 9 : stride, j : j + 11 : stride] * w[i, j, 0] for i in range(3) for j in range(3))
+        np.testing.assert_allclose(y, np.maximum(want + b, 0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("image", [(1, BATCH, 9, 8), (1, 9, BATCH, 8), (1, 9, 8, BATCH)])
+def test_images_of_symbolic_size_are_left_to_other_rules(image: tuple[Any, ...]):
+    func = depthwise(image) if image[3] is not BATCH else pool((1, 9, 8, BATCH), 3, 1, 1, layout="NHWC")
+    assert offered(func, "conv2d" if image[3] is not BATCH else "pool2d") is None
+
+
 @pytest.mark.parametrize("name", ["whole vectors", "odd sizes", "stride", "large window"])
 def test_sums_stay_in_registers_until_what_follows_is_stored(name: str):
     sch = tir.tune.default(DEPTHWISE[name], TARGET.format(128, 1))
@@ -69,7 +102,7 @@ def test_pools_are_right(kind: str, layout: str, stride: int):
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
-def pool(shape: tuple[int, ...], window: int, stride: int, padding: int, kind: str = "max", layout: str = "NCHW"):
+def pool(shape: tuple[Any, ...], window: int, stride: int, padding: int, kind: str = "max", layout: str = "NCHW"):
     x = te.placeholder(shape, name="x")
     return ops.function_of(ops.nn.pool2d(x, window, stride, 1, padding, kind, False, layout))
 

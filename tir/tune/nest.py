@@ -379,6 +379,11 @@ def _values(item: Any) -> Iterator[Var]:
                 yield from _values(child)
 
 
+def least(shape: Iterable[Any]) -> int:
+    """The elements that an array has at least, whatever its symbolic sizes are: batches of one image, matrices of one row."""
+    return prod(1 if constant(extent) is None else usual(extent) for extent in shape)
+
+
 def volume(axes: Iterable[Axis]) -> int:
     """The number of iterations of ``axes``."""
     return prod(a.size for a in axes)

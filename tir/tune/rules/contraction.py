@@ -21,7 +21,7 @@ from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, extent_of, is_view, unconverted, usual, volume
+from ..nest import Access, Axis, Nest, extent_of, is_view, least, unconverted, usual, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .reductions import AHEAD
 from .spatial import share_out
@@ -249,8 +249,9 @@ class Tiling:
     def streams(self) -> bool:
         """Whether the result is stored past the caches: it is large, and there is little work for each element."""
         found = self.found
-        results, width = volume(found.nest.spatial), found.nest.stores[0].buffer.dtype.bytes
-        return volume(found.terms) <= THIN and found.lane.size % self.lanes == 0 and streams(results, width)
+        result = found.nest.stores[0].buffer
+        is_thin = volume(found.terms) <= THIN and found.lane.size % self.lanes == 0
+        return is_thin and streams(least(result.shape), result.dtype.bytes)
 
     def together(self) -> list[int]:
         """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""

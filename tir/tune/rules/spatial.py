@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
@@ -13,7 +12,7 @@ from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams
 from ...visit import has_load, uses_var, walk
-from ..nest import Axis, Nest, continued, extent_of, usual, volume
+from ..nest import Axis, Nest, continued, extent_of, least, volume
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
@@ -135,9 +134,8 @@ def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 
 def stream(sch: Schedule, nest: Nest) -> None:
     """Store a result past the caches if it would not stay in them and nothing in the function reads it."""
     buffer = nest.stores[0].buffer
-    elements = prod(usual(s) for s in buffer.shape)
     if (
-        streams(elements, buffer.dtype.bytes)
+        streams(least(buffer.shape), buffer.dtype.bytes)
         and not sch.get_consumers(nest.name)
         and len(nest.stores) == 1
         and not nest.in_time

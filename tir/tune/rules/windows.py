@@ -9,7 +9,7 @@ from math import prod
 
 from ...schedule import LoopRV, Schedule
 from ...visit import has_load, uses_var
-from ..nest import Access, Axis, Nest, usual, volume
+from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 from .inline import is_padding
@@ -37,12 +37,12 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = _padded_in_place(made, block)
     if nest is None or nest.reduction is None:
         return []
-    if nest.contiguous() is not nest.spatial[-1] or not all(a.extent for a in nest.axes) or not _is_window(nest):
+    if not _is_window(nest):
         return []
     *outer, along = nest.spatial
-    least, *wider = (env.lanes(nest.width) >> k for k in (2, 1, 0))
-    lanes = min((least, *wider), key=lambda n: -(-along.size // max(1, n)))
-    if along.size < least or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
+    narrow, *wider = (env.lanes(nest.width) >> k for k in (2, 1, 0))
+    lanes = min((narrow, *wider), key=lambda n: -(-along.size // max(1, n)))
+    if along.size < narrow or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
         return []
     stages = stages_before(made, nest)
     row = next((a for a, b in zip(outer, stages[-1].axes) if a.size < b.size), None) if stages else None
@@ -95,8 +95,11 @@ def _padded_in_place(sch: Schedule, block: str) -> Nest | None:
 
 
 def _is_window(nest: Nest) -> bool:
-    """Whether neighbouring results read the same elements."""
-    return any(_slides(nest, a) for a in nest.spatial)
+    """Whether neighbouring results read the same elements, results are stored one after another, and all sizes but those of batches are numbers."""
+    *outer, along = nest.spatial
+    sliding = [a for a in nest.spatial if _slides(nest, a)]
+    is_known = all(a.extent for a in nest.axes if a not in outer or a in sliding)
+    return bool(sliding) and nest.contiguous() is along and is_known
 
 
 def _slides(nest: Nest, axis: Axis) -> bool:
@@ -123,9 +126,7 @@ def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) ->
     """The columns and vectors that are summed at a time: the fewest instructions for all tiles. Neighbouring vectors of a row are stored
     to a line more than they fill, if rows begin anywhere; one at a time where each asks for the ends of the row."""
     size = 1 if column is None else column.size
-    far = [
-        a for a in nest.loads if prod(map(usual, a.buffer.shape)) * a.buffer.dtype.bytes > env.machine.sizes["L2"] // 2
-    ]
+    far = [a for a in nest.loads if 2 * least(a.buffer.shape) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
     shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in (1, 2, 3, 4)]
     fitting = [
         (wide, vectors)
