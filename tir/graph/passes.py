@@ -17,6 +17,7 @@ from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .layout import channels_last
 from .products import join_products, transposed_operands
+from .taps import CONVOLUTIONS, leave_out_taps
 
 LARGEST_FOLDED = (
     1 << 16
@@ -161,7 +162,7 @@ def fold_batch_norm(graph: Graph) -> Graph:
     data_of: dict[Value, Value] = {}  # what each convolution reads, in the new graph
 
     def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
-        if node.operator in _CONVOLUTIONS:
+        if node.operator in CONVOLUTIONS:
             data_of[node.outputs[0]] = arguments["data"]
         found = chains.normalized_by(node)
         if found is None:
@@ -182,7 +183,6 @@ def fold_batch_norm(graph: Graph) -> Graph:
     return graph.rewritten(visit)
 
 
-_CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 _MOMENTS = ("gamma", "beta", "moving_mean", "moving_var")
 
 
@@ -218,7 +218,7 @@ class _Convolutions:
 
     def _is_plain(self, node: Node) -> bool:
         is_usual = not any(node.arguments.get(p) for p in ("data_layout", "kernel_layout", "out_dtype"))
-        return node.operator in _CONVOLUTIONS and is_usual and node.arguments["kernel"] in self._constants
+        return node.operator in CONVOLUTIONS and is_usual and node.arguments["kernel"] in self._constants
 
 
 def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +231,7 @@ def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple
 
 
 PASSES: list[Callable[[Graph], Graph]] = [
-    fold_constants, remove_copies, fold_batch_norm, inline_scalars, channels_last, join_products, transposed_operands,
+    fold_constants, remove_copies, fold_batch_norm, inline_scalars, leave_out_taps, channels_last, join_products, transposed_operands,
 ]  # fmt: skip
 
 
