@@ -9,7 +9,7 @@ from tir.small_floats import SMALL_FLOATS
 from .mathlib import Lanes
 from .small_floats import narrow, widen
 from .text import FunctionText
-from .types import element_type, emulated, mangled, value_type, vector
+from .types import element_type, emulated, float_constant, splat, value_type, vector
 
 F32 = DType("float32")
 
@@ -57,11 +57,30 @@ class Converter:
         return value  # signed and unsigned of one width are the same bits
 
     def _to_integer(self, value: str, source: DType, target: DType) -> str:
-        """A float as an integer of at least 32 bits, toward zero: the nearest that there is, and 0 for nan."""
-        op = "fptosi" if target.code == "int" else "fptoui"
-        types = (mangled(element_type(t), t.lanes) for t in (target, source))
-        name = self.out.module.declare(f"llvm.{op}.sat.{'.'.join(types)}", value_type(target), [value_type(source)])
-        return self.out.value(f"call {value_type(target)} {name}({value_type(source)} {value})")
+        """A float as an integer of at least 32 bits, toward zero: the nearest that there is, and 0 for nan. What is beyond the type is
+        chosen after a conversion that is undefined there: LLVM makes ``llvm.fptosi.sat`` of vectors one number at a time."""
+        if source.bits < 32:
+            wide = F32.with_lanes(source.lanes)
+            value, source = self._cast("fpext", value, source, wide), wide
+        signed, number, lanes = target.code == "int", element_type(target), target.lanes
+        made = self._cast("fptosi" if signed else "fptoui", value, source, target)
+        above = float(1 << (target.bits - 1 if signed else target.bits))
+        made = self._instead(
+            made, "oge", value, above, source, splat(number, str(target.element.max_value), lanes), target
+        )
+        if signed:
+            made = self._instead(
+                made, "olt", value, -above, source, splat(number, str(target.element.min_value), lanes), target
+            )
+        zero = splat(number, "0", lanes)
+        return self._instead(made, "uno" if signed else "ult", value, 0.0, source, zero, target)
+
+    def _instead(self, made: str, how: str, value: str, bound: float, source: DType, other: str, target: DType) -> str:
+        """``made``, or ``other`` where ``value`` compares so with ``bound``."""
+        at = splat(element_type(source), float_constant(bound, source.element), source.lanes)
+        where = self.out.value(f"fcmp {how} {value_type(source)} {value}, {at}")
+        bits = vector("i1", source.lanes)
+        return self.out.value(f"select {bits} {where}, {value_type(target)} {other}, {value_type(target)} {made}")
 
     def _cast(self, op: str, value: str, source: DType, target: DType) -> str:
         return self.out.value(f"{op} {value_type(source)} {value} to {value_type(target)}")
