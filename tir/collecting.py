@@ -7,16 +7,18 @@ import threading
 from contextlib import ContextDecorator
 
 SELDOM = 20_000  # objects made between two searches; Python's own number is 700
+ALL = 10  # times as many of these as usual between two searches among all objects, of other packages too
 
 
 class Seldom(ContextDecorator):
     """Python looks for reference cycles seldom meanwhile: programs have none, and their nodes, which live on, would be visited again
     and again, for a tenth to a third of the time. Uses nest, and threads may be in it at once: after the last one, it is as before the first.
 
+    >>> before = gc.get_threshold()
     >>> with seldom_collected:
-    ...     gc.get_threshold()[0]
-    20000
-    >>> gc.get_threshold()[0] < 20000
+    ...     gc.get_threshold()[0], gc.get_threshold()[2] // before[2]
+    (20000, 10)
+    >>> gc.get_threshold() == before
     True
     """
 
@@ -31,7 +33,7 @@ class Seldom(ContextDecorator):
             if self._inside == 1:
                 self._before = gc.get_threshold()
                 if 0 < self._before[0] < SELDOM:  # 0: never
-                    gc.set_threshold(SELDOM, *self._before[1:])
+                    gc.set_threshold(SELDOM, self._before[1], ALL * self._before[2])
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

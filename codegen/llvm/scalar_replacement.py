@@ -8,6 +8,7 @@ invariant, pairwise disjoint elements, each one in every iteration.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tir.aliases import may_alias
@@ -58,10 +59,12 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     def visit(item: Any) -> Any:
         if not isinstance(item, Stmt):
             return item
-        new = item.map_children(visit)
+        new = item.map_children(visit)  # noqa: F821  (deleted only afterwards)
         return _promote(new, handed_out, known, notes) if isinstance(new, For) and new.kind == "serial" else new
 
-    return func.with_body(visit(func.body))
+    body = visit(func.body)
+    del visit  # it refers to itself, and would stay until garbage is collected
+    return func.with_body(body)
 
 
 class _Place:
@@ -128,16 +131,10 @@ class _Known:
     """Caches facts of statements and places of accesses, which every enclosing loop asks for."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, _Place] = {}
+        places: dict[Any, _Place] = {}
+        self.place = partial(_place, places)
         self.facts: dict[Stmt, _Facts] = {}
-        self.always = Certain(self._accessed)  # keys of places, accessing which before a statement is safe
-
-    def place(self, access: BufferLoad | BufferStore) -> _Place:
-        key = (access.buffer, access.indices)
-        found = self.places.get(key)
-        if found is None:
-            found = self.places[key] = _Place(access.buffer, access.indices)
-        return found
+        self.always = Certain(partial(_accessed, places))  # keys of places, accessing which before a statement is safe
 
     def of(self, s: Stmt) -> _Facts:
         found = self.facts.get(s)
@@ -151,9 +148,6 @@ class _Known:
                     for node in walk(child, self._enters):
                         self._see(node, found)
         return found
-
-    def _accessed(self, node: Any) -> list[Any]:
-        return [self.place(node).key] if isinstance(node, (BufferLoad, BufferStore)) else []
 
     def _enters(self, node: Any) -> bool:
         """Whether to visit the children: the indices of most loads need no visit."""
@@ -179,6 +173,18 @@ class _Known:
             facts.barred |= node.kind == "parallel"
         elif isinstance(node, (LetStmt, Let)):
             facts.bound.add(node.var)
+
+
+def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Place:
+    key = (access.buffer, access.indices)
+    found = places.get(key)
+    if found is None:
+        found = places[key] = _Place(access.buffer, access.indices)
+    return found
+
+
+def _accessed(places: dict[Any, _Place], node: Any) -> list[Any]:
+    return [_place(places, node).key] if isinstance(node, (BufferLoad, BufferStore)) else []
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:

@@ -454,3 +454,21 @@ def test_the_index_of_an_element_is_computed_again_where_its_let_has_another_val
     made = np.zeros(2, "float32")
     compile_lowered(tir.IRModule.of(func))(np.zeros(1, "int32"), np.arange(8, dtype="float32"), made)
     assert made.tolist() == [1, 7]
+
+
+def test_scalar_replacement_leaves_nothing_to_the_collector():
+    func = tir.lower(tir.library.rows.row_sum(8, 8))["main"]
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert promote_accumulators(func) is not func
+        gc.collect()
+        left = [one for one in gc.garbage if type(one).__module__ == promote_accumulators.__module__]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        if enabled:
+            gc.enable()
+    assert not left

@@ -19,7 +19,7 @@ from ..node import Node, once
 from ..op import OPS, effect_of
 from ..records import cached_property, record
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
-from ..visit import has_load, substitute, uses_var
+from ..visit import LEAVES, has_load, substitute, uses_var
 from .evaluation import asked_before_body, evaluated_parts, places_of_views
 from .indexed_elements import in_source, rows
 
@@ -268,15 +268,13 @@ class _Walker:
     # ------------------------------------------------------------ statements
 
     def visit(self, item: Any) -> None:
-        handler = _VISIT.get(type(item))
+        kind = type(item)
+        handler = _VISIT.get(kind)
         if handler is not None:
             handler(self, item)
-        else:
+        elif kind not in LEAVES:
             for child in item.children():
                 self.visit(child)
-
-    def _leaf(self, item: Any) -> None:
-        pass
 
     def _for(self, loop: For) -> None:
         self.visit(loop.min)
@@ -542,8 +540,6 @@ _PLACES: dict[str, Any] = {
 }
 
 _VISIT: dict[type, Any] = {
-    IntImm: _Walker._leaf,
-    Buffer: _Walker._leaf,
     Var: _Walker._var,
     For: _Walker._for,
     **dict.fromkeys((While, IfThenElse, And, Or), _Walker._lazy),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..collecting import seldom_collected
 from ..errors import ModelError, TirError
 from ..graph import CompiledModel, compile_graph
 from ..interp.dlpack import as_given
@@ -138,6 +139,7 @@ class _Captured:
         frozen = [n for n, arg in enumerate(args) if self._changes[n] < _CHANGES and _is_parameter(arg)]
         return _Plan(self._made(args, frozen), args, frozen)
 
+    @seldom_collected
     def _made(self, args: Sequence[Any], frozen: Sequence[int]) -> Callable[..., Any]:
         """What runs the graph for arguments like these."""
         import torch

@@ -370,10 +370,12 @@ class _Nest:
 
         def placed(s: Any) -> Any:
             if isinstance(s, IfThenElse):  # which element a reduction updates does not follow from its condition
-                return IfThenElse(inside.simplify(self.lowering.access(s.condition, values)), placed(s.then_case))
+                condition = inside.simplify(self.lowering.access(s.condition, values))
+                return IfThenElse(condition, placed(s.then_case))  # noqa: F821  (deleted only afterwards)
             return None if s is None else simplify_stmt(self.lowering.access(s, values), inside)
 
         made = Block(tuple(iterators), (), (), self.lowering.block_name(name, self.op), placed(body), placed(init))
+        del placed  # it refers to itself, and would stay until garbage is collected
         reads, writes = block_access_region(made)
         return BlockRealize(bindings, TRUE, made.replace(reads=tuple(reads), writes=tuple(writes)), span=self.op.place)
 

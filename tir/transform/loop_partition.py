@@ -182,7 +182,7 @@ class _Cutter:
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
             if isinstance(item, For):
                 below = {**inner, item.loop_var: item.domain}
-                visit(item.body, below, speed or item.kind in _SPEED_KINDS)
+                visit(item.body, below, speed or item.kind in _SPEED_KINDS)  # noqa: F821  (deleted only afterwards)
                 return
             if isinstance(item, IfThenElse):
                 likely = _likely(item.condition)
@@ -193,12 +193,13 @@ class _Cutter:
                     add(item.condition, inner)
             for child in item.children():
                 if isinstance(child, Stmt):
-                    visit(child, inner, speed)
+                    visit(child, inner, speed)  # noqa: F821  (deleted only afterwards)
                 elif demanded:
                     for choice in filter(None, map(_sides_of, walk(child))):
                         add(choice[0], inner)
 
         visit(s.body, {}, s.kind in _SPEED_KINDS)
+        del visit  # it refers to itself, and would stay until garbage is collected
         return found
 
 

@@ -61,9 +61,10 @@ def temporaries(func: PrimFunc) -> tuple[Temporary, ...]:
             found.append(Temporary(s, loop))
         for child in s.children():
             if isinstance(child, Stmt):
-                visit(child, loop)
+                visit(child, loop)  # noqa: F821  (deleted only afterwards)
 
     visit(func.body, None)
+    del visit  # it refers to itself, and would stay until garbage is collected
     return tuple(found)
 
 

@@ -150,11 +150,13 @@ def work_of(value: Expr) -> tuple[float, float]:
         if isinstance(e, BufferLoad):
             return 0.0, LATENCY
         children = [c for c in e.children() if isinstance(c, Expr)]
-        parts = [visit(c) for c in children]
+        parts = [visit(c) for c in children]  # noqa: F821  (deleted only afterwards)
         own = cost(e) - sum(cost(c) for c in children)
         again = own > 0 and key(e) in seen
         seen.add(key(e))
         work = 0.0 if again else own + sum(w for w, _ in parts)
         return work, LATENCY * own + max((d for _, d in parts), default=0.0)
 
-    return visit(value)
+    found = visit(value)
+    del visit  # it refers to itself, and would stay until garbage is collected
+    return found

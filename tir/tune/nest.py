@@ -18,6 +18,7 @@ from ..arith.linear import key, linear
 from ..buffer import Buffer
 from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
+from ..node import Memo
 from ..op import effect_of
 from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
@@ -102,7 +103,13 @@ class Access:
 
 def _steps(buffer: Buffer) -> list[int]:
     """Elements between neighbours along each axis."""
-    return [s.value if isinstance(s, IntImm) else FAR for s in strides_of(buffer)]
+    found = _STEPS.get(buffer)
+    if found is None:
+        found = _STEPS[buffer] = [s.value if isinstance(s, IntImm) else FAR for s in strides_of(buffer)]
+    return found
+
+
+_STEPS: Memo[list[int]] = Memo()
 
 
 def _coefficient(index: Expr, var: Var) -> int | None:
