@@ -204,18 +204,18 @@ class _Run:
     """A model as a graph of torch runs: tensors in, tensors of the layout that torch expects out."""
 
     def __init__(self, model: CompiledModel, inputs: Sequence[int], layouts: Mapping[int, _Layout], is_one: bool):
+        import torch
+
         self._model = model
         self._inputs = inputs
         self._layouts = layouts
         self._is_one = is_one
+        self._kind = (torch.empty(0),)  # of results
 
     def __call__(self, *args: Any) -> Any:
-        import torch
-
         made = self._model(*(args[n].detach() for n in self._inputs))
         arrays = made if isinstance(made, tuple) else (made,)
-        given = (torch.empty(0),)
-        tensors = [as_given(a, p.dtype, given) for a, p in zip(arrays, self._model.outputs)]
+        tensors = [as_given(a, p.dtype, self._kind) for a, p in zip(arrays, self._model.outputs)]
         for n, layout in self._layouts.items():
             tensors[n] = layout(tensors)
         return tensors[0] if self._is_one else tensors
