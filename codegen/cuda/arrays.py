@@ -44,7 +44,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
             "shape": self.shape,
-            "typestr": self.dtype.str,
+            "typestr": type_of(self.dtype),
             "data": (self.address, False),
             "version": 3,
             "strides": None,
@@ -52,6 +52,15 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<{self.dtype} array of shape {self.shape} on the device>"
+
+
+def type_of(dtype: np.dtype[Any]) -> str:
+    """What ``__cuda_array_interface__`` calls a type; of a small float of ml_dtypes that of its bits.
+
+    >>> type_of(np.dtype("float32"))
+    '<f4'
+    """
+    return f"<u{dtype.itemsize}" if dtype.kind == "V" else dtype.str
 
 
 def as_shadow(arg: Any, dtype: DType) -> np.ndarray | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.cuda import nvrtc
+from codegen.cuda.arrays import type_of
 from codegen.cuda.module import CUDAFunction, CUDAModule
 from codegen.cuda.plan import Plan
 from tir.buffer import Buffer
@@ -140,7 +141,7 @@ class Copied:
         self.address = span.address + array.ctypes.data - span.low
         self.__cuda_array_interface__ = {
             "shape": array.shape,
-            "typestr": array.dtype.str,
+            "typestr": type_of(array.dtype),
             "strides": array.strides,
             "data": (self.address, not array.flags.writeable),
             "version": 3,

@@ -11,6 +11,8 @@ import tir
 from tests.gpu_examples import NAMES
 from tests.tools.executed_kernels import Record, examples, executed, operators, programs_of_the_library, table
 from tir import BuildError, RunError
+from tir.dtype import DType
+from tir.interp.numbers import array_dtype
 from tir.script import parse
 
 SCALE = """
@@ -33,6 +35,19 @@ def test_arrays_of_numpy_are_written_in_place():
     assert (b == a * 2 + 8).all()
     mod(a, factor=3.0, B=b)
     assert (b == a * 3 + 8).all()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_arrays_of_types_that_numpy_lacks_are_held_as_their_bits(dtype: str):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}")):
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        B[t] = A[7 - t]
+""")
+    a, b = np.arange(8).astype(array_dtype(DType(dtype))), np.zeros(8, array_dtype(DType(dtype)))
+    tir.build(func, "cuda-ptx")(a, b)
+    np.testing.assert_array_equal(b, a[::-1])
 
 
 @pytest.mark.parametrize("view", [lambda x: x[:, ::2], lambda x: x[:, 5:13], lambda x: x.T[:8].T])
