@@ -53,6 +53,15 @@ def convolution(types: Types, side: int, channels: int, out: int) -> tir.PrimFun
     )])  # fmt: skip
 
 
+def channels_first(types: Types, side: int, channels: int, out: int, window: int) -> tir.PrimFunc:
+    """As `ops.nn.conv2d` writes it: the image, of which panels are made, is the first factor; of a window of one, weights end in units."""
+    x, w = (
+        te.placeholder((1, channels, side, side), types[0]),
+        te.placeholder((out, channels, window, window), types[1]),
+    )
+    return te.create_prim_func([x, w, tir.ops.nn.conv2d(x, w, padding=window // 2, out_dtype=types[2])])
+
+
 def check(func: tir.PrimFunc, target: str, cores: int = 1, caches: str = "") -> tir.Schedule:
     """The default schedule computes the same by the instructions of ``target``; without them, by their meaning."""
     env = Env.of(target.format(cores) + caches)
@@ -100,6 +109,8 @@ CASES = {
     "batched": lambda t: product("bik,bkj->bij", {"b": 2, "i": 9, "j": 16, "k": 16}, t),
     "five axes": lambda t: product("abe,ecd->abcd", {"a": 3, "b": 4, "c": 2, "d": 9, "e": 12}, t),
     "convolution": lambda t: convolution(t, 5, 3, 13),
+    "channels first": lambda t: channels_first(t, 5, 3, 16, 3),
+    "channels first, 1 by 1": lambda t: channels_first(t, 5, 18, 16, 1),
 }
 
 
@@ -117,7 +128,9 @@ def test_products_by_vectors(name: str, types: Types):
 
 
 @pytest.mark.parametrize("types", [SIGNED, UNSIGNED, SWAPPED, INT16], ids="-".join)
-@pytest.mark.parametrize("name", ["odd", "transposed right", "batched", "convolution"])
+@pytest.mark.parametrize(
+    "name", ["odd", "transposed right", "batched", "convolution", "channels first", "channels first, 1 by 1"]
+)
 def test_products_of_other_signs_and_of_16_bits_by_vectors(name: str, types: Types):
     func = CASES[name](types)
     sch = check(func, VECTORS)

@@ -32,9 +32,10 @@ class Copy:
     has_terms_last: bool
 
     def is_plain(self, sch: Schedule) -> bool:
-        """Whether the copy is the operand as it is, neither padded nor gathered."""
+        """Whether the copy is the operand as it is, neither padded nor gathered, and of its last axis."""
         value = getattr(sch.get(self.block).body, "value", None)
-        return isinstance(value, BufferLoad) and all(isinstance(i, (Var, IntImm)) for i in value.indices)
+        plain = isinstance(value, BufferLoad) and all(isinstance(i, (Var, IntImm)) for i in value.indices)
+        return plain and isinstance(value.indices[-1], Var)
 
     def turn(self, sch: Schedule) -> None:
         """Exchange the last two axes of the copy."""

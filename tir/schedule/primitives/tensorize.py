@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from ...equal import first_difference
 from ...errors import ScheduleError, attempt, first_legal, require
-from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Var, const, is_const
+from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Mul, Var, const, is_const
 from ...function import PrimFunc
 from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
@@ -121,7 +121,28 @@ def _difference(
     if difference is not None:  # an intrinsic of one width of indices in a program of another
         narrow = [_stripped(with_narrow_indices(s)) for s in (described, relative)]
         difference = first_difference(narrow[0], narrow[1])
+        ordered = [_with_factors_in_order(s, [*pairs]) for s in narrow]
+        if difference is not None and first_difference(ordered[0], ordered[1]) is None:
+            return None
     return difference
+
+
+def _with_factors_in_order(stmt: Stmt, order: Sequence[Buffer]) -> Stmt:
+    """``stmt`` with the factor of each product first that reads what comes first in ``order``: ``a * b`` is ``b * a``."""
+
+    def first(e: Expr) -> int:
+        return min(
+            (order.index(n.buffer) for n in walk(e) if isinstance(n, BufferLoad) and n.buffer in order),
+            default=len(order),
+        )
+
+    def visit(item: Any) -> Any:
+        if not isinstance(item, Mul):
+            return None
+        a, b = sorted((rewrite(item.a, visit), rewrite(item.b, visit)), key=first)
+        return Mul(a, b)
+
+    return rewrite(stmt, visit)
 
 
 def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion]:
