@@ -7,9 +7,11 @@ what memory is, so that a CUDA device and a simulator run the same host function
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from tir.analysis.kernels import place_of
 from tir.arith.pointwise import Unsupported, compile_expr
+from tir.dtype import DType
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Expr, FloatImm, StringImm, Var
 from tir.function import PrimFunc
@@ -32,17 +34,33 @@ from tir.visit import free_vars
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 Size3 = tuple[int, int, int]
-Launch = Callable[[str, Sequence[Any], Size3, Size3, int], None]
-Allocator = Callable[[Any, int], Any]  # (dtype, elements) -> what stands for the memory in a kernel's arguments
-Step = Callable[[dict[Var, Any], Launch, Allocator], None]
+
+
+class Device(Protocol):
+    """What a host function launches kernels on."""
+
+    def launch(self, kernel: str, args: Sequence[Any], grid: Size3, block: Size3, dynamic_shared_bytes: int) -> None:
+        """Called at each launch, with ``args`` in the order of the kernel's parameters."""
+
+    def allocate(self, dtype: DType, elements: int) -> Any:
+        """What stands, in a kernel's arguments, for new memory of a buffer between launches."""
+
+    def part(self, memory: Any, begin: int, dtype: DType) -> Any:
+        """What stands for the elements ``begin`` bytes after the first of ``memory``."""
+
+
+Step = Callable[[dict[Var, Any], Device], None]
+
+
+class _Returned(Exception):
+    """A host function returns a value."""
 
 
 class HostProgram:
     """A host function ready to run.
 
-    ``run(values, launch, allocate)``: ``values`` has the value of every pointer and scalar variable of the function;
-    ``launch(kernel, args, grid, block, dynamic_shared_bytes)`` is called at each launch, with ``args`` in the
-    order of the kernel's parameters; ``allocate(dtype, elements)`` makes memory for a buffer between launches.
+    ``run(values, device)`` gives the value that the function returns, or None; ``values`` has the value of every pointer and scalar
+    variable of the function.
 
     Raises ``BuildError`` for a statement that cannot run on the host, ``RunError`` for an assertion that fails.
     """
@@ -50,19 +68,23 @@ class HostProgram:
     def __init__(self, host: PrimFunc, kernels: dict[str, PrimFunc]):
         self.host = host
         self._axes = {name: tuple(f.attrs["tir.kernel_launch_params"]) for name, f in kernels.items()}
-        self._counts = {name: len(f.params) for name, f in kernels.items()}
+        self._params = {name: f.params for name, f in kernels.items()}
         self._step = self._compile(host.body)
 
-    def run(self, values: dict[Var, Any], launch: Launch, allocate: Allocator) -> None:
-        self._step(dict(values), launch, allocate)
+    def run(self, values: dict[Var, Any], device: Device) -> Any:
+        try:
+            self._step(dict(values), device)
+        except _Returned as returned:
+            return returned.args[0]
+        return None
 
     def _compile(self, s: Any) -> Step:
         if isinstance(s, SeqStmt):
             steps = [self._compile(part) for part in s.stmts]
 
-            def in_order(env: Any, launch: Launch, allocate: Allocator) -> None:
+            def in_order(env: Any, device: Device) -> None:
                 for step in steps:
-                    step(env, launch, allocate)
+                    step(env, device)
 
             return in_order
         if isinstance(s, (AttrStmt, DeclBuffer)):
@@ -70,16 +92,18 @@ class HostProgram:
         if isinstance(s, Evaluate):
             if isinstance(s.value, Call) and s.value.op == "tvm_call_packed":
                 return self._launch(s.value)
+            if isinstance(s.value, Call) and s.value.op == "ret":
+                return self._return(s.value)
             if is_nop(s):
-                return lambda env, launch, allocate: None
+                return lambda env, device: None
         if isinstance(s, For) and s.kind in ("serial", "unrolled"):
             return self._loop(s)
         if isinstance(s, While):
             go_on, body = self._value(s.condition), self._compile(s.body)
 
-            def repeat(env: Any, launch: Launch, allocate: Allocator) -> None:
+            def repeat(env: Any, device: Device) -> None:
                 while go_on(env):
-                    body(env, launch, allocate)
+                    body(env, device)
 
             return repeat
         if isinstance(s, IfThenElse):
@@ -87,14 +111,14 @@ class HostProgram:
         if isinstance(s, LetStmt):
             value, body, var = self._value(s.value), self._compile(s.body), s.var
 
-            def bind(env: Any, launch: Launch, allocate: Allocator) -> None:
-                body({**env, var: value(env)}, launch, allocate)
+            def bind(env: Any, device: Device) -> None:
+                body({**env, var: value(env)}, device)
 
             return bind
         if isinstance(s, AssertStmt):
             holds, message = self._value(s.condition), string_arg(s.message)
 
-            def check(env: Any, launch: Launch, allocate: Allocator) -> None:
+            def check(env: Any, device: Device) -> None:
                 if not holds(env):
                     raise RunError(f"{self.host.name}: assertion failed: {message}")
 
@@ -106,10 +130,10 @@ class HostProgram:
     def _loop(self, s: For) -> Step:
         first, count, body, var = self._value(s.min), self._value(s.extent), self._compile(s.body), s.loop_var
 
-        def loop(env: Any, launch: Launch, allocate: Allocator) -> None:
+        def loop(env: Any, device: Device) -> None:
             begin = first(env)
             for k in range(begin, begin + count(env)):
-                body({**env, var: k}, launch, allocate)
+                body({**env, var: k}, device)
 
         return loop
 
@@ -117,22 +141,22 @@ class HostProgram:
         holds, then = self._value(s.condition), self._compile(s.then_case)
         other = None if s.else_case is None else self._compile(s.else_case)
 
-        def branch(env: Any, launch: Launch, allocate: Allocator) -> None:
+        def branch(env: Any, device: Device) -> None:
             if holds(env):
-                then(env, launch, allocate)
+                then(env, device)
             elif other is not None:
-                other(env, launch, allocate)
+                other(env, device)
 
         return branch
 
     def _allocate(self, s: Allocate) -> Step:
         extents, body, var, dtype = [self._value(e) for e in s.extents], self._compile(s.body), s.buffer_var, s.dtype
 
-        def hold(env: Any, launch: Launch, allocate: Allocator) -> None:
+        def hold(env: Any, device: Device) -> None:
             count = 1
             for extent in extents:
                 count *= extent(env)
-            body({**env, var: allocate(dtype, count)}, launch, allocate)
+            body({**env, var: device.allocate(dtype, count)}, device)
 
         return hold
 
@@ -140,24 +164,42 @@ class HostProgram:
         name = string_arg(e.args[0])
         if name not in self._axes:
             raise BuildError(f"{self.host.name}: it launches `{name}`, which is no kernel of the module")
-        axes, count = self._axes[name], self._counts[name]
-        values = [self._value(a) for a in e.args[1:]]
-        if len(values) != count + len(axes):
+        axes, params = self._axes[name], self._params[name]
+        count = len(params)
+        sizes = [self._value(a) for a in e.args[1 + count :]]
+        if len(sizes) != len(axes):
             raise BuildError(
-                f"{self.host.name}: the launch of `{name}` gives {len(values)} values; it takes {count} arguments and "
+                f"{self.host.name}: the launch of `{name}` gives {len(e.args) - 1} values; it takes {count} arguments and "
                 f"{len(axes)} extents ({', '.join(axes)})"
             )
-        places = [axes.index(a) + count if a in axes else -1 for a in LAUNCH_SIZES]
-        given = values[:count]
+        places = [axes.index(a) if a in axes else -1 for a in LAUNCH_SIZES]
+        given = [self._argument(a, p) for a, p in zip(e.args[1:], params)]
 
-        def run(env: Any, launch: Launch, allocate: Allocator) -> None:
-            x, y, z, tx, ty, tz = (1 if at < 0 else values[at](env) for at in places[:6])
+        def run(env: Any, device: Device) -> None:
+            x, y, z, tx, ty, tz = (1 if at < 0 else sizes[at](env) for at in places[:6])
             if 0 in (x, y, z, tx, ty, tz):
                 return  # an empty launch
-            shared = 0 if places[6] < 0 else values[places[6]](env)
-            launch(name, [v(env) for v in given], (x, y, z), (tx, ty, tz), shared)
+            shared = 0 if places[6] < 0 else sizes[places[6]](env)
+            device.launch(name, [v(env, device) for v in given], (x, y, z), (tx, ty, tz), shared)
 
         return run
+
+    def _argument(self, e: Expr, param: Var) -> Callable[[dict[Var, Any], Device], Any]:
+        """An argument of a launch: a number, or what stands for memory or a part of it."""
+        if not param.dtype.is_handle or isinstance(e, Var):
+            value = self._value(e)
+            return lambda env, device: value(env)
+        memory, begin = place_of(e)
+        at, dtype = self._value(begin), param.pointer_dtype
+        return lambda env, device: device.part(env[memory], at(env), dtype)
+
+    def _return(self, e: Call) -> Step:
+        value = self._value(e.args[0])
+
+        def end(env: Any, device: Device) -> None:
+            raise _Returned(value(env))
+
+        return end
 
     def _value(self, e: Expr) -> Callable[[dict[Var, Any]], Any]:
         if isinstance(e, Var):

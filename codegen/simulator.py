@@ -16,6 +16,7 @@ from tir.function import IRModule
 from tir.interp import memory
 from tir.interp.arguments import bind_arguments, written_positions
 from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
+from tir.interp.numbers import storage_dtype
 
 from .calls import HostFunction
 from .host import HostProgram
@@ -102,25 +103,16 @@ class SimulatorModule(Module):
         source = self.ir.functions.get(name, host)
         written = written_positions(source)
 
-        def call(*args: Any) -> None:
+        def call(*args: Any) -> Any:
             self.last_report = Launches()
             scalars, arrays = bind_arguments(host, args, written)
             values: dict[Var, Any] = {**scalars, **{b.data: memory.flat(array) for b, array in arrays.items()}}
-            fresh: dict[int, np.ndarray] = {}
-
-            def allocate(dtype: DType, count: int) -> np.ndarray:
-                made = memory.allocate(count, dtype)
-                fresh[made.ctypes.data] = np.zeros(len(made), bool)
-                return made
-
-            def launch(name: str, given: Any, grid: Any, block: Any, dynamic: int) -> None:
-                self._launch(name, given, grid, block, dynamic, fresh)
-
-            program.run(values, launch, allocate)
+            return program.run(values, _Run(self))
 
         return HostFunction(name, source, call)
 
-    def _launch(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
+    def simulate(self, name: str, args: Any, grid: Any, block: Any, dyn_shared: int, fresh: dict[int, Any]) -> None:
+        """Launch a kernel, as :func:`tir.interp.gpu.simulate` does, and keep its report."""
         stops = [stop for kernel, stop in self._stops if kernel in (None, name)]
         report = simulate(
             self.kernels[name],
@@ -138,6 +130,29 @@ class SimulatorModule(Module):
         self.last_report.append(report)
         if self.strict and not report.ok:
             raise SimulationError(report)
+
+
+class _Run:
+    """The device of one call. ``fresh``: which elements of memory were written, by the address of an allocation."""
+
+    def __init__(self, module: SimulatorModule):
+        self._module = module
+        self._fresh: dict[int, np.ndarray] = {}
+
+    def launch(self, kernel: str, args: Any, grid: Any, block: Any, dynamic_shared_bytes: int) -> None:
+        self._module.simulate(kernel, args, grid, block, dynamic_shared_bytes, self._fresh)
+
+    def allocate(self, dtype: DType, elements: int) -> np.ndarray:
+        made = memory.allocate(elements, dtype)
+        self._fresh[made.ctypes.data] = np.zeros(len(made), bool)
+        return made
+
+    def part(self, whole: np.ndarray, begin: int, dtype: DType) -> np.ndarray:
+        """Elements of memory that may hold several types, which nobody follows."""
+        self._fresh.pop(whole.ctypes.data, None)
+        there = whole.view(np.uint8)[begin:]
+        kind = storage_dtype(dtype)
+        return there[: len(there) // kind.itemsize * kind.itemsize].view(kind)
 
 
 def build_simulator(mod: IRModule, target: Any) -> SimulatorModule:

@@ -63,6 +63,24 @@ def type_of(dtype: np.dtype[Any]) -> str:
     return f"<u{dtype.itemsize}" if dtype.kind == "V" else dtype.str
 
 
+class DevicePart:
+    """A compact array in the memory of another on the device, which begins some bytes into it."""
+
+    def __init__(self, whole: Any, begin: int, shape: tuple[int, ...], dtype: np.dtype):
+        seen = as_shadow(whole, DType("uint8"))
+        assert seen is not None, "the array is on the device"
+        self._held = whole
+        self.shape, self.dtype = shape, dtype
+        self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": type_of(dtype),
+            "data": (seen.ctypes.data + begin, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
 def as_shadow(arg: Any, dtype: DType) -> np.ndarray | None:
     """A NumPy array with the shape, type, strides and address of a device tensor; None if ``arg`` is not on a device.
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tir import expr as E
+from tir.analysis.kernels import place_of
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Call, Expr, FloatImm, IntImm, Var
@@ -171,6 +172,8 @@ class _Body:
     def text(self) -> str:
         self.emit(f"int32_t code = {self.source.stem}_load();")
         for pointer, (need, kernel) in self.source.module.functions[self.function.name].alignments.items():
+            if pointer not in self.names:
+                continue  # memory between kernels, which the driver aligns
             message = f"`{pointer.name}` of {kernel} is not aligned to {need} bytes, as its vector accesses need"
             self.emit(f"if (code == 0 && {self.names[pointer]} % {need} != 0) code = {self.source.code_of(message)};")
         self.stmt(self.function.func.body)
@@ -256,9 +259,12 @@ class _Body:
         for k, (arg, dtype) in enumerate(zip(e.args[1:], text.params)):
             local = parameter(f"a{k}", self.taken)
             places.append(f"&{local}")
-            if dtype.is_handle and not isinstance(arg, Var):
-                raise self.error(f"{name}: a pointer is computed outside of kernels; pass the buffer itself")
-            self.emit(f"{'CUdeviceptr' if dtype.is_handle else c_scalar(dtype)} {local} = {self.value(arg)};")
+            if dtype.is_handle:
+                memory, begin = place_of(arg)
+                add = "" if isinstance(arg, Var) else f" + (CUdeviceptr){self.value(begin)}"
+                self.emit(f"CUdeviceptr {local} = {self.value(memory)}{add};")
+            else:
+                self.emit(f"{c_scalar(dtype)} {local} = {self.value(arg)};")
         given = dict(zip(self.source.module.kernels[name].params, e.args[1:]))
         places += [self.tensor_map(parameter, given) for parameter in text.maps]
         sizes = dict(zip(axes, map(self.value, e.args[1 + count :])))

@@ -18,6 +18,7 @@ from codegen.host import HostProgram
 from codegen.module import Module, Timing
 from tir.aliases import shares_memory
 from tir.analysis.effects import effects
+from tir.analysis.kernels import place_of
 from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
@@ -295,12 +296,13 @@ class CUDAFunction(Function):
             if isinstance(node, Call) and node.op == "tvm_call_packed":
                 kernel = self.module.kernels[string_arg(node.args[0])]
                 inside = effects(kernel.body).writes
-                found.update(a for a, p in zip(node.args[1:], kernel.params) if p in inside and isinstance(a, Var))
+                found.update(place_of(a)[0] for a, p in zip(node.args[1:], kernel.params) if p in inside)
         return found
 
-    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> None:
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
         plan, addresses = self._plan(in_order(self.func, args, named) if named else args)
         self._run(plan, addresses, stream_number(stream))
+        return plan.result
 
     def outputs(self) -> frozenset[int]:
         buffers = [self.func.buffer_map.get(p) for p in self.func.params]
@@ -428,8 +430,9 @@ class CUDAFunction(Function):
         found: dict[Var, tuple[int, str]] = {}
         for name, call in self._launches():
             for arg, need in zip(call.args[1:], self.module.texts[name].alignments):
-                if isinstance(arg, Var) and need > found.get(arg, (1, ""))[0]:
-                    found[arg] = (need, name)
+                memory = place_of(arg)[0] if need > 1 else None
+                if memory is not None and need > found.get(memory, (1, ""))[0]:
+                    found[memory] = (need, name)
         return found
 
     def _check_alignment(self, buffer: Buffer, address: int) -> None:

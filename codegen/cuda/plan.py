@@ -52,8 +52,7 @@ def pack(value: Any, dtype: DType) -> Any:
 
 
 class Address(int):
-    """A placeholder for an address: of argument ``number``, or, if ``number`` < 0, of a buffer between kernels that
-    begins ``at`` bytes into the workspace."""
+    """A placeholder for an address, ``at`` bytes into argument ``number``, or, if ``number`` < 0, into the workspace of buffers between kernels."""
 
     number: int
     at: int
@@ -77,7 +76,7 @@ class Encoded:
 
     def update(self, addresses: Sequence[int], base: int, driver: Any) -> None:
         """Make the map anew if the tensor is at another address than before."""
-        address = addresses[self.place.number] if self.place.number >= 0 else base + self.place.at
+        address = self.place.at + (addresses[self.place.number] if self.place.number >= 0 else base)
         if address != self.address:
             self.parameter.check_address(address)
             ctypes.memmove(self.slot, driver.encode_tensor_map(self.map, address), BYTES)
@@ -92,33 +91,47 @@ class Plan:
         self.pieces: list[tuple[int, int]] = []  # where each begins, and its bytes
         self._base = 0  # where they were at the last call
         self._launches: list[tuple[Any, ...]] = []
-        self._slots: list[tuple[Any, int]] = []  # where an argument's address goes
+        self._slots: list[
+            tuple[Any, int, int]
+        ] = []  # where an address in an argument goes: which argument, how many bytes into it
         self._inner: list[tuple[Any, int]] = []  # where that of a buffer between kernels goes
         self._maps: list[Encoded] = []
         self._held: list[Any] = []
         self._module = module
         self.sizes: list[int] = []  # bytes of the arguments
-        program.run(values, self._record, self._allocate)
+        self.result = program.run(values, self)
 
-    def _allocate(self, dtype: DType, count: int) -> Address:
+    def allocate(self, dtype: DType, elements: int) -> Address:
         made = Address.of(-1, self.temporary)
-        self.pieces.append((self.temporary, count * dtype.bytes))
-        self.temporary += -(-max(1, count * dtype.bytes) // ALIGNED) * ALIGNED
+        self.pieces.append((self.temporary, elements * dtype.bytes))
+        self.temporary += -(-max(1, elements * dtype.bytes) // ALIGNED) * ALIGNED
         return made
 
-    def _record(self, name: str, args: Sequence[Any], grid: Any, block: Any, shared: int) -> None:
+    def part(self, memory: Address, begin: int, dtype: DType) -> Address:
+        return Address.of(memory.number, memory.at + begin)
+
+    def launch(self, kernel: str, args: Sequence[Any], grid: Any, block: Any, dynamic_shared_bytes: int) -> None:
+        """Record a launch."""
+        name, shared = kernel, dynamic_shared_bytes
         text = self._module.texts[name]
         check_launch(name, grid, block, self._module.target.limit("max_threads_per_block") or 1024, text.cluster)
         if len(self._launches) == MOST_LAUNCHES:
             raise RunError(f"one call launches more than {MOST_LAUNCHES} kernels; make the loop part of the kernel")
         packed = [pack(value, dtype) for value, dtype in zip(args, text.params)]
-        for value, slot, dtype in zip(args, packed, text.params):
+        for value, slot, dtype, aligned in zip(args, packed, text.params, text.alignments):
             if not dtype.is_handle:
                 continue
             if not isinstance(value, Address):
-                raise RunError(f"{name}: a pointer is computed outside of kernels; pass the buffer itself")
+                raise RunError(
+                    f"{name}: a pointer is computed outside of kernels; pass the buffer, or the address of an element"
+                )
+            if value.at % aligned:
+                raise RunError(
+                    f"{name}: it is given memory that begins {value.at} bytes into a buffer, which is no multiple of {aligned} bytes, as its "
+                    "vector accesses need"
+                )
             if value.number >= 0:
-                self._slots.append((slot, value.number))
+                self._slots.append((slot, value.number, value.at))
             else:
                 self._inner.append((slot, value.at))
         packed += self._maps_of(text, dict(zip(self._module.kernels[name].params, args)))
@@ -139,8 +152,8 @@ class Plan:
         """Launch on ``stream``; ``base`` is the address of the workspace. Not thread-safe."""
         for encoded in self._maps:
             encoded.update(addresses, base, self._module.device)
-        for slot, number in self._slots:
-            slot.value = addresses[number]
+        for slot, number, at in self._slots:
+            slot.value = addresses[number] + at
         if base != self._base:
             self._base = base
             for slot, at in self._inner:

@@ -102,11 +102,10 @@ class PTXModule(CUDAModule):
 class PTXFunction(CUDAFunction):
     """A host function whose kernels run on the executor; takes NumPy arrays."""
 
-    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> None:
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
         given = in_order(self.func, args, named) if named else args
         if not any(isinstance(a, np.ndarray) for a in given):
-            super().__call__(*given, stream=stream)
-            return
+            return super().__call__(*given, stream=stream)
         simulated = self.module.simulated
         simulated.launches.clear()
         is_array = [p in self.func.buffer_map for p in self.func.params] + [False] * len(given)
@@ -114,10 +113,11 @@ class PTXFunction(CUDAFunction):
         held = list(given)
         for k, made in zip(places, copied([given[k] for k in places], simulated)):
             held[k] = made
-        super().__call__(*held, stream=stream)
+        result = super().__call__(*held, stream=stream)
         for k in self.outputs():
             if isinstance(held[k], Copied):
                 held[k].copy_back()
+        return result
 
     def _zeros(self, shape: Sequence[int], buffer: Buffer) -> Any:
         return np.zeros(shape, storage_dtype(buffer.dtype))

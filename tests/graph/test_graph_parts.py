@@ -13,8 +13,9 @@ import pytest
 import tir
 from tir.dtype import DType
 from tir.graph import Builder, ModelError, compile_graph, memory, optimized, passes
-from tir.graph.calls import Parameter, _require, input_array
-from tir.graph.calls import memory as bytes_of
+from tir.graph.arrays import input_array, require
+from tir.graph.arrays import memory as bytes_of
+from tir.graph.calls import Parameter
 from tir.graph.graph import Value
 from tir.graph.layout import _first, _last
 from tir.graph.memory import Plan, _lowest_gap, _meet, aligned
@@ -123,7 +124,7 @@ def test_an_argument_is_a_compact_array_of_its_type_and_shape():
         with pytest.raises(tir.RunError) as caught:
             input_array(parameter, given)
         assert str(caught.value).startswith(said)
-    _require("w", Parameter("w", (1,), DType("bfloat16")), np.zeros(1, "uint16"))
+    require("w", Parameter("w", (1,), DType("bfloat16")), np.zeros(1, "uint16"))
 
 
 def test_calls_that_are_wrong_are_told_word_for_word():

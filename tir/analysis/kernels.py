@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..errors import BuildError
-from ..expr import BufferLoad, Ramp, constant
+from ..expr import BufferLoad, Call, Expr, Ramp, Var, cast, const, constant
 from ..function import PrimFunc
 from ..levels import THREAD_AXES, is_in_registers, is_launch_axis, is_shared, is_thread_axis, is_virtual_axis
 from ..names import did_you_mean
@@ -41,6 +41,19 @@ def launches(kernel: Any) -> dict[str, Any]:
         found[kernel.node.thread_tag] = kernel.value
         kernel = kernel.body
     return found
+
+
+def place_of(pointer: Expr) -> tuple[Var, Expr]:
+    """The memory that a pointer leads into, and after how many of its bytes: a variable, or the address of an element of flat memory.
+
+    Raises ``BuildError`` for another expression.
+    """
+    if isinstance(pointer, Var):
+        return pointer, const(0, "int64")
+    place = pointer.args[0] if isinstance(pointer, Call) and pointer.op == "address_of" else None
+    if not isinstance(place, BufferLoad) or len(place.indices) != 1:
+        raise BuildError(f"`{pointer!r}` is computed outside of kernels; pass the buffer, or the address of an element")
+    return place.buffer.data, cast("int64", place.indices[0]) * place.buffer.dtype.bytes
 
 
 def vector_accesses(kernel: Any) -> Iterator[tuple[BufferLoad | BufferStore, int]]:

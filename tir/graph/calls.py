@@ -15,18 +15,9 @@ from codegen.module import Module
 
 from ..dtype import DType
 from ..errors import RunError
-from ..interp.dlpack import host_array, is_array, way_out
-from ..interp.numbers import array_dtype, storage_dtype
 from ..names import did_you_mean
-from .memory import aligned
+from .arrays import arrays_of, memory, require
 from .sizes import Extent, Size, number, symbols
-
-
-def memory(nbytes: int) -> np.ndarray:
-    """Bytes of memory that begin at a multiple of the alignment; at least one."""
-    raw = np.empty(nbytes + aligned(1) + 1, np.uint8)
-    begin = -raw.ctypes.data % aligned(1)
-    return raw[begin : begin + max(nbytes, 1)]
 
 
 def give_back() -> None:
@@ -47,10 +38,6 @@ class Parameter:
     def at(self, values: Mapping[str, int]) -> Parameter:
         """The parameter with numbers for symbols."""
         return replace(self, shape=tuple(number(s, values) for s in self.shape))
-
-    def empty(self) -> np.ndarray:
-        """An array for it, where its sizes are numbers."""
-        return np.empty(tuple(map(int, self.shape)), storage_dtype(self.dtype))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
@@ -87,23 +74,25 @@ class Model:
         self.kernels = tuple(kernels)
         self.workspace_bytes = workspace_bytes
         self.weights = weights
-        self._idle: list[np.ndarray] = []  # workspaces that no call uses; pop and append are atomic
+        self._idle: list[Any] = []  # workspaces that no call uses; pop and append are atomic
         self._set: dict[str, Any] = {}
         self._last: tuple[Any, ...] | None = None
+        self.place = arrays_of(module)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what calls leave: workspaces, inputs that were set, results."""
-        return {**self.__dict__, "_idle": [], "_set": {}, "_last": None}
+        return {**self.__dict__, "_idle": [], "_set": {}, "_last": None, "place": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Unpickled arrays begin anywhere; weights begin at a multiple of the alignment."""
         weights = memory(state["weights"].nbytes)[: state["weights"].nbytes]
         weights[:] = state["weights"].view(np.uint8)
-        self.__dict__.update({**state, "weights": weights})
+        self.__dict__.update({**state, "weights": weights, "place": arrays_of(state["module"])})
 
     def __call__(self, *args: Any, out: Any = None, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
         """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each; ``state`` has the
-        arrays that are updated.
+        arrays that are updated. Where the model was compiled for a GPU, arrays of the host are copied to the device, and results back;
+        if an input is on the device, the results stay there, as ``out`` and ``state`` must.
 
         Raises ``RunError`` for a wrong number or name of arguments, and for an array of another type or shape.
         """
@@ -112,17 +101,17 @@ class Model:
         values = self.sizes(arrays, updated)
         made = self._results(out, (*arrays, *updated), values)
         with self.workspace(values) as work:
-            self.module["main"](*arrays, *made, *updated, self.weights, work, *values.values())
+            self.module["main"](*arrays, *made, *updated, self.place.held(self.weights), work, *values.values())
         if out is not None:
             return out
-        given = [a.view(array_dtype(p.dtype)) for p, a in zip(self.outputs, made)]
+        given = [self.place.result(p, a, (*args, *named.values())) for p, a in zip(self.outputs, made)]
         return given[0] if len(given) == 1 else tuple(given)
 
-    def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[np.ndarray]:
+    def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
-        return [input_array(p, a) for p, a in zip(self.inputs, inputs_in_order(self.inputs, args, named))]
+        return [self.place.input(p, a) for p, a in zip(self.inputs, inputs_in_order(self.inputs, args, named))]
 
-    def sizes(self, arrays: Sequence[np.ndarray], state: Sequence[np.ndarray] = ()) -> dict[str, int]:
+    def sizes(self, arrays: Sequence[Any], state: Sequence[Any] = ()) -> dict[str, int]:
         """The values of the symbols by name, read off the arrays of a call. Raises ``RunError`` for arrays whose sizes do not agree, and for a symbol that
         would not be at least 1."""
         if not self._symbols:
@@ -140,14 +129,14 @@ class Model:
         """The bytes of a workspace for values of the symbols. Raises ``RunError`` for values that an operator cannot have."""
         return self.module["workspace_bytes"](*values.values()) if values else number(self.workspace_bytes, {})
 
-    def new_state(self, **sizes: int) -> dict[str, np.ndarray]:
+    def new_state(self, **sizes: int) -> dict[str, Any]:
         """Arrays of zeros for what calls update, by name; ``sizes`` are the values of symbols in their shapes."""
         missing = [n for n in symbols(s for p in self.state for s in p.shape) if n not in sizes]
         if missing:
             raise RunError(f"the size of the state depends on {missing[0]}: new_state({missing[0]}=128)")
-        return {p.name: np.zeros(p.at(sizes).shape, storage_dtype(p.dtype)) for p in self.state}
+        return {p.name: self.place.zeros(p.at(sizes)) for p in self.state}
 
-    def updated(self, state: Mapping[str, np.ndarray] | None, inputs: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+    def updated(self, state: Mapping[str, Any] | None, inputs: Sequence[Any] = ()) -> list[Any]:
         """The arrays of a state, in order. Raises ``RunError`` for one that is missing, has another type or shape, cannot be written,
         or shares memory with another or an input."""
         given = state or {}
@@ -155,44 +144,45 @@ class Model:
         if unknown := [name for name in given if name not in names]:
             raise RunError(f"the model has no state {unknown[0]!r}{did_you_mean(unknown[0], names)}")
         for parameter in self.state:
-            array = given.get(parameter.name)
-            if array is None:
+            if given.get(parameter.name) is None:
                 raise RunError(f"no array was given for state {parameter}; model.new_state() makes those for state=")
-            if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
-                raise RunError(f"state {parameter} is no contiguous NumPy array that may be written")
-            _require(f"state {parameter}", parameter, array)
-            others = [*inputs, *(given[name] for name in names if name != parameter.name and name in given)]
-            if any(np.may_share_memory(array, other) for other in others if isinstance(other, np.ndarray)):
-                raise RunError(f"state {parameter} shares memory with another argument; give it memory of its own")
-        return [given[name] for name in names]
+        arrays = [given[name] for name in names]
+        self._require_own(inputs, {f"state {p}": (p, a) for p, a in zip(self.state, arrays)})
+        return arrays
 
-    def _results(self, out: Any, inputs: Sequence[np.ndarray], values: Mapping[str, int]) -> list[np.ndarray]:
+    def _require_own(self, inputs: Sequence[Any], written: Mapping[str, tuple[Parameter, Any]]) -> None:
+        """Raise ``RunError`` for an array that is to be written, but has another type or shape than its parameter, cannot be, or shares memory with
+        another or an input."""
+        read = [self.place.seen(p, a) for p, a in zip((*self.inputs, *self.state), inputs)]
+        seen = {what: self.place.seen(*each) for what, each in written.items()}
+        for what, (parameter, _) in written.items():
+            array = seen[what]
+            if array is None or not (array.flags.c_contiguous and array.flags.writeable):
+                raise RunError(f"{what} is no {self.place.what}")
+            require(what, parameter, array)
+            others = [*read, *(a for other, a in seen.items() if other != what)]
+            if any(np.may_share_memory(array, other) for other in others if other is not None):
+                raise RunError(f"{what} shares memory with another argument; give it memory of its own")
+
+    def _results(self, out: Any, inputs: Sequence[Any], values: Mapping[str, int]) -> list[Any]:
         outputs = [p.at(values) for p in self.outputs] if values else self.outputs
         if out is None:
-            return [p.empty() for p in outputs]
+            return [self.place.empty(p) for p in outputs]
         several: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
         if len(several) != len(self.outputs):
             raise RunError(f"out has {len(several)} arrays; the model has {len(self.outputs)} results")
-        for parameter, array in zip(outputs, several):
-            if not isinstance(array, np.ndarray) or not (array.flags.c_contiguous and array.flags.writeable):
-                raise RunError(f"out for {parameter} is no contiguous NumPy array that may be written")
-            _require(f"out for {parameter}", parameter, array)
-            for other in (*inputs, *(a for a in several if a is not array)):
-                if np.may_share_memory(array, other):
-                    raise RunError(
-                        f"out for {parameter} shares memory with another argument; give it memory of its own"
-                    )
+        self._require_own(inputs, {f"out for {p}": (p, a) for p, a in zip(outputs, several)})
         return several
 
     @contextmanager
-    def workspace(self, values: Mapping[str, int] | None = None) -> Iterator[np.ndarray]:
+    def workspace(self, values: Mapping[str, int] | None = None) -> Iterator[Any]:
         """Memory that a call may use; ``values`` are those of the symbols."""
         nbytes = max(self._bytes(values or {}), 1)
-        work = self._idle.pop() if self._idle else memory(nbytes)
+        work = self._idle.pop() if self._idle else self.place.bytes(nbytes)
         if work.nbytes < nbytes:
-            work = memory(nbytes)
+            work = self.place.bytes(nbytes)
         try:
-            yield work[:nbytes]
+            yield work if work.nbytes == nbytes else self.place.part(work, 0, (nbytes,), np.dtype(np.uint8))
         finally:
             self._idle.append(work)
 
@@ -205,7 +195,7 @@ class Model:
             elif not 0 <= key < len(self.inputs):
                 raise RunError(f"the model has {len(self.inputs)} inputs, counted from 0; there is no input {key}")
             parameter = self.inputs[key] if isinstance(key, int) else next(p for p in self.inputs if p.name == key)
-            self._set[parameter.name] = input_array(parameter, array)
+            self._set[parameter.name] = self.place.input(parameter, array)
 
     def run(self, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> None:
         """Run it on the inputs that were set and those given by name; :meth:`get_output` gives the results."""
@@ -251,32 +241,6 @@ def _require_input(inputs: Sequence[Parameter], name: str) -> None:
     if name not in names:
         shown = ", ".join(map(str, inputs)) or "no inputs"
         raise RunError(f"the model has no input {name!r}{did_you_mean(name, names)}; it takes {shown}")
-
-
-def input_array(parameter: Parameter, given: Any) -> np.ndarray:
-    """An argument as a compact array. Raises ``RunError`` for one of another type or shape."""
-    if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
-        raise RunError(f"input {parameter}: {type(given).__name__} is no array{way_out(given)}")
-    if isinstance(given, (int, float, bool, list, tuple)):
-        given = np.asarray(given, storage_dtype(parameter.dtype))
-    try:
-        array = np.asarray(given) if isinstance(given, np.generic) else host_array(given, parameter.dtype)
-    except RunError as error:
-        raise RunError(f"input {parameter}: {error}") from error
-    _require(f"input {parameter}", parameter, array)
-    return np.require(
-        array, requirements=["C", "A", "W"]
-    )  # W: the module takes what it is given as if it might write it
-
-
-def _require(what: str, parameter: Parameter, array: np.ndarray) -> None:
-    if array.dtype not in (array_dtype(parameter.dtype), storage_dtype(parameter.dtype)):
-        raise RunError(f"{what}: the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})")
-    if array.ndim != len(parameter.shape):
-        raise RunError(f"{what}: the array has {array.ndim} dimensions, {list(array.shape)}")
-    for axis, (size, wanted) in enumerate(zip(array.shape, parameter.shape)):
-        if size != wanted and not isinstance(wanted, Size):
-            raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")
 
 
 def solved(given: Sequence[tuple[Parameter, np.ndarray]]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from ..function import PrimFunc
 from ..ops import registry
 from ..stmt import seq
 from ..target import Target
-from .calls import memory
+from .arrays import memory
 from .graph import Graph, Node, Value
 from .kernels import default_key, part
 

@@ -30,8 +30,8 @@ from ..transform.pipeline import go_on_from, lowered_before
 from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
 from ..tune.space import Env, rules_of
+from .arrays import memory
 from .building import built, naming
-from .calls import memory
 from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place
@@ -224,7 +224,7 @@ def group_functions(order: Iterable[Group], constants: Iterable[Value]) -> dict[
 
 def _with_workspace(program: PrimFunc, target: Any) -> tuple[PrimFunc, tuple[tuple[int, DType], ...]]:
     """A program with parameters for its large temporaries, where a target lowers it, and their elements and types."""
-    if Target.of(target).kind == "interpreter":
+    if Target.of(target).kind != "llvm":
         return program, ()
     threads = Env.of(target).threads
     begun = lowered_before("use_workspace", program, target)

@@ -22,7 +22,7 @@ from ..names import did_you_mean, unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
-from ..target import Target
+from ..target import KINDS, Target
 from ..te.to_primfunc import identifier
 from .building import built
 from .calls import Model, Parameter, give_back
@@ -36,8 +36,6 @@ from .sizes import Extent, Size, extents, most, symbols, variables
 
 if TYPE_CHECKING:
     from .profile import Profile
-
-_TARGETS = ("llvm", "interpreter")
 
 
 @seldom_collected
@@ -63,8 +61,8 @@ def compile_graph(
     array([2., 2., 2.], dtype=float32)
     """
     chosen = Target.of(target)
-    if chosen.kind not in _TARGETS:
-        raise BuildError(f"models are compiled for {' and '.join(_TARGETS)}, not for {chosen.kind}")
+    if chosen.kind not in KINDS:
+        raise BuildError(f"models are compiled for {', '.join(KINDS)}, not for {chosen.kind}")
     key = model_key(graph, chosen, state, PASSES) if not cases else None
     kept = None if key is None else find(key, chosen)
     if kept is not None:

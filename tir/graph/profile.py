@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -121,26 +120,16 @@ def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any],
     arrays = model.arrays(args, named)
     values = model.sizes(arrays)
     with model.workspace(values) as work:
-        made = [p.at(values).empty() for p in model.outputs]
-        memory = [*arrays, *made, *model.new_state().values(), model.weights, work]
+        made = [model.place.empty(p.at(values)) for p in model.outputs]
+        memory = [*arrays, *made, *model.new_state().values(), model.place.held(model.weights), work]
         names, calls = calls_of(model, memory, values)
-        times = [_timed(calls) for _ in range(repeat + 1)][1:]
+        times = [model.place.timed(calls) for _ in range(repeat + 1)][1:]
     seconds = [statistics.median(each) for each in zip(*times)]
     return Profile(_summed(model, names, seconds, values), tuple(seconds))
 
 
-def _timed(calls: Sequence[Callable[[], None]]) -> list[float]:
-    """The seconds of each call, one after another."""
-    now = time.perf_counter
-    ends = [now()]
-    for call in calls:
-        call()
-        ends.append(now())
-    return [b - a for a, b in zip(ends, ends[1:])]
-
-
 def calls_of(
-    model: CompiledModel, memory: Sequence[np.ndarray], values: Mapping[str, int] = frozendict()
+    model: CompiledModel, memory: Sequence[Any], values: Mapping[str, int] = frozendict()
 ) -> tuple[list[str], list[Callable[[], None]]]:
     """The calls of the entry of a model, by the names of their kernels, and with the arguments that they have there."""
     main: PrimFunc = model.module.ir["main"]
@@ -153,7 +142,7 @@ def calls_of(
         given = [
             values[p.name]
             if p not in function.func.buffer_map
-            else _array(function.func, p, _bytes(given, arrays, values), values)
+            else _array(model, function.func.buffer_map[p], given, arrays, values)
             for p, given in zip(function.func.params, pointers)
         ]
         names.append(name.value)
@@ -174,23 +163,20 @@ def _calls(stmt: Stmt, values: Mapping[str, int]) -> Iterator[Call]:
         yield stmt.value
 
 
-def _bytes(pointer: Any, arrays: Mapping[Var, np.ndarray], values: Mapping[str, int]) -> np.ndarray:
-    """The bytes from where a pointer of the entry points to."""
-    if isinstance(pointer, Var):
-        return arrays[pointer].reshape(-1).view(np.uint8)
-    (place,) = pointer.args
-    assert isinstance(place, BufferLoad)
-    array = arrays[place.buffer.data]
-    first = np.ravel_multi_index([value_of(i, values) for i in place.indices], array.shape)
-    return array.reshape(-1).view(np.uint8)[int(first) * array.itemsize :]
-
-
-def _array(func: PrimFunc, parameter: Var, memory: np.ndarray, values: Mapping[str, int]) -> np.ndarray:
-    """An argument of a kernel in memory that begins with it."""
-    buffer = func.buffer_map[parameter]
-    dtype = storage_dtype(buffer.dtype)
+def _array(
+    model: CompiledModel, buffer: Buffer, pointer: Any, arrays: Mapping[Var, Any], values: Mapping[str, int]
+) -> Any:
+    """The argument of a kernel that begins where a pointer of the entry points to."""
     shape = [value_of(size, values) for size in buffer.shape]
-    return memory[: math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+    if isinstance(pointer, Var):
+        whole, begin = arrays[pointer], 0
+    else:
+        (place,) = pointer.args
+        assert isinstance(place, BufferLoad)
+        whole = arrays[place.buffer.data]
+        first = np.ravel_multi_index([value_of(i, values) for i in place.indices], whole.shape)
+        begin = int(first) * storage_dtype(place.buffer.dtype).itemsize
+    return model.place.part(whole, begin, shape, storage_dtype(buffer.dtype))
 
 
 def _elements(buffer: Buffer, values: Mapping[str, int]) -> int:

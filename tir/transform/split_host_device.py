@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from ..aliases import sharing
@@ -17,7 +16,8 @@ from ..node import frozendict
 from ..op import call
 from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
 from ..target import CPUS, Target
-from ..visit import free_vars, rewrite, substitute, walk
+from ..visit import free_vars, substitute, walk
+from .host_calls import with_host_calls_inlined, without_unused_views
 from .passes import module_pass
 from .threads import axis_order, flat
 
@@ -101,13 +101,6 @@ class _Splitter:
         return made
 
 
-def _without_unused_views(body: Stmt) -> Stmt:
-    """``body`` without the declarations of buffers that only the kernels use."""
-    times = Counter(n for n in walk(body) if isinstance(n, Buffer))
-    times.subtract(n.buffer for n in walk(body) if isinstance(n, DeclBuffer))
-    return rewrite(body, lambda n: n.body if isinstance(n, DeclBuffer) and not times[n.buffer] else None)
-
-
 def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
     """Buffers used under ``root`` that view ``handles`` and are declared outside."""
     declared = {n.buffer for n in walk(root) if isinstance(n, DeclBuffer)}
@@ -121,8 +114,8 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
 
     The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
     extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``
-    for a store outside the kernels and for global memory allocated inside one. Functions of which the attribute ``target``
-    is a CPU stay as they are.
+    for a store outside the kernels and for global memory allocated inside one. A call of another function of the module by a host
+    function is replaced by what that one launches. Functions of which the attribute ``target`` is a CPU stay as they are.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -140,13 +133,14 @@ def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
     where = Target.of(target)
     taken = set(mod.functions)
     functions: dict[str, PrimFunc] = {}
+    hosts: dict[str, PrimFunc] = {}
     for name, func in mod.items():
         own = func.attrs.get("target")
         if func.attrs.get("calling_conv") == "device_kernel" or (own is not None and Target.of(own).kind in CPUS):
             functions[name] = func
             continue
         splitter = _Splitter(func, name, where, taken)
-        body = flat(_without_unused_views(splitter.visit(func.body)))
-        functions[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
+        body = flat(without_unused_views(splitter.visit(func.body)))
+        functions[name] = hosts[name] = func.with_body(body).with_attr({"calling_conv": "host", "target": where})
         functions.update(splitter.kernels)
-    return mod.replace(functions=frozendict(functions))
+    return mod.replace(functions=frozendict({**functions, **with_host_calls_inlined(hosts)}))
