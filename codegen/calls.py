@@ -46,6 +46,14 @@ class Function(ABC):
     def outputs(self) -> frozenset[int]:
         """The positions of the parameters that it may write."""
 
+    def copies(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments, arrays of the host copied to where the function can use them: on the device, if it runs there."""
+        return list(args)
+
+    def on_copies(self, *args: Any) -> Any:
+        """Run it on arrays of the host, whatever it runs on: on a device, every array is copied there, and the written ones back."""
+        return self(*args)
+
     def new(self, *args: Any, **named: Any) -> Any:
         """Call it with new arrays of zeros for what it writes, and return them: one, or a tuple in parameter order.
 

@@ -191,6 +191,7 @@ class HostProgram:
             return lambda env, device: value(env)
         memory, begin = place_of(e)
         at, dtype = self._value(begin), param.pointer_dtype
+        assert dtype is not None, "a kernel's pointer says what it points to"
         return lambda env, device: device.part(env[memory], at(env), dtype)
 
     def _return(self, e: Call) -> Step:

@@ -13,7 +13,7 @@ from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Var
 from tir.function import IRModule
-from tir.interp import memory
+from tir.interp import memory as flat_memory
 from tir.interp.arguments import bind_arguments, written_positions
 from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
 from tir.interp.numbers import storage_dtype
@@ -106,7 +106,7 @@ class SimulatorModule(Module):
         def call(*args: Any) -> Any:
             self.last_report = Launches()
             scalars, arrays = bind_arguments(host, args, written)
-            values: dict[Var, Any] = {**scalars, **{b.data: memory.flat(array) for b, array in arrays.items()}}
+            values: dict[Var, Any] = {**scalars, **{b.data: flat_memory.flat(array) for b, array in arrays.items()}}
             return program.run(values, _Run(self))
 
         return HostFunction(name, source, call)
@@ -143,14 +143,14 @@ class _Run:
         self._module.simulate(kernel, args, grid, block, dynamic_shared_bytes, self._fresh)
 
     def allocate(self, dtype: DType, elements: int) -> np.ndarray:
-        made = memory.allocate(elements, dtype)
+        made = flat_memory.allocate(elements, dtype)
         self._fresh[made.ctypes.data] = np.zeros(len(made), bool)
         return made
 
-    def part(self, whole: np.ndarray, begin: int, dtype: DType) -> np.ndarray:
+    def part(self, memory: np.ndarray, begin: int, dtype: DType) -> np.ndarray:
         """Elements of memory that may hold several types, which nobody follows."""
-        self._fresh.pop(whole.ctypes.data, None)
-        there = whole.view(np.uint8)[begin:]
+        self._fresh.pop(memory.ctypes.data, None)
+        there = memory.view(np.uint8)[begin:]
         kind = storage_dtype(dtype)
         return there[: len(there) // kind.itemsize * kind.itemsize].view(kind)
 

@@ -325,18 +325,21 @@ class CUDAFunction(Function):
 
         return call
 
-    def on_copies(self, *args: Any) -> None:
-        """Run on NumPy arrays: every array is copied to the device, and the written ones are copied back."""
+    def copies(self, args: Sequence[Any]) -> list[Any]:
         device = self.module.device
         is_array = [p in self.func.buffer_map for p in self.func.params]
         held = [DeviceArray.of(a, device) if b and isinstance(a, np.ndarray) else a for a, b in zip(args, is_array)]
-        held += args[len(held) :]  # too many arguments: the call refuses them
-        self(*held)
-        device.synchronize()
+        return [*held, *args[len(held) :]]  # too many arguments: the call refuses them
+
+    def on_copies(self, *args: Any) -> Any:
+        held = self.copies(args)
+        result = self(*held)
+        self.module.synchronize()
         for param, host, made in zip(self.func.params, args, held):
             buffer = self.func.buffer_map.get(param)
             if isinstance(made, DeviceArray) and buffer is not None and shares_memory(buffer, self.written):
                 np.copyto(host, made.numpy())
+        return result
 
     # ---------------------------------------------------------- arguments
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from codegen.cuda import nvrtc
 from codegen.cuda.arrays import type_of
 from codegen.cuda.module import CUDAFunction, CUDAModule
 from codegen.cuda.plan import Plan
+from codegen.module import Timing, measure
 from tir.buffer import Buffer
 from tir.errors import BuildError
 from tir.function import IRModule
@@ -118,6 +119,13 @@ class PTXFunction(CUDAFunction):
             if isinstance(held[k], Copied):
                 held[k].copy_back()
         return result
+
+    def prepared(self, *args: Any, stream: Any = None) -> Callable[[], None]:
+        return lambda: self(*args, stream=stream)
+
+    def measure(self, args: Any, number: int, repeat: int, min_repeat_ms: float, stream: Any) -> Timing:
+        """Seconds that the executor takes."""
+        return measure(self.prepared(*args, stream=stream), number, repeat, min_repeat_ms)
 
     def _zeros(self, shape: Sequence[int], buffer: Buffer) -> Any:
         return np.zeros(shape, storage_dtype(buffer.dtype))

@@ -41,6 +41,17 @@ def inputs(func: tir.PrimFunc, seed: int = 0) -> list[np.ndarray]:
     return made
 
 
+def test_a_model_computes_what_it_computes_on_the_cpu():
+    from tests.graph.test_models_on_gpus import X, network
+
+    model = tir.compile(network(), "cuda")
+    there = model.module.array(X)
+    for got, kept, want in zip(model(X), model(there), tir.compile(network())(X)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(kept.numpy(), got, rtol=1e-6)
+    assert all(k.seconds > 0 for k in model.profile(X).kernels)
+
+
 def skip_of_another_chip(sch):
     here = driver().arch
     if here not in architectures(sch, (here,)):

@@ -21,12 +21,17 @@ def test_random_models_are_right_in_code(seed):
     check(random_model(seed, 10), seed)
 
 
-@pytest.mark.parametrize("seed", range(200, 203))
-def test_random_models_are_right_in_the_executor(seed):
-    check(random_model(seed, 10), seed, "interpreter")
+@pytest.mark.parametrize(
+    ("seed", "target"),
+    [*((seed, "interpreter") for seed in range(200, 203)), *((seed, "cuda-sim") for seed in range(210, 218))],
+)
+def test_random_models_are_right_for_every_target(seed, target):
+    check(random_model(seed, 10), seed, target)
 
 
-@pytest.mark.parametrize(("seed", "target"), [(301, "llvm"), (304, "llvm"), (302, "interpreter"), (303, "interpreter")])
+@pytest.mark.parametrize(
+    ("seed", "target"), [(301, "llvm"), (304, "llvm"), (302, "interpreter"), (303, "interpreter"), (305, "cuda-sim")]
+)
 def test_random_models_are_right_at_several_sizes(seed, target):
     assert check_sizes(random_model(seed, 8), seed, target) > 1
 

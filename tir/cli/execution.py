@@ -136,9 +136,7 @@ def bench(options: argparse.Namespace) -> Answer:
             raise ValueError(f"--kernels is for models as they were made, and {options.program} is none")
         found = subject.model.profile(*args, repeat=options.repeat)  # pyright: ignore[reportAttributeAccessIssue]
         return Answer(str(found), found.as_dict())
-    from codegen.module import measure
-
-    timing = measure(subject.once(args), options.number, options.repeat)
+    timing = subject.timed(args, options.number, options.repeat)
     data = {
         "function": subject.name,
         "target": subject.engine,

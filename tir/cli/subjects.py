@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import tir
 
@@ -13,6 +13,9 @@ from ..errors import TirError
 from . import models
 from .programs import is_model, is_saved, program_of
 from .verbs import option
+
+if TYPE_CHECKING:
+    from codegen.module import Module, Timing
 
 LARGEST = 4 << 30  # bytes of all arguments together
 
@@ -49,7 +52,7 @@ class Subject(Protocol):
 
     def run(self, args: list[Any]) -> dict[str, Any]: ...
 
-    def once(self, args: list[Any]) -> Callable[[], Any]: ...
+    def timed(self, args: list[Any], number: int, repeat: int) -> Timing: ...
 
     def difference(self, args: list[Any]) -> str | None: ...
 
@@ -66,7 +69,7 @@ def subject_of(options: argparse.Namespace) -> Subject:
         if isinstance(module, Model):
             return ModelSubject(module, options)
         name, engine = module.entry_name, module.target.kind
-        return ProgramSubject(module.ir, name, engine, module[name], is_saved=True)
+        return ProgramSubject(module, name, engine, is_saved=True)
     program = tir.IRModule.of(program_of(options.program))
     name = entry(program)
     from codegen.build import build
@@ -75,7 +78,7 @@ def subject_of(options: argparse.Namespace) -> Subject:
 
     engine = options.target or usual_engine(program)
 
-    return ProgramSubject(program, name, engine, build(program, engine)[name])
+    return ProgramSubject(build(program, engine), name, engine)
 
 
 class ProgramSubject:
@@ -84,32 +87,34 @@ class ProgramSubject:
     gives = "arguments"
     judge = "the reference executor"
 
-    def __init__(self, program: tir.IRModule, name: str, engine: str, call: Callable[..., Any], is_saved: bool = False):
+    def __init__(self, module: Module, name: str, engine: str, is_saved: bool = False):
         from ..interp.named_arguments import parameter_names
         from ..testing.oracle import symbolic_sizes
 
+        program = module.ir
         self.name, self.engine = name, engine
         self.results = parameter_names(program[name])
         self.takes = list(dict.fromkeys([*self.results, *symbolic_sizes(program[name])]))
-        self._program, self._call, self._is_saved = program, call, is_saved
+        self._program, self._module, self._is_saved = program, module, is_saved
 
     def arguments(self, given: Mapping[str, Any], seed: int) -> list[Any]:
         return arguments_of(self._program[self.name], given, seed)
 
     def run(self, args: list[Any]) -> dict[str, Any]:
-        self._call(*args)
+        self._module[self.name].on_copies(*args)
         return dict(zip(self.results, args))
 
-    def once(self, args: list[Any]) -> Callable[[], Any]:
-        prepare = getattr(self._call, "prepared", None)
-        return prepare(*args) if prepare is not None else lambda: self._call(*args)
+    def timed(self, args: list[Any], number: int, repeat: int) -> Timing:
+        held = self._module[self.name].copies(args)
+        return self._module.time_evaluator(self.name, number=number, repeat=repeat)(*held)
 
     def difference(self, args: list[Any]) -> str | None:
         from ..testing.oracle import assert_same_call
 
         if self._is_saved:
             raise ValueError(_NOTHING_TO_COMPARE)
-        return finding(lambda: assert_same_call(self._program, self._call, args, self.engine, func=self.name))
+        call = self._module[self.name].on_copies
+        return finding(lambda: assert_same_call(self._program, call, args, self.engine, func=self.name))
 
 
 class ModelSubject:
@@ -132,8 +137,10 @@ class ModelSubject:
         made = self.model(*args)
         return dict(zip(self.results, made if isinstance(made, tuple) else (made,)))
 
-    def once(self, args: list[Any]) -> Callable[[], Any]:
-        return lambda: self.model(*args)
+    def timed(self, args: list[Any], number: int, repeat: int) -> Timing:
+        from codegen.module import measure
+
+        return measure(lambda: self.model(*args), number, repeat)
 
     def difference(self, args: list[Any]) -> str | None:
         if not is_model(self.name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..function import IRModule, PrimFunc
 from ..interp.numbers import array_dtype
 from ..names import unique_name
 from ..node import frozendict
-from ..target import Target
+from ..target import CPUS, Target
 from ..te.to_primfunc import identifier
 from ..transform import cpu_pipeline
 from ..transform.pipeline import go_on_from, lowered_before
@@ -95,11 +95,20 @@ def by_default(func: PrimFunc, target: Any) -> Kernel:
     kept = None if path is None else disk.read(path)
     if kept is not None:
         return pickle.loads(kept)
-    made = Kernel.of(default(func, target).func, target)  # pyright: ignore[reportCallIssue]
+    made = _scheduled(func, target)
     if path is None:
         return made
     disk.write(path, pickle.dumps(made))
     return made
+
+
+def _scheduled(func: PrimFunc, target: Any) -> Kernel:
+    """The kernel of a function by default rules. What depends on constants is computed by the CPU; rules for CPUs make it so that they re-lay
+    constants, and for GPUs it is taken out before."""
+    if Target.of(target).kind in CPUS:
+        return Kernel.of(default(func, target).func, target)  # pyright: ignore[reportCallIssue]
+    made = Kernel.of(func, target)
+    return replace(made, program=default(made.program, target).func)  # pyright: ignore[reportCallIssue]
 
 
 def default_key(func: PrimFunc, target: Any) -> str | None:
@@ -194,7 +203,7 @@ class Kernels:
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
         if self.makers:
-            module = built(self.makers, self.groups, self._target)
+            module = built(self.makers, self.groups, on_cpu(self._target))
             for (maker, sources), several in self.made.items():
                 shapes = map(_sizes, self.makers[maker].buffers())
                 given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
@@ -220,6 +229,11 @@ def group_functions(order: Iterable[Group], constants: Iterable[Value]) -> dict[
             made[formula, constant] = func.with_attr(CONSTANT, names) if names else func
         found[group] = made[formula, constant]
     return found
+
+
+def on_cpu(target: Any) -> Any:
+    """The target that computes what constants determine: a GPU's is this machine's."""
+    return target if Target.of(target).kind in CPUS else "llvm"
 
 
 def _with_workspace(program: PrimFunc, target: Any) -> tuple[PrimFunc, tuple[tuple[int, DType], ...]]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..collecting import seldom_collected
-from ..errors import ModelError, TirError
+from ..errors import BuildError, ModelError, TirError
 from ..graph import CompiledModel, compile_graph
 from ..interp.dlpack import as_given
-from ..target import Target
+from ..target import CPUS, Target
 from .making import Fault, Faults, Unsupported, reason
 from .torch_graph import Import
 from .torch_program import Program, array_of, described, output_of, steps_of
@@ -157,6 +157,11 @@ class _Captured:
             return _partitioned(self._gm, read.failed, self._target)
         try:
             layouts = _layouts(self._gm)
+            if self._target.kind not in CPUS:
+                raise BuildError(
+                    f"this backend makes models for {' and '.join(CPUS)}, not for {self._target.kind}; tir.compile(torch.export.export(…), "
+                    f"{self._target.kind!r}) makes one for a GPU"
+                )
             model = compile_graph(read.graph(), self._target)
         except (TirError, Unsupported) as error:
             return self._eagerly("graph", "", reason(error))
