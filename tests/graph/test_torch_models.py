@@ -25,10 +25,11 @@ def close(made, expected):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * abs(want).max())
 
 
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_computes_what_torch_computes(name):
+def test_a_model_computes_what_torch_computes(name, target):
     model, x = model_and_input(name)
-    close(tir.compile(torch.export.export(model, (x,)))(x), model(x))
+    close(tir.compile(torch.export.export(model, (x,)), target)(x), model(x))
 
 
 def test_linear_layers_take_their_weights_turned_once_and_normalizations_go_into_convolutions():
