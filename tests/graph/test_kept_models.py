@@ -44,9 +44,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch):
     made = []
     compile_optimized = models.compile_optimized
 
-    def counting(graph, *rest):
+    def counting(graph, *rest, **named):
         made.append(graph)
-        return compile_optimized(graph, *rest)
+        return compile_optimized(graph, *rest, **named)
 
     monkeypatch.setattr(models, "compile_optimized", counting)
     return made
