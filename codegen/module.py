@@ -456,7 +456,7 @@ def load(path: str | Path) -> Module:
         if file.kind == "cuda":
             from .cuda import saved as cuda
 
-            return cuda.read(file)
+            return cuda.read(file, Path(path).resolve())
         return LoadedModule.of(file, Path(path).resolve())
     except (LookupError, TypeError, ValueError) as error:  # as it was written, but not by us
         raise BuildError(f"{file.name} does not hold what Module.save writes: {error}") from error

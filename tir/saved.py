@@ -25,13 +25,12 @@ def load(path: str | Path, weights: str | Path | None = None) -> Any:
     ...     tir.load(f"{folder}/kernels.o").new(np.array([1, 2], "float32"))
     array([4., 7.], dtype=float32)
     """
-    from codegen.module import LoadedModule
     from codegen.module import load as load_module
 
     from .errors import BuildError
 
     module = load_module(path)
-    if isinstance(module, LoadedModule) and isinstance(module.about.get("model"), dict):
+    if isinstance(module.about.get("model"), dict):
         from .graph.saved import loaded
 
         return loaded(module, weights)

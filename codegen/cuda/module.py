@@ -27,6 +27,7 @@ from tir.interp.arguments import bind_arguments, overlap_error
 from tir.interp.dlpack import is_array
 from tir.interp.named_arguments import in_order, parameter_names
 from tir.interp.numbers import storage_dtype
+from tir.node import frozendict
 from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
@@ -66,6 +67,8 @@ class CUDAModule(Module):
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
     function_type: type[CUDAFunction]
+    path: Path | None = None  # of the file that it was read from, and what that says of it
+    about: Mapping[str, Any] = frozendict()
 
     def __init__(
         self,

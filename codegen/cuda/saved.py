@@ -6,13 +6,15 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen import container
 from tir.errors import BuildError
 from tir.function import IRModule
+from tir.node import frozendict
 from tir.target import Target
 
 from . import nvrtc
@@ -25,8 +27,8 @@ _PARTS = ("program.py", "lowered.py", "kernels.cu", "kernels.ptx", "kernels.cubi
 _MOST_BYTES = 1 << 30  # of the parts, unpacked
 
 
-def write(path: Path, module: CUDAModule) -> None:
-    """Write ``module`` to ``path``. Raises ``BuildError`` for another suffix than .zip, and without NVRTC."""
+def write(path: Path, module: CUDAModule, about: Mapping[str, Any] = frozendict()) -> None:
+    """Write ``module`` to ``path``, and what it is ``about`` besides. Raises ``BuildError`` for another suffix than .zip, and without NVRTC."""
     if path.suffix != SUFFIX:
         raise BuildError(
             f"cannot save to {path.name!r}: the name of a saved CUDA module must end in {SUFFIX}, or in .c, for a C program"
@@ -38,11 +40,11 @@ def write(path: Path, module: CUDAModule) -> None:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, part in zip(_PARTS, parts):
             file.writestr(name, part)
-    container.write(path, "cuda", packed.getvalue(), {"target": str(module.target), "arch": binary.arch})
+    container.write(path, "cuda", packed.getvalue(), {**about, "target": str(module.target), "arch": binary.arch})
 
 
-def read(file: container.File) -> CUDAModule:
-    """The module in a file. No device and no compiler are needed.
+def read(file: container.File, path: Path) -> CUDAModule:
+    """The module in a file, which is at ``path``. No device and no compiler are needed.
 
     Raises ``BuildError`` for an archive that :func:`write` did not make, or made in a version whose kernels are called in
     another way.
@@ -58,6 +60,7 @@ def read(file: container.File) -> CUDAModule:
         raise BuildError(
             f"{file.name} was saved by a version of this package that generates other code; build it again"
         )
+    made.path, made.about = path, file.about
     return made
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from codegen.aot import Extras, Options
 from codegen.container import fits, write_bytes
-from codegen.module import LLVMModule, LoadedModule, load
+from codegen.cuda import saved as cuda
+from codegen.cuda.module import CUDAModule
+from codegen.module import LLVMModule, LoadedModule, Module, load
 
 from ..dtype import DType
 from ..errors import BuildError
@@ -52,15 +54,26 @@ def save(
 ) -> None:
     """Carry :meth:`CompiledModel.save` out."""
     module = model.module
+    if isinstance(module, CUDAModule) and module.target.kind == "cuda":
+        if options != Options() or levels:
+            raise BuildError("header, threads, checks, cmake and levels are for models compiled for llvm, not for cuda")
+        if path.suffix != cuda.SUFFIX:
+            raise BuildError(
+                f"cannot save to {path.name!r}: a model for cuda is a {cuda.SUFFIX}, with its weights in a file beside it; model.module.save('net.c') writes "
+                "its kernels and launches for C"
+            )
+        weights = path.with_suffix(".weights") if weights is None else Path(weights)
+        write_bytes(weights, model.weights.data)
+        cuda.write(path, module, {"model": _about(model, weights)})
+        return
     if not isinstance(module, LLVMModule):
-        raise BuildError(f"a model for {module.target.kind} has no code to save; compile it for llvm")
+        raise BuildError(f"a model for {module.target.kind} has no code to save; compile it for llvm or cuda")
     if weights is None and model.weights.nbytes > MOST:
         raise BuildError(
             f"{model.weights.nbytes:,} bytes of weights are too many for a file of code: give a file for them, as weights="
         )
     if weights is not None:
         write_bytes(Path(weights), model.weights.data)
-    (*_, held, _) = module["main"].func.buffers()
     symbols = {"run": "main", "main": f"{path.stem}_with_workspace"}
     sizes = {"WEIGHTS_BYTES": model.weights.nbytes}
     if isinstance(model.workspace_bytes, int):
@@ -68,7 +81,15 @@ def save(
     if model.graph.symbols:
         symbols["workspace_bytes"] = f"{path.stem}_workspace_bytes"
     functions = {name: _called(model, name, symbol) for name, symbol in symbols.items()}
-    about = {
+    about = _about(model, weights)
+    held = {about["weights"]["parameter"]: model.weights} if weights is None else {}
+    module.save_functions(functions, path, options, levels, Extras(held, {"model": about}, sizes))
+
+
+def _about(model: CompiledModel, weights: str | Path | None) -> dict[str, Any]:
+    """The description of a model, for its file; ``weights`` is that of its weights, if they are not in it."""
+    (*_, held, _) = model.module["main"].func.buffers()
+    return {
         **{
             which: [[p.name, list(map(str, p.shape)), str(p.dtype)] for p in parameters]
             for which, parameters in (("inputs", model.inputs), ("outputs", model.outputs), ("state", model.state))
@@ -82,8 +103,6 @@ def save(
             "digest": hashlib.sha256(model.weights.data).hexdigest(),
         },
     }
-    extras = Extras({held.name: model.weights} if weights is None else {}, {"model": about}, sizes)
-    module.save_functions(functions, path, options, levels, extras)
 
 
 def _called(model: CompiledModel, name: str, symbol: str) -> _Function:
@@ -96,25 +115,23 @@ def _called(model: CompiledModel, name: str, symbol: str) -> _Function:
 class LoadedModel(Model):
     """A model from a file that :meth:`CompiledModel.save` wrote. It has no graph and no program."""
 
-    module: LoadedModule
     file: str | Path | None = None  # of the weights, if that was given
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.module.path, self.file)
+        return _again, (self.module.path, self.file)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _again(path: Path, weights: str | Path | None) -> LoadedModel:
-    module = load(path)
-    assert isinstance(module, LoadedModule)
-    return loaded(module, weights)
+    return loaded(load(path), weights)
 
 
-def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
+def loaded(module: Module, weights: str | Path | None) -> LoadedModel:
     """The model of a file of one. ``weights`` is the file of its weights, if that is not where it was, beside it.
 
     Raises ``BuildError`` for weights of another model, for a file of them that cannot be read, and for a description that is
     none.
     """
+    assert isinstance(module, (LoadedModule, CUDAModule)) and module.path is not None
     about = module.about["model"]
     if not fits(about, _FORM):
         raise BuildError(f"{module.path.name} does not describe a model as CompiledModel.save does")
@@ -126,7 +143,13 @@ def loaded(module: LoadedModule, weights: str | Path | None) -> LoadedModel:
         name, size, file, digest = (about["weights"][key] for key in ("parameter", "bytes", "file", "digest"))
         if not file and weights is not None:
             raise BuildError(f"{module.path.name} has its weights in it, and takes no file of them")
-        held = module.held(name, size) if not file else _mapped(module.path, file, weights, size, digest)
+        if not file and isinstance(module, CUDAModule):
+            raise BuildError(f"{module.path.name} says that it has its weights in it, and has none")
+        held = (
+            module.held(name, size)
+            if isinstance(module, LoadedModule) and not file
+            else _mapped(module.path, file, weights, size, digest)
+        )
         made = LoadedModel(inputs, outputs, module, held, parsed(about["workspace_bytes"]), about["kernels"], state)
         made.file = None if weights is None else Path(weights).resolve()
         return made
