@@ -40,7 +40,14 @@ def write(path: Path, module: CUDAModule, about: Mapping[str, Any] = frozendict(
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, part in zip(_PARTS, parts):
             file.writestr(name, part)
-    container.write(path, "cuda", packed.getvalue(), {**about, "target": str(module.target), "arch": binary.arch})
+    described = {"target": str(module.target), "arch": binary.arch, "launches": _launches(module)}
+    container.write(path, "cuda", packed.getvalue(), {**about, **described})
+
+
+def _launches(module: CUDAModule) -> list[Any]:
+    """How the kernels of a module are launched."""
+    texts = module.texts.values()
+    return [[t.name, [*map(str, t.params)], [*t.alignments], t.dynamic, [*t.cluster], len(t.maps)] for t in texts]
 
 
 def read(file: container.File, path: Path) -> CUDAModule:
@@ -56,11 +63,11 @@ def read(file: container.File, path: Path) -> CUDAModule:
     binary = nvrtc.Binary(file.field("arch", str), cubin, counted, 0.0)
     target = Target(file.field("target", str))
     made = CUDAModule(_parsed(program), target, _parsed(lowered), (binary, ptx.decode()))
-    if made.code != code.decode():
+    if _launches(made) != file.about.get("launches"):
         raise BuildError(
-            f"{file.name} was saved by a version of this package that generates other code; build it again"
+            f"{file.name} was saved by a version of this package that launches kernels in another way; build it again"
         )
-    made.path, made.about = path, file.about
+    made.code, made.path, made.about = code.decode(), path, file.about
     return made
 
 

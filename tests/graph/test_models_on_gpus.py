@@ -291,7 +291,52 @@ def test_programs_run_on_copies_for_a_device(recorded, tmp_path, capsys):
     capsys.readouterr()
 
 
+@needs_nvrtc
+def test_the_output_says_for_what_a_model_is_built(tmp_path, capsys):
+    onnx = pytest.importorskip("onnx", reason="the package onnx has no wheel for this Python")
+    from small_models import small_model
+
+    from tir.cli import main
+
+    onnx.save(small_model(), tmp_path / "net.onnx")
+    assert main(["build", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.zip")]) == 0
+    assert tir.load(tmp_path / "net.zip").module.target.kind == "cuda" and "wrote" in capsys.readouterr().out
+
+
 def test_a_kind_of_target_that_runs_no_models_is_refused(monkeypatch):
     monkeypatch.setattr("tir.graph.model.KINDS", ("llvm", "cuda"))
     with pytest.raises(BuildError, match="models are compiled for llvm, cuda, not for interpreter"):
         compile_graph(network(), "interpreter")
+
+
+@pytest.mark.parametrize("given", [None, "other.bin"])
+def test_a_saved_model_is_read_without_a_compiler_and_runs(recorded, tmp_path, monkeypatch, given):
+    model = compile_graph(network(), "cuda -arch=sm_80")
+    weights = None if given is None else tmp_path / given
+    model.save(tmp_path / "net.zip", weights=weights)
+    assert (tmp_path / (given or "net.weights")).stat().st_size == model.weights.nbytes
+    monkeypatch.setattr("codegen.cuda.nvrtc.compile_cubin", None)
+    loaded = tir.load(tmp_path / "net.zip")
+    recorded.param_types = {n: t.params for n, t in loaded.module.texts.items()}
+    loaded(X)
+    assert [launch["name"] for launch in recorded.launches] == [f"{k}_kernel" for k in model.kernels]
+    assert [str(p) for p in (*loaded.inputs, *loaded.outputs)] == [str(p) for p in (*model.inputs, *model.outputs)]
+    np.testing.assert_array_equal(loaded.weights, model.weights)
+    pickle.loads(pickle.dumps(loaded))
+    (tmp_path / (given or "net.weights")).write_bytes(bytes(model.weights.nbytes))
+    with pytest.raises(BuildError, match="are not the weights of net.zip"):
+        tir.load(tmp_path / "net.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "error"),
+    [
+        ("net.so", {}, r"cannot save to 'net.so': a model for cuda is a .zip.*model.module.save\('net.c'\)"),
+        ("net.zip", {"header": "net.h"}, "header, threads, checks, cmake and levels are for models compiled for llvm"),
+        ("net.zip", {"levels": ["avx2"]}, "are for models compiled for llvm"),
+    ],
+)
+@needs_nvrtc
+def test_what_a_model_for_a_gpu_is_not_saved_as_is_refused(tmp_path, name, more, error):
+    with pytest.raises(BuildError, match=error):
+        compile_graph(network(), "cuda -arch=sm_80").save(tmp_path / name, **more)

@@ -63,6 +63,7 @@ class _Compiled(NamedTuple):
 
 
 def _compiled(options: argparse.Namespace, output: Path) -> _Compiled:
+    options.target = options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm")
     if is_model(options.program):
         model = models.compiled(options)
         return _Compiled(model.module, model.save)
@@ -70,8 +71,7 @@ def _compiled(options: argparse.Namespace, output: Path) -> _Compiled:
         raise ValueError(f"{options.program} is no model: it has no weights and no shapes")
     from codegen.build import build as compiled
 
-    target = options.target or ("cuda" if output.suffix in _OF_GPUS else "llvm")
-    module = compiled(program_of(options.program), target)
+    module = compiled(program_of(options.program), options.target)
     return _Compiled(module, module.save)
 
 

@@ -395,6 +395,7 @@ class CompiledModel(Model):
         ``<name>_workspace_bytes`` computes the bytes of that memory from them. ``tir.load`` reads it back.
 
         The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
+        A model for cuda is a ``.zip``, and its weights are in the file ``weights``, by default beside it.
         ``threads``, ``levels``, ``checks`` and ``cmake`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
         for a target that has no code.
 

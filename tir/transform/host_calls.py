@@ -82,9 +82,9 @@ def _with_arguments(func: PrimFunc, args: list[Expr], what: str) -> Stmt:
         raise BuildError(
             f"{what}: the size {sizes[0].name} is read off an array, and a pointer has none; make it a parameter"
         )
-    values = {var: value for var, value in values.items() if value is not var}
     body, views = _with_pointers_moved(func.body, values)
-    touched = [n.buffer for n in walk(body) if isinstance(n, (BufferLoad, DeclBuffer)) and n.buffer.data in values]
+    used = (n.buffer for n in walk(body) if isinstance(n, (BufferLoad, DeclBuffer)))
+    touched = [b for b in used if b.data in values and b not in views]
     if touched:
         raise BuildError(f"{what}: it reads or writes `{touched[0].name}` outside of kernels")
     body = substitute(body, values)
