@@ -153,7 +153,7 @@ BAD = [
     "run model.onnx:main --check", "show model.onnx --graph --fused", "show kernels.py --graph", "bench model.onnx --repeat 0", "bench model.onnx --kernels --repeat 0", "bench kernels.py --kernels",
     "check open.onnx", "check cut.onnx", "run model.onnx --seed -1", "lower cut.onnx",
     "build model.onnx -o m.s --weights m.weights", "build model.onnx -o m.o --weights /no/such/folder/w", "build kernels.py -o m.o --weights w",
-    "build unknown.onnx", "build unnamed.onnx -o m.o", "build model.onnx -o m.zip", "run cut.so", "run foreign.onnx --weights w",
+    "build unknown.onnx", "build unnamed.onnx -o m.o", "build model.onnx -o m.so.1", "run cut.so", "run foreign.onnx --weights w",
 ]  # fmt: skip
 
 
