@@ -79,3 +79,21 @@ def test_a_float_becomes_the_nearest_integer_and_nan_is_zero(source, target, lan
     expected = [0, wide.max, wide.min, -1 if wide.min else 0, 2, 300]
     cast = f"T.Cast('{target}{'' if lanes == 1 else f'x{lanes}'}', {{0}})"
     assert executed(cast, target, x, lanes).tolist() == np.array(expected, wide.dtype).astype(target).tolist()
+
+
+@pytest.mark.parametrize(("dtype", "first", "size"), [("int8", 128, 512), ("int16", 1 << 15, 1 << 17)])
+def test_a_difference_that_wraps_and_one_that_does_not_are_two_indices(dtype, first, size):
+    """NVVM takes the one for the other where the narrow one is written as a cast."""
+    f = parse(f"""
+@T.prim_func
+def f(A: T.Buffer(({size},), "int32"), X: T.Buffer((64,), "{dtype}"), Y: T.Buffer((64,), "{dtype}"), O: T.Buffer((64,), "int32")):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        O[i] = A[T.Cast("int32", X[i] - Y[i]) + {first}] + A[T.Cast("int32", X[i]) - T.Cast("int32", Y[i]) + {2 * first - 1}]
+""")
+    rng, least = np.random.default_rng(1), np.iinfo(dtype).min
+    x, y = (rng.integers(least, -least, 64).astype(dtype) for _ in range(2))
+    a, o = np.arange(size, dtype="int32") * 7, np.zeros(64, "int32")
+    tir.build(f, "cuda-ptx -arch=sm_80")(a, x, y, o)
+    wide = x.astype("int32") - y
+    assert (abs(wide) > first).any()
+    np.testing.assert_array_equal(o, a[(x - y).astype("int32") + first] + a[wide + 2 * first - 1])
