@@ -306,10 +306,10 @@ def f(a: T.handle):
     for io in range(n // 8):
         for ii in T.vectorized(8):
             A[io * 8 + ii] = T.float32(1)
-    for io in range(n // 8, (n + 7) // 8):
+    if n // 8 < (n + 7) // 8:
         for ii in T.vectorized(8):
-            if io * 8 + ii < n:
-                A[io * 8 + ii] = T.float32(1)
+            if n // 8 * 8 + ii < n:
+                A[n // 8 * 8 + ii] = T.float32(1)
 """,
         id="loop_partition-symbolic",
     ),
