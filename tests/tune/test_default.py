@@ -241,3 +241,24 @@ def test_what_is_not_tried_would_not_have_been_chosen(name: str, monkeypatch: py
     predict = module.predict
     monkeypatch.setattr(module, "predict", lambda *of: (p := predict(*of)) and dataclasses.replace(p, floor=0.0))
     assert tir.tune.default(func, NARROW).func.script() == made.script()
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_operand_at_a_place_that_data_decides_is_told_from_the_places():
+    """After inlining, the product reads the places before its operand."""
+    program = tir.script.parse("""
+@T.prim_func
+def f(A: T.Buffer((2, 4, 8), "float32"), P: T.Buffer((3,), "int64"), B: T.Buffer((8, 1), "float32"), O: T.Buffer((3, 4, 1), "float32")):
+    G = T.alloc_buffer((3, 4, 8), "float32")
+    for i, j, k in T.grid(3, 4, 8):
+        with T.block("G"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            G[vi, vj, vk] = A[T.max(T.min(P[vi], T.int64(1)), T.int64(0)), vj, vk]
+    for i, j, m, k in T.grid(3, 4, 1, 8):
+        with T.block("O"):
+            vi, vj, vm, vk = T.axis.remap("SSSR", [i, j, m, k])
+            with T.init():
+                O[vi, vj, vm] = T.float32(0)
+            O[vi, vj, vm] = O[vi, vj, vm] + G[vi, vj, vk] * B[vk, vm]
+""")
+    same(program, "llvm")

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...arith.index_map import IndexMap
-from ...expr import BufferLoad, Expr, Var
+from ...expr import Expr, Var
 from ...schedule import Schedule
-from ...visit import walk
 from ..nest import Access, Axis, Nest, continued
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
@@ -36,9 +35,8 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 
 def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> None:
     """Index operand, block and result by one axis in place of ``together``."""
-    name, own = found.nest.name, found.nest.stores[0].buffer
-    loads = [n.buffer for n in walk(found.nest.block.body) if isinstance(n, BufferLoad) and n.buffer is not own]
-    reads = list(dict.fromkeys(loads))
+    name = found.nest.name
+    reads = [region.buffer for region in found.nest.block.reads]
     gather = sch.reindex(name, ("read", reads.index(found.panel.buffer)))
     copy = sch.reindex(name, ("write", 0))
     after = Nest.of(sch, copy.name)
