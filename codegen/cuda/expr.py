@@ -172,11 +172,11 @@ def _infix(g: Generator, e: Any) -> str:
     if _overflows(g, e):
         return f"(({scalar_type(e.dtype)}){_modular(g, e)})"
     need_operators(g, e.dtype)
-    text = f"({' '.join(_terms(g, e))})"
-    if isinstance(e, Sub) and e.dtype in ("int8", "int16"):
-        unused = 32 - e.dtype.bits
-        return f"({text} << {unused} >> {unused})"  # NVVM takes (int)(signed char)(x - y) in an index for (int)x - (int)y in another
-    return narrowed(text, e.dtype)
+    a, sign, b = _terms(g, e)
+    if isinstance(e, Sub) and str(e.dtype) in ("int8", "int16"):
+        g.need("difference")
+        return f"difference<{scalar_type(e.dtype)}>({bare(a)}, {bare(b)})"
+    return narrowed(f"({a} {sign} {b})", e.dtype)
 
 
 def _terms(g: Generator, e: Any) -> tuple[str, str, str]:

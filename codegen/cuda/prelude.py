@@ -197,6 +197,14 @@ template <> DEVICE float minimum(float a, float b) {
   return a != a || a < b ? a : b;
 #endif
 }
+=== difference
+// NVVM takes (int)(signed char)(a - b) in one index for (int)a - (int)b in another; it does not see what passes an asm
+template <class T> DEVICE T difference(int a, int b) {
+  int d = a - b;
+  asm("" : "+r"(d));
+  return (T)d;
+}
+
 === maximum
 // nan if either is nan
 template <class T> DEVICE T maximum(T a, T b) { return a != a ? a : a > b ? a : b != b ? b : a > b ? a : b; }

@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.testing import assert_same_result
 
 EDGES = [-(2**31), -(2**31) + 1, -7, -1, 0, 1, 46341, 65535, 2**31 - 2, 2**31 - 1]
 
@@ -97,3 +98,18 @@ def f(A: T.Buffer(({size},), "int32"), X: T.Buffer((64,), "{dtype}"), Y: T.Buffe
     wide = x.astype("int32") - y
     assert (abs(wide) > first).any()
     np.testing.assert_array_equal(o, a[(x - y).astype("int32") + first] + a[wide + 2 * first - 1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("text", ["T.max(X[i] - Y[i], Y[i])", "(X[i] - Y[i]) // Y[i]", "(X[i] - Y[i]) % Y[i] - X[i]"])
+def test_a_narrow_difference_has_its_type(text, dtype):
+    f = parse(f"""
+@T.prim_func
+def f(X: T.Buffer((64,), "{dtype}"), Y: T.Buffer((64,), "{dtype}"), O: T.Buffer((64,), "{dtype}")):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        O[i] = {text}
+""")
+    most = np.iinfo(dtype).max
+    rng = np.random.default_rng(2)
+    args = [rng.integers(-most, most, 64).astype(dtype), rng.integers(1, most, 64).astype(dtype)]
+    assert_same_result(f, f, [*args, np.zeros(64, dtype)], ["cuda-ptx"])
