@@ -174,8 +174,8 @@ def _infix(g: Generator, e: Any) -> str:
     need_operators(g, e.dtype)
     a, sign, b = _terms(g, e)
     if isinstance(e, Sub) and str(e.dtype) in ("int8", "int16"):
-        g.need("difference")
-        return f"difference<{scalar_type(e.dtype)}>({bare(a)}, {bare(b)})"
+        g.need("hidden")
+        return f"hidden<{scalar_type(e.dtype)}>({a} {sign} {b})"
     return narrowed(f"({a} {sign} {b})", e.dtype)
 
 

@@ -197,12 +197,11 @@ template <> DEVICE float minimum(float a, float b) {
   return a != a || a < b ? a : b;
 #endif
 }
-=== difference
+=== hidden
 // NVVM takes (int)(signed char)(a - b) in one index for (int)a - (int)b in another; it does not see what passes an asm
-template <class T> DEVICE T difference(int a, int b) {
-  int d = a - b;
-  asm("" : "+r"(d));
-  return (T)d;
+template <class T> DEVICE T hidden(int x) {
+  asm("" : "+r"(x));
+  return (T)x;
 }
 
 === maximum

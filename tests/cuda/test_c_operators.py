@@ -100,7 +100,7 @@ LEVELS = [
     ["*", "/", "%"],
 ]
 TYPE = re.compile(
-    r"\((signed char|unsigned int|unsigned long long|int|long long|float|double|bool|short)\)|to_integer<([\w ]+)>"
+    r"\((signed char|unsigned int|unsigned long long|int|long long|float|double|bool|short)\)|(?:to_integer|hidden)<([\w ]+)>"
 )
 
 
@@ -170,6 +170,7 @@ def test_a_compiler_computes_what_the_executor_computes(tmp_path):
     values = ",\n".join(f"(double)({TYPES[str(e.dtype)]}){text}" for e, text in zip(PAIRS, texts()))
     loop = 'for (double x : found) printf("%.17g\\n", x);'
     helper = "template <class U, class T> U to_integer(T x) { return sizeof(U) < 4 ? (U)(int)x : (U)x; }\n"
+    helper += "template <class T> T hidden(int x) { return (T)x; }\n"
     program = f"#include <stdio.h>\n{helper}{declared}int main() {{\ndouble found[] = {{\n{values}}};\n{loop}\n}}\n"
     (tmp_path / "program.cpp").write_text(program)
     command = [COMPILER, "-w", "-fwrapv", "-O0", "-std=c++17", "program.cpp", "-o", "program"]
