@@ -43,10 +43,10 @@ class Device(Protocol):
         """Called at each launch, with ``args`` in the order of the kernel's parameters."""
 
     def allocate(self, dtype: DType, elements: int) -> Any:
-        """What stands, in a kernel's arguments, for new memory of a buffer between launches."""
+        """New memory for a buffer between launches, as a kernel's argument."""
 
     def part(self, memory: Any, begin: int, dtype: DType) -> Any:
-        """What stands for the elements ``begin`` bytes after the first of ``memory``."""
+        """The elements ``begin`` bytes after the first of ``memory``, as a kernel's argument."""
 
 
 Step = Callable[[dict[Var, Any], Device], None]
@@ -185,13 +185,13 @@ class HostProgram:
         return run
 
     def _argument(self, e: Expr, param: Var) -> Callable[[dict[Var, Any], Device], Any]:
-        """An argument of a launch: a number, or what stands for memory or a part of it."""
+        """An argument of a launch: a number, memory, or a part of memory."""
         if not param.dtype.is_handle or isinstance(e, Var):
             value = self._value(e)
             return lambda env, device: value(env)
         memory, begin = place_of(e)
         at, dtype = self._value(begin), param.pointer_dtype
-        assert dtype is not None, "a kernel's pointer says what it points to"
+        assert dtype is not None, "a kernel's pointer has the type of its elements"
         return lambda env, device: device.part(env[memory], at(env), dtype)
 
     def _return(self, e: Call) -> Step:

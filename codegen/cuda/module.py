@@ -67,7 +67,7 @@ class CUDAModule(Module):
     source_kinds = ("tir", "lowered", "cuda", "ptx", "sass")
     code_kind = "cuda"
     function_type: type[CUDAFunction]
-    path: Path | None = None  # of the file that it was read from, and what that says of it
+    path: Path | None = None  # of the file that it was read from, whose description is `about`
     about: Mapping[str, Any] = frozendict()
 
     def __init__(

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -298,13 +299,14 @@ def assembly(text: str, on: Machine) -> str:
         return target_machine.emit_assembly(module)
 
 
-class _Code:
+class _Code(ABC):
     """Machine code in memory, alive as long as ``_holder``."""
 
     _holder: Any
 
+    @abstractmethod
     def function(self, name: str) -> int:
-        raise NotImplementedError
+        """The address of a function; 0 if there is none."""
 
     def release_by(self, name: str) -> None:
         """When this object is collected, call the function ``name``, if there is one: it frees memory that the code kept."""

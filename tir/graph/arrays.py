@@ -56,8 +56,8 @@ class HostArrays:
         """The weights where kernels read them."""
         return weights
 
-    def result(self, parameter: Parameter, made: Any, given: Sequence[Any]) -> Any:
-        """A result as the caller of the model gets it, who gave these inputs."""
+    def result(self, parameter: Parameter, made: Any, stays: bool) -> Any:
+        """A result as the caller of the model gets it; where it ``stays`` on the device, as there."""
         return made.view(array_dtype(parameter.dtype))
 
     def part(self, whole: Any, begin: int, shape: Sequence[int], dtype: np.dtype) -> Any:
@@ -114,10 +114,8 @@ class DeviceArrays(HostArrays):
             self._held = self._module.array(weights)
         return self._held
 
-    def result(self, parameter: Parameter, made: Any, given: Sequence[Any]) -> Any:
-        if any(self.seen(parameter, one) is not None for one in given):
-            return made
-        return made.numpy().view(array_dtype(parameter.dtype))
+    def result(self, parameter: Parameter, made: Any, stays: bool) -> Any:
+        return made if stays else made.numpy().view(array_dtype(parameter.dtype))
 
     def part(self, whole: Any, begin: int, shape: Sequence[int], dtype: np.dtype) -> Any:
         from codegen.cuda.arrays import DevicePart

@@ -104,7 +104,8 @@ class Model:
             self.module["main"](*arrays, *made, *updated, self.place.held(self.weights), work, *values.values())
         if out is not None:
             return out
-        given = [self.place.result(p, a, (*args, *named.values())) for p, a in zip(self.outputs, made)]
+        stays = any(a is one for a in arrays for one in (*args, *named.values()))  # an input was used where it is
+        given = [self.place.result(p, a, stays) for p, a in zip(self.outputs, made)]
         return given[0] if len(given) == 1 else tuple(given)
 
     def arrays(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
