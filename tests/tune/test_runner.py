@@ -218,7 +218,8 @@ def test_the_runner_killed_at_any_moment_is_replaced(runner, problem):
     os.kill(runner._children[0].pid, signal.SIGKILL)
     os.kill(runner._children[1].pid, signal.SIGKILL)
     found = runner.measure(problem, jobs(COPY, COPY, COPY))
-    assert found[-1].status == "ok" and {m.status for m in found} <= {"ok", "build", "crashed"}
+    # a child whose end is seen only when it is used takes the candidate with it; each of the two does so at most once
+    assert "ok" in {m.status for m in found} <= {"ok", "build", "crashed"}
 
 
 def test_a_reference_that_cannot_run_is_the_callers_error(problem):
