@@ -53,7 +53,7 @@ class FmaPeak:
             lanes = on.width // bits
             kernel = _fma_kernel(on, element, lanes, instruction)
             self._operations = 2.0 * lanes * products * _CHAINS
-        self._loaded = Loaded(object_code(kernel, on), on)
+        self._loaded = Loaded(object_code(kernel, on))
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(self._loaded.function("fma_peak"))
         # not zeros, which use less power and so run at a higher clock; |x| < 1 keeps the sums finite
         data = np.random.default_rng(0).uniform(0.25, 0.99, 256)

@@ -8,7 +8,7 @@ from typing import Any
 from tir.errors import BuildError, RunError
 
 from .. import container
-from ..llvm.compile import Library, Loaded, machine
+from ..llvm.compile import Library, Loaded
 from ..llvm.cpu_features import Needs
 from ..llvm.text import own_name
 from ..runtime.parallel import VARIABLES
@@ -46,7 +46,7 @@ class Saved:
             raise RunError(f"{file.name}: {refusal}")
         try:
             as_object = file.kind == "object"
-            self._code = Loaded(file.code, machine(), _ONE_THREAD) if as_object else Library(file.code)
+            self._code = Loaded(file.code, _ONE_THREAD) if as_object else Library(file.code)
         except (OSError, RuntimeError) as error:
             raise BuildError(f"{file.name} is not a library that can be loaded here: {error}") from error
         wanted = ["__tir_packed"] * bool(self.packed) + [f"__tir_{name}" for name in VARIABLES] * self.parallel

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -326,19 +327,32 @@ class Loaded(_Code):
     ones too: where one is missing, LLVM leaves all of them at address 0.
     """
 
-    def __init__(self, code: bytes, on: Machine, beside: str = ""):
-        binding = llvm()
-        others = binding.parse_assembly(beside)
-        others.triple = on.triple
-        self._holder = binding.create_mcjit_compiler(others, on.target_machine())
-        self._holder.add_object_file(binding.ObjectFileRef.from_data(code))
-        self._holder.finalize_object()
+    def __init__(self, code: bytes, beside: str = ""):
+        self._name = f"code{next(_NAMES)}"
+        self._linker = _linker()
+        parts = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+        self._holder = [(parts.add_ir(beside) if beside else parts).link(self._linker, self._name)]
 
     def function(self, name: str) -> int:
-        return self._holder.get_function_address(name)
+        try:
+            found = self._linker.lookup(self._name, name)
+        except RuntimeError:
+            return 0
+        self._holder.append(found)  # the code is gone when any of these is
+        return found[name]
 
-    def variable(self, name: str) -> int:
-        return self._holder.get_global_value_address(name)
+    variable = function
+
+
+_NAMES = itertools.count()  # of what is loaded: none may come twice
+
+
+@functools.cache
+def _linker() -> Any:
+    """What links objects in memory, and maps the sections of each in one piece. (MCJIT maps each where there is room, and ends
+    the process where that is more than 2 GB apart.)"""
+    binding = llvm()
+    return binding.create_lljit_compiler(machine().target_machine(), use_jit_link=True, suppress_errors=True)
 
 
 class NotLoaded:
@@ -353,7 +367,7 @@ class NotLoaded:
 
 def loaded(code: bytes, on: Machine) -> Loaded | NotLoaded:
     """``code`` in memory, where this machine is of its architecture."""
-    return Loaded(code, on) if on.is_of_this_architecture else NotLoaded()
+    return Loaded(code) if on.is_of_this_architecture else NotLoaded()
 
 
 class Library(_Code):

@@ -87,7 +87,7 @@ def _code() -> Any:
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
     for count in range(1, MOST + 1):
         _emit(text, count)
-    return Loaded(object_code(text.render(), on), on)
+    return Loaded(object_code(text.render(), on))
 
 
 @functools.cache

@@ -100,7 +100,7 @@ define i32 @asked() {{
   ret i32 %level
 }}
 """
-    code = Loaded(object_code(text, machine()), machine())
+    code = Loaded(object_code(text, machine()))
     return ctypes.CFUNCTYPE(ctypes.c_int32)(code.function("asked"))()
 
 
@@ -160,7 +160,7 @@ def test_each_feature_is_found_where_llvm_finds_it():
         text += (
             detection([{name}], f"level{k}") + f"define i32 @asked{k}() {{ %v = call i32 @level{k}() ret i32 %v }}\n"
         )
-    code = Loaded(object_code(text, machine()), machine())
+    code = Loaded(object_code(text, machine()))
     found = {
         name: ctypes.CFUNCTYPE(ctypes.c_int32)(code.function(f"asked{k}"))() == 0
         for k, name in enumerate(levels_module._BITS)

@@ -73,6 +73,40 @@ def test_a_forked_process_runs_parallel_loops_serially_and_says_so_once():
         pytest.fail("the forked process hangs")
 
 
+FULL = """
+import ctypes, mmap, numpy as np, tir
+from tir import te
+
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t
+libc.munmap.argtypes = ctypes.c_size_t, ctypes.c_size_t
+libc.mmap.restype = ctypes.c_size_t
+mapped = lambda size: libc.mmap(0, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+
+x = te.placeholder((64,), name="x")
+f = te.create_prim_func([x, te.compute((64,), lambda i: sum(tir.erf(x[i] * k) for k in range(1, 20)), name="y")])
+tir.build(te.create_prim_func([x, te.compute((64,), lambda i: x[i], name="y")]))
+wall, size, page = mapped(4 << 30), 1 << 30, 0
+while size >= 4096:  # fill what is free above it, but for a page
+    place = mapped(size)
+    if place > wall:
+        page = place
+        continue
+    libc.munmap(place, size)
+    size //= 2
+libc.munmap(page, 4096)
+y = np.zeros(64, "float32")
+tir.build(f)(np.ones(64, "float32"), y)
+print(y[0] > 18)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the order of mappings is that of Linux")
+def test_code_is_loaded_where_memory_is_free_only_far_apart():
+    made = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True)
+    assert made.stdout == "True\n", made.stderr
+
+
 def lacking(monkeypatch, *names: str) -> None:
     there = {**cpu_features._host(), **dict.fromkeys(names, False)}
     monkeypatch.setattr(cpu_features, "_host", lambda: there)
