@@ -87,11 +87,25 @@ def test_undo_redo_copy(sch):
     assert sch.mod is two
     sch.undo(2)
     assert sch.mod is start
-    with pytest.raises(tir.ScheduleError, match="0 steps"):
-        sch.undo()
+    for steps in (1, -1):
+        with pytest.raises(tir.ScheduleError, match=f"undo.{steps}.: legal: 0 to 0, the steps that have been taken"):
+            sch.undo(steps)
     sch.vectorize("C.j")
-    with pytest.raises(tir.ScheduleError, match="0 steps can be redone"):
+    with pytest.raises(tir.ScheduleError, match="legal: 0 to 0, the steps that can be redone"):
         sch.redo()
+
+
+def test_a_seed_is_a_number(sch):
+    with pytest.raises(TypeError, match="`seed` of Schedule is an integer or None, not str"):
+        tir.Schedule(sch.mod, seed="x")
+
+
+def test_queries_without_users_are_not_printed(sch):
+    sch.get_loops("C")
+    i, j = sch.get_loops("B")
+    sch.parallel(i)
+    assert str(sch.trace).splitlines()[1:] == ['    i, j = sch.get_loops("B")', "    sch.parallel(i)"]
+    assert len(sch.trace) == 3
 
 
 def test_unchanged_parts_are_shared(sch):

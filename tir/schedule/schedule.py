@@ -87,6 +87,8 @@ class Schedule(Snapshots):
             raise ValueError(f"error_render_level is one of {', '.join(ERROR_LEVELS)}, not {error_render_level!r}")
         if verify not in (None, "run"):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
+        if not isinstance(seed, (int, type(None))):
+            raise TypeError(f"`seed` of Schedule is an integer or None, not {type(seed).__name__}: {seed!r}")
         module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_plain_pointers)
         module = module.map_functions(with_one_memory)
         module = with_inferred_clauses(with_all_accesses_declared(module))

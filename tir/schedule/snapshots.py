@@ -175,10 +175,10 @@ class Snapshots:
         >>> sch.undo(2)
         Traceback (most recent call last):
             ...
-        tir.errors.ScheduleError: undo(2): only 0 steps have been taken
+        tir.errors.ScheduleError: undo(2): legal: 0 to 0, the steps that have been taken
         """
         if not 0 <= steps <= self._at:
-            raise ScheduleError(f"undo({steps}): only {self._at} steps have been taken")
+            raise ScheduleError(f"undo({steps}): legal: 0 to {self._at}, the steps that have been taken")
         self._at -= steps
 
     @checked
@@ -195,7 +195,7 @@ class Snapshots:
         Schedule of main after 1 step
         """
         if not 0 <= steps <= self.undone:
-            raise ScheduleError(f"redo({steps}): {self.undone} steps can be redone")
+            raise ScheduleError(f"redo({steps}): legal: 0 to {self.undone}, the steps that can be redone")
         self._at += steps
 
     def reset(self) -> None:

@@ -107,11 +107,12 @@ class Trace:
     def as_python(self, name: str = "apply_trace") -> str:
         """A function that applies the trace to a schedule of the same (or a similar) program.
 
-        Raises ``TirError`` when an argument has no Python spelling.
+        Queries (``get_loops`` …) whose results no later call uses are left out. Raises ``TirError`` when an argument has no
+        Python spelling.
         """
         writer = _Writer()
         lines = [f"def {name}(sch: tir.Schedule) -> None:"]
-        lines += [f"    {writer.line(step)}" for step in self.steps] or ["    pass"]
+        lines += [f"    {writer.line(step)}" for step in _used(self.steps, QUERIES.__contains__)] or ["    pass"]
         return "\n".join(lines) + "\n"
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None) -> None:
@@ -154,17 +155,8 @@ class Trace:
 
         ``remove_postproc``: only up to ``enter_postproc``.
         """
-        kept: list[Entry] = []
-        live: set[Any] = set()  # handles that later steps use, and none before them gives anew
-        for step in reversed(self._before_postproc() if remove_postproc else self.steps):
-            asks = step.name in QUERIES or step.name.startswith("sample_")
-            given = {_identity(h) for h in results_of(step.result)}
-            if asks and live.isdisjoint(given):
-                continue
-            kept.append(step)
-            live -= given
-            live.update(_identity(h) for h in _handles_in(step.args))
-        return Trace(kept[::-1])
+        steps = self._before_postproc() if remove_postproc else self.steps
+        return Trace(_used(steps, lambda name: name in QUERIES or name.startswith("sample_")))
 
     def _before_postproc(self) -> tuple[Entry, ...]:
         return tuple(takewhile(lambda s: s.name != "enter_postproc", self.steps))
@@ -207,6 +199,20 @@ def replay_steps(steps: Sequence[Entry], sch: Schedule, handles: dict[Any, Any],
         result = sch._apply_step(installed(step.name), args)
         for old, new in zip(results_of(step.result), results_of(result)):
             handles[_identity(old)] = new
+
+
+def _used(steps: Sequence[Entry], is_idle: Callable[[str], bool]) -> list[Entry]:
+    """The calls without those whose name ``is_idle`` and whose results no later call uses."""
+    kept: list[Entry] = []
+    live: set[Any] = set()  # handles that later calls use, and none before them gives anew
+    for step in reversed(steps):
+        given = {_identity(h) for h in results_of(step.result)}
+        if is_idle(step.name) and live.isdisjoint(given):
+            continue
+        kept.append(step)
+        live -= given
+        live.update(_identity(h) for h in _handles_in(step.args))
+    return kept[::-1]
 
 
 def _handles_in(value: Any) -> list[Any]:
