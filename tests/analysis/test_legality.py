@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.analysis.dependence.initialization import check_initialized
+from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import check_merge, check_parallel, check_reorder
 from tir.analysis.dependence.oracle import Refuted
 from tir.analysis.dependence.programs import check
@@ -222,7 +222,7 @@ def test_every_read_is_covered_by_an_earlier_write(shift, missing):
     p = block("P", v, LOOPS[:2], BufferStore(B, BufferLoad(A, tuple(v)), tuple(v)))
     c = block("C", w, LOOPS[2:], BufferStore(D, BufferLoad(B, (w[0] + shift, w[1])) + 1.0, tuple(w)))
     func = function(seq([loop(LOOPS[0], loop(LOOPS[1], p)), loop(LOOPS[2], loop(LOOPS[3], c))]))
-    verdict = check_initialized(func, B)
+    verdict = Initialized(func, B).answer()
     assert verdict.is_proved if missing is None else verdict.witness[0].startswith(missing)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..aliases import shares_memory, sharing
 from ..analysis.accessed_regions import region_in
-from ..analysis.dependence.initialization import check_initialized
+from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import UpToDate
 from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.nesting import order, statements, with_statements
@@ -303,7 +303,7 @@ class Stage:
         """
         for buffer in buffers:
             if not sharing(self.state.func.buffers(), buffer):
-                require_legal(check_initialized(self.after.func, buffer), self.after.func)
+                require_legal(Initialized(self.after.func, buffer).answer(), self.after.func)
 
     def require_current(self, buffer: Buffer, copy: Buffer) -> None:
         """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed

@@ -6,22 +6,18 @@ Two questions have the same tiers: for an entire function (:class:`Initialized`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from ...aliases import shares_memory, sharing
-from ...arith import Analyzer
-from ...arith.itermap import covered_box
-from ...buffer import Buffer, Range
-from ...expr import EQ, TRUE, Expr, IntImm, Ramp, Var, is_const, logical_and
+from ...buffer import Buffer
+from ...expr import Var
 from ...function import PrimFunc
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
 from ...stmt import BufferStore, For, While
-from ...visit import contains, nodes_of, substitute, uses_var
-from .oracle import PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
-from .order import shared_order
+from ...visit import contains
+from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     Context,
     StatementRelations,
@@ -35,17 +31,7 @@ from .relations import (
 )
 from .statements import Access, Statement, bare_statements_of, statements_of
 from .witness import show_element
-
-
-def check_initialized(func: PrimFunc, buffer: Buffer) -> Verdict:
-    """Whether every read of ``buffer`` is of an element that an earlier instance wrote, since it was allocated."""
-    return Initialized(func, buffer).answer()
-
-
-def initialized_before_read(buffer: Buffer, loops: Sequence[For]) -> bool:
-    """Whether every read of ``buffer`` in an iteration of the innermost of nested ``loops`` is of an element that this
-    iteration wrote before. False means "not shown"."""
-    return InitializedInIteration(tuple(loops), buffer).holds()
+from .written import reads_after_writes
 
 
 class _Initialization(Question):
@@ -72,24 +58,6 @@ class _Initialization(Question):
             )
         return found
 
-    def _by_boxes(self, units: Sequence[Statement], names: Names, restrict: Callable[[Relation], Relation]) -> Verdict:
-        """Subtracts from the reads of each iteration the boxes filled by earlier writes in the same iteration of their
-        common loops."""
-        for unit in units:
-            reader = unit if unit.inner else by_loops(unit)
-            dims = [names.of(v) for v in reader.coords]
-            for access in unit.reads():
-                if access.buffer is not self.buffer:
-                    continue
-                bare = access_map(reader, access, names, dims)
-                for writer in units:
-                    for store in _exact_writes(writer, self.buffer):
-                        made = _Filled(writer, store, reader, names).relation()
-                        bare = bare if made is None else bare.subtract(made)
-                if not restrict(bare).is_empty():
-                    return self._unknown(f"`{unit.name.split('#')[0]}` may read what boxes do not hold")
-        return PROVED
-
 
 @dataclass(frozen=True, eq=False)
 class Initialized(_Initialization):
@@ -106,9 +74,7 @@ class Initialized(_Initialization):
 
     @tier(Tier.ITERATOR_MAP)
     def by_boxes(self) -> Verdict:
-        names = Names()
-        context = Context(self.func, self.func.body, names)
-        return self._by_boxes(self._users(statements_of(self.func.body)), names, context.restrict)
+        return PROVED if reads_after_writes(self.func.body, self.buffer, ()) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
@@ -208,14 +174,7 @@ class InitializedInIteration(_Initialization):
 
     @tier(Tier.ITERATOR_MAP)
     def by_boxes(self) -> Verdict:
-        units = self._body()
-        if units is None:
-            return self._unknown("a `while` decides how often it is written")
-        names = Names()
-        if any(self._is_other_name(a) for u in units for a in u.reads()):
-            return self._unknown("it is read through another view")
-        known = self._known(names)
-        return self._by_boxes(units, names, lambda bare: bare.where(known))
+        return PROVED if reads_after_writes(self.loops[-1].body, self.buffer, self.loops) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
@@ -247,90 +206,3 @@ def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
         for a in unit.writes()
         if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
     ]
-
-
-class _Filled:
-    """The elements that ``writer`` has definitely stored by ``store`` before an iteration of ``reader``: in the same
-    iteration of their common loops, if it comes first in program order.
-
-    A loop that the writer's condition fixes to its start (``k == 0``, of an init) is taken there: no iteration is
-    earlier.
-    The iterators of the writer form a box if its other loops cover their domain (an iterator map).
-    """
-
-    def __init__(self, writer: Statement, store: Access, reader: Statement, names: Names):
-        self.writer, self.store, self.reader, self.names = writer, store, reader, names
-        order = shared_order(writer.time, reader.time)
-        self.shared = order[0] if order is not None and order[1] else None
-        tied = {v for g in writer.guards if isinstance(g, EQ) and isinstance(g.b, IntImm) for v in nodes_of(g.a)}
-        self.start: dict[Var, Expr] = {v: low for v, low, _ in writer.loops if v in tied}
-        self.around = {v for v in self.shared or () if v not in self.start}
-        self.free = {v: Range(low, n) for v, low, n in writer.loops if v not in self.around and v not in self.start}
-
-    def relation(self) -> Relation | None:
-        """From iterations of the reader to elements; None if the writer fills no box before it."""
-        if self.shared is None or isinstance(next(iter(self.store.indices or ()), None), Ramp):
-            return None
-        box = self._box()
-        if box is None:
-            return None
-        formula = Formula(self.names)
-        hidden = []
-        for var, value in box:
-            hidden.append(formula.var(var))
-            formula.within(var, value.min, value.extent)
-        guards = [substitute(g, self.start) for g in self.writer.guards]
-        for guard in (g for g in guards if not uses_var(g, set(self.free))):
-            formula.require(guard)
-        for var, low, extent in self.writer.loops:
-            if var in self.around:
-                formula.within(var, substitute(low, self.start), substitute(extent, self.start))
-        for var, low, extent in self.store.loops:
-            hidden.append(formula.var(var))
-            formula.within(var, substitute(low, self.start), substitute(extent, self.start))
-        for guard in self.store.guards:
-            formula.require(substitute(guard, self.start))
-        element = [self.names.fresh("e") for _ in self.store.indices or ()]
-        for name, index in zip(element, self.store.indices or ()):
-            formula.equal(name, substitute(index, self.start))
-        return formula.map([self.names.of(v) for v in self.reader.coords], element, [*hidden, *element])
-
-    def _coordinates(self) -> list[tuple[Var, Expr]]:
-        """What moves in one iteration of the loops around: the writer's coordinates, and loops that index the store."""
-        pairs = self.writer.inner or zip(self.writer.coords, self.writer.values)
-        told = {v: substitute(value, self.start) for v, value in pairs if v not in self.start and v not in self.around}
-        more = (v for v in self.free if any(uses_var(i, v) for i in self.store.indices or ()))
-        return [*told.items(), *((v, v) for v in more if v not in told)]
-
-    def _is_run(self, unused: Mapping[Var, Range]) -> bool:
-        """Whether it is sure to run, also where loops are at their start and in loops ``unused``, over a box."""
-        tied = {v: Range(low, n) for v, low, n in self.writer.loops if v in self.start}
-        shared = set(self.shared or ())  # the reader is in an iteration of these
-        starts = [r for v, r in tied.items() if v not in shared]
-        moved = {*self.free, *self.start}
-        return all(Analyzer().can_prove(r.extent > 0) for r in (*starts, *unused.values())) and not any(
-            uses_var(e, moved) for r in (*self.free.values(), *tied.values()) for e in (r.min, r.extent)
-        )
-
-    def _box(self) -> list[tuple[Var, Range]] | None:
-        """The box of the writer's coordinates in one iteration of the loops around."""
-        pairs, own = self._coordinates(), set(self.free)
-        unused = {v: r for v, r in self.free.items() if not any(uses_var(value, v) for _, value in pairs)}
-        if not self._is_run(unused):
-            return None
-        analyzer = Analyzer()
-        moving = [(v, value) for v, value in pairs if uses_var(value, own)]
-        guards = [analyzer.simplify(substitute(g, self.start)) for g in self.writer.guards]
-        predicate = reduce(logical_and, (g for g in guards if uses_var(g, own)), TRUE)
-        boxes: Mapping[Var, Range] = {}
-        if moving:
-            domains = {v: r for v, r in self.free.items() if v not in unused}
-            found = covered_box([value for _, value in moving], domains, predicate)
-            if found is None:
-                return None
-            boxes = {v: r for (v, _), r in zip(moving, found)}
-            if any(uses_var(e, own) for r in boxes.values() for e in (r.min, r.extent)):
-                return None
-        elif not is_const(predicate, 1):
-            return None
-        return [(v, boxes[v] if v in boxes else Range(value, IntImm(1, value.dtype))) for v, value in pairs]
