@@ -9,6 +9,8 @@ import pytest
 
 import tir
 from tir import te
+from tir.analysis.constants import CONSTANT
+from tir.expr import constant
 from tir.interp import run
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
@@ -345,3 +347,39 @@ def test_terms_are_in_the_fewest_equal_chunks_of_which_a_panel_fits(
     assert isinstance(first, Callable)
     sums = [x for x in first().func.root.alloc_buffers if x.name == "C_rf"]
     assert [int(x.shape[0]) for x in sums] == [chunks] * (chunks > 1)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [((101, 7), (7, 40)), ((7, 15, 6), (6, 40)), ((103, 6), (6, 6)), ((40, 6), (6, 20)), ((3, 35, 6), (3, 6, 20))],
+    ids=["rows of threads", "rows of two axes", "one panel", "panels of threads", "batches of threads"],
+)
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_products_that_threads_share_are_right(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[tuple[int, ...], ...], is_constant: bool
+):
+    monkeypatch.setattr("tir.tune.space.PARALLEL", 1)
+    spec = {(2, 2): "ik,kj->ij", (3, 2): "abk,kj->abj", (3, 3): "bik,bkj->bij"}[len(sizes[0]), len(sizes[1])]
+    func = product(*sizes, spec, relu=True)
+    func = func.with_attr(CONSTANT, ("B",)) if is_constant else func
+    sch = tir.tune.default(func, SMALL.format(cores=2))
+    assert "parallel" in kinds(sch, "C_update")
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(49, 160), (196, 144), (112, 96), (49, 320), (128, 3072)])
+def test_threads_have_equal_shares_of_a_product(rows: int, columns: int):
+    func = product((rows, 640), (640, columns), "ik,kj->ij").with_attr(CONSTANT, ("B",))
+    sch = tir.tune.default(func, "llvm -num-cores=2 -l2_bytes=1048576 -vector_width=512")
+    (shared,) = (sch.get(loop) for loop in sch.get_loops("C_update") if sch.get(loop).kind == "parallel")
+    assert constant(shared.extent) in (2, 4, 6, 8, 10)
+
+
+def test_many_rows_are_those_of_a_thread():
+    """What comes before and after is made by rows too, and a core reads slowly what another has written."""
+    func = product((128, 64), (64, 3072), "ik,kj->ij", relu=True).with_attr(CONSTANT, ("B",))
+    sch = tir.tune.default(func, "llvm -num-cores=2 -l2_bytes=1048576 -vector_width=512")
+    (shared,) = (loop for loop in sch.get_loops("D") if sch.get(loop).kind == "parallel")
+    store = sch.get("D")
+    assert sch.get_loops("D").index(shared) == 0 and constant(sch.get(shared).extent) == 2
+    assert [b.name for b in sch.get_child_blocks(shared)][-1] == store.name

@@ -243,10 +243,10 @@ def _extent(loop: For) -> int:
     return usual(loop.extent)
 
 
-def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float]:
+def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, float, float]:
     """Seconds of the instructions of the busiest thread; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
-    total, most, shared, passes = 0.0, 0.0, 1, 1.0
+    total, most, shared, passes = 0.0, 0.0, 1.0, 1.0
     found = list(_stores(func.body, _Around(compiled=Compiled.of(func.body))))
     for store, around in found:
         if isinstance(store, BufferStore):
@@ -254,12 +254,13 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, int, float
             cycles, lanes = _compiled_cycles(store, around, inside, env)
         else:
             cycles, lanes = _of_tiles(store, around, env)
-        threads = min(env.threads, around.count(PARALLEL))
+        count = max(1, around.count(PARALLEL))
+        threads = count / -(-count // env.threads)  # as many as are never idle
         rate = machine.peak / (2 * PORTS * lanes)  # cycles a second
-        seconds = cycles / rate / max(1, threads)
+        seconds = cycles / rate / threads
         total += seconds
         if cycles / rate > most:
-            most, shared, passes = cycles / rate, max(1, threads), around.passes
+            most, shared, passes = cycles / rate, threads, around.passes
     return total, shared, passes
 
 

@@ -170,7 +170,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     made = [
         Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4) if (vectors - 1) * lanes < found.lane.size
     ]
-    ordered = sorted((t for t in made if t is not None), key=lambda t: min(t.costs))
+    ordered = sorted((t for t in made if t is not None), key=lambda t: t.cost)
     return [fork for t in ordered for fork in t.forks(sch)]
 
 
@@ -237,13 +237,37 @@ class Tiling:
 
     @cached_property
     def shared(self) -> str:
-        """The loops that run in parallel: "batch", "panels", "rows" or "" (one core)."""
-        found, cores = self.found, self.env.threads
-        if cores < 2 or found.operations < self.env.parallel_from:
+        """The loops that run in parallel: "batch", "rows", "panels" or "" (one core): the first that give threads equal shares, to a tenth."""
+        if self.env.threads < 2 or self.found.operations < self.env.parallel_from:
             return ""
-        if volume([*found.batch, *found.columns]) >= cores:
-            return "batch"
-        return "panels" if self.panels >= cores else "rows"
+        return min(self._shares, key=lambda name: round(self._shares[name], 1))
+
+    @cached_property
+    def _shares(self) -> dict[str, float]:
+        """How many times the work of the average thread the busiest has, by the loops that may run in parallel. So many rows that each
+        thread may read all panels go before panels: kernels before and after share rows out, too, and a core reads what another has
+        written more slowly than panels, which are read ahead."""
+        found, cores = self.found, self.env.threads
+        shares = {
+            "batch": uneven(volume([*found.batch, *found.columns]), cores),
+            "rows": min(uneven(n, cores) for n in self._strips),
+            "panels": uneven(self.panels, cores),
+        }
+        if self.panels >= cores and (volume(found.rows) < cores * THIN or any(a.extent is None for a in found.rows)):
+            del shares["rows"]
+        return shares
+
+    @property
+    def _strips(self) -> list[int]:
+        """The tiles of rows along each of their axes, with the tile that costs least."""
+        tile = self.tiles[self.costs.index(min(self.costs))]
+        tiles = [*(1 for _ in self.found.rows), tile // 64, tile % 64][-len(self.found.rows) :]
+        return [-(-a.size // n) for a, n in zip(self.found.rows, tiles)]
+
+    @property
+    def cost(self) -> float:
+        """The cost of the best tile, for the busiest thread."""
+        return min(self.costs) * (self._shares[self.shared] if self.shared else 1.0)
 
     @property
     def streams(self) -> bool:
@@ -258,9 +282,10 @@ class Tiling:
         if not self.is_packed:
             return [1]
         one = self.found.element * volume(self.found.terms) * self.width
-        share = self.panels // self.env.threads if self.shared == "panels" else self.panels
-        fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, share))
-        best = max(f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting)
+        cores = self.env.threads if self.shared == "panels" else 1
+        fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, self.panels // cores))
+        sizes = [f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting]
+        best = max(sizes, key=lambda f: (-uneven(-(-self.panels // f), cores), f))
         best = min(best, STREAMED) if self.streams else best
         if self.found.gather and self._bytes_of_other <= self.env.machine.sizes["L2"] // 2:
             best = 1  # what is used with each panel stays in the cache
@@ -324,8 +349,8 @@ class Tiling:
         *outer_terms, term = (a.loop for a in found.terms)
         batch = [a.loop for a in (*found.batch, *found.columns)]
         rows = [a.loop for a in found.rows]
-        around = [*rows, jc] if self.shared == "rows" else [jc, *rows]
-        sch.reorder(*batch, *(a.loop for a in found.chunks), *around, jr, *outer_terms, term, jv, lane)
+        around = [*(a.loop for a in found.chunks), jc]
+        sch.reorder(*batch, *around, *rows, jr, *outer_terms, term, jv, lane)
         if pack is not None:
             at_once = self.shared == "rows" or found.nest.in_time or found.is_constant
             self.pack(sch, pack, None if at_once else jc)
@@ -334,14 +359,15 @@ class Tiling:
         sch.vectorize(lane)
         tile = choose(sch, self.tiles, self.costs)
         strips, inner_rows = self._tile(sch, rows, tile)
-        sch.reorder(*strips, *([jc] if self.shared == "rows" else []), jr, *outer_terms, term, *inner_rows, jv)
+        own = [self._own_rows(sch, strips)] if self.shared == "rows" else []
+        sch.reorder(*own, *(around if own else []), *strips, jr, *outer_terms, term, *inner_rows, jv)
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         init = sch.decompose_reduction(name, [*outer_terms, term][0])
         inner_init = sch.get_loops(init)
         for loop in (*inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
-        shared = {"batch": batch, "panels": [jc], "rows": strips, "": []}[self.shared]
+        shared = {"batch": batch, "panels": [jc], "rows": own, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
         steps = self._unroll_terms(sch, [*outer_terms, term])
         if pack is not None and found.is_constant:
@@ -356,6 +382,13 @@ class Tiling:
             return [*outer, io], [ii]
         yo, yi = sch.split(outer[-1], [None, tile // 64])
         return [*outer[:-1], yo, io], [yi, ii]
+
+    def _own_rows(self, sch: Schedule, strips: list[LoopRV]) -> LoopRV:
+        """Split one of the loops over tiles of rows into what each thread has; returns the loop over threads."""
+        cores = self.env.threads
+        at = min(range(len(strips)), key=lambda n: uneven(extent_of(sch, strips[n]), cores))
+        own, strips[at] = sch.split(strips[at], [None, -(-extent_of(sch, strips[at]) // cores)])
+        return own
 
     def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> LoopRV:
         """Make some steps of the reduction, or the whole window of a convolution, straight code; returns the loop around them. This is
@@ -457,6 +490,11 @@ class Tiling:
         sch.unroll(middle)
         if self.streams:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
+
+
+def uneven(count: int, cores: int) -> float:
+    """How many times the work of the average thread the busiest has, of ``count`` equal parts that are not shared."""
+    return -(-count // cores) * cores / count
 
 
 def epilogue(sch: Schedule, product: Nest) -> str | None:
