@@ -169,6 +169,24 @@ for order in (2, 1, 0, 3, float("inf"), float("-inf")):
     case("linalg_vector_norm", f(2, 3), order, [1])
 case("cumsum", f(2, 5), 1)
 case("cumsum", i(2, 5, dtype=I32), 0)
+for name in ["cummax", "cummin"]:
+    case(name, i(3, 7), 1)
+    case(name, torch.tensor([[1.0, 3.0, 3.0], [2.0, float("nan"), 5.0], [float("nan"), 0.0, 4.0]]), 0)
+    case(name, torch.tensor(2.0), 0)
+case("logcumsumexp", f(3, 5), -1)
+case("logcumsumexp", torch.tensor([float("-inf"), float("-inf"), 90.0, -90.0, 100.0]), 0)
+case("median", f(3, 4))
+for mode in range(3):
+    case("_embedding_bag", f(6, 4), i(7, low=0), ids(0, 3, 3), False, mode)
+    case("_embedding_bag", f(6, 4), i(7, low=0), ids(0, 3, 7), False, mode, False, None, True, 2)
+case("_embedding_bag", f(6, 4), i(7, low=0), ids(0, 3, 3), per_sample_weights=f(7))
+case("bucketize.Tensor", f(3, 4), ids(-1, 0, 1).float(), out_int32=True)
+case("bucketize.Tensor", i(3, 4), ids(-1, 0, 1, 3), right=True)
+case("searchsorted.Tensor", f(2, 6).sort()[0], f(2, 3))
+case("searchsorted.Tensor", ids(3, -1, 2), f(2, 3), side="right", sorter=ids(1, 2, 0))
+case("histc", f(20, low=-3, high=3), 4, -2, 2)
+case("histc", torch.tensor([1.0, 2.0, 2.0, 5.0]), 4)
+case("histc", torch.ones(3), 3)
 case("cumprod", f(2, 5), -1)
 case("sort", f(2, 5))
 case("sort", f(2, 5), 0, True)
@@ -247,6 +265,9 @@ case("index_put", f(5, 6), [ids(0, 0)], f(2, 6), True)
 case("index_put", f(5, 6), [b(5, 6)], torch.tensor(3.0))
 case("index_put", f(2, 6, 3), [None, ids(0, -1, 2)], f(2, 3, 3))
 case("index_put", f(2, 3, 4), [None, None, ids(1, 0)], f(2), True)
+case("index_put", f(2, 5, 4), [None, i(3, 1, low=0), ids(1, 0)], f(2, 3, 2), True)
+case("index_put", f(2, 5, 4), [ids(1, 0), None, ids(1, 3)], f(2, 5))
+case("index_put", f(2, 5, 4, 3), [None, ids(1, -1), None, ids(1, 2)], f(2, 2, 4))
 case("scatter.src", f(4, 5), 1, ids([0, 2], [1, 3]), f(2, 2))
 case("scatter.value", f(4, 5), 0, ids([0, 2, 1]), 7.0)
 case("scatter_add", f(4, 5), 1, ids([0, 0], [1, 3]), f(3, 4))
@@ -374,7 +395,7 @@ ULPS = {"float16": 2e-3, "bfloat16": 2e-2}
 @pytest.mark.parametrize(("name", "args", "kwargs"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)])
 def test_a_row_makes_what_torch_makes(name, args, kwargs):
     step, parts, inputs, values, expected = program_of(name, args, kwargs)
-    only_first = name.startswith(("native_", "_native", "max_pool2d_with", "adaptive_max"))
+    only_first = name.startswith(("native_", "_native", "max_pool2d_with", "adaptive_max", "_embedding"))
     outputs = [Ref(p.name) for p in (parts[:1] if only_first else parts)] or [Ref("y")]
     model = compile_graph(imported(Program(inputs, (step, *parts), tuple(outputs))), "interpreter")
     made = model(*values)
@@ -433,7 +454,7 @@ def test_rows_are_recorded_for_where_torch_is_not(request):
 
     for name, args, kwargs in CASES:
         step, parts, _, values, expected = program_of(name, rounded(args), {k: rounded(a) for k, a in kwargs.items()})
-        only_first = name.startswith(("native_", "_native", "max_pool2d_with", "adaptive_max"))
+        only_first = name.startswith(("native_", "_native", "max_pool2d_with", "adaptive_max", "_embedding"))
         kept = [array_of(e) for e in (expected[:1] if only_first else expected)]
         shown = [[str(t.dtype)[6:], list(a.shape), [f"{v:.7g}" for v in a.reshape(-1).astype("float64")[:: max(1, a.size // 12)]]] for a, t in zip(kept, expected)]  # fmt: skip
         rows.append(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
 from .torch_table import Call, NotMade, Number, row
@@ -36,6 +37,23 @@ def _addmm(
     made = _times(c, c.op("matmul", a, b), alpha)
     made = c.op("sum", made, (0,)) if c.operator == "addbmm" else made
     return made if beta == 0 else c.op("add", made, _times(c, x, beta))
+
+
+@row("_grouped_mm", "transformers.grouped_mm_fallback")
+def _grouped_mm(
+    c: Call, x: Value, weight: Value | None = None, offs: Value | None = None, mat2: Value | None = None, bias: Value | None = None,
+    out_dtype: DType | None = None,
+) -> Any:  # fmt: skip
+    """Rows ``(s, k)`` times the matrix of their group, of ``(g, k, n)``; group ``i`` ends before row ``offs[i]``."""
+    several = mat2 if weight is None else weight
+    if several is None or offs is None or len(x.shape) != 2 or len(several.shape) != 3:
+        raise Unsupported("groups that are not of the rows of a matrix")
+    group = c.op("searchsorted", offs, c.op("arange", 0, x.shape[0], 1, str(offs.dtype)), True)
+    own = c.op("take", several, c.op("minimum", group, several.shape[0] - 1), 0)
+    made = c.shaped(c.op("matmul", c.shaped(x, (x.shape[0], 1, x.shape[1])), own), (x.shape[0], several.shape[2]))
+    is_in = c.shaped(c.op("less", group, several.shape[0]), (x.shape[0], 1))
+    made = c.op("where", is_in, made, c.tensor(0.0, made.dtype))
+    return made if bias is None else c.op("add", made, bias)
 
 
 def _times(c: Call, value: Value, factor: Number) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .torch_table import Call, Number, row
+from .torch_table import Call, Number, promoted, row
 
 Axes = int | list[int] | None
 
@@ -107,6 +107,65 @@ def _cumulative(c: Call, x: Value, dim: int, dtype: DType | None = None) -> Any:
     return c.op(c.operator, x, axis_of(dim, len(x.shape)), c.dtype) if x.shape else x
 
 
+@row("logcumsumexp")
+def _logcumsumexp(c: Call, x: Value, dim: int) -> Any:
+    return c.op("logcumsumexp", x, axis_of(dim, len(x.shape))) if x.shape else x
+
+
+@row("cummax", "cummin")
+def _extreme_so_far(c: Call, x: Value, dim: int) -> Any:
+    """The values, and where the last is that equals each."""
+    if not x.shape:
+        return x, c.filled((), 0, DType("int64"))
+    axis = axis_of(dim, len(x.shape))
+    made = c.op(c.operator, x, axis)
+    places = c.op("arange", 0, x.shape[axis], 1, "int64")
+    places = c.shaped(places, [x.shape[axis] if n == axis else 1 for n in range(len(x.shape))])
+    is_here = c.op("equal", x, made)
+    if x.dtype.is_float:
+        is_here = c.op("logical_or", is_here, c.op("isnan", x))
+    return made, c.op("cummax", c.op("where", is_here, places, c.tensor(0, DType("int64"))), axis)
+
+
+@row("bucketize", "searchsorted")
+def _searched(
+    c: Call, x: Value | Number, boundaries: Value | None = None, sorted_sequence: Value | None = None,
+    out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Value | None = None,
+) -> Any:  # fmt: skip
+    sequence = boundaries if sorted_sequence is None else sorted_sequence
+    assert sequence is not None
+    if sorter is not None:
+        sequence = c.op("take_along_axis", sequence, sorter, len(sequence.shape) - 1)
+    kind = promoted(x, sequence) if isinstance(x, Value) else sequence.dtype
+    goes_after = right if side is None else side == "right"
+    return c.op("searchsorted", c.tensor(sequence, kind), c.tensor(x, kind), goes_after, str(c.dtype))
+
+
+@row("histc")
+def _histc(c: Call, x: Value, bins: int = 100, min: Number = 0, max: Number = 0) -> Any:
+    """How many elements are in each of ``bins`` equal parts of a range; of the range of the elements where none is given."""
+    x = c.shaped(x, (-1,))
+    low, high = min, max
+    length: Any = high - low
+    if low == high:
+        low, high = c.op("min", x), c.op("max", x)
+        is_one = c.op("equal", low, high)
+        low, high = (c.op("where", is_one, c.op("add", n, more), n) for n, more in ((low, -1.0), (high, 1.0)))
+        length = c.op("subtract", high, low)
+    part = c.op(
+        "floor",
+        c.op(
+            "divide",
+            c.op("multiply", c.op("subtract", x, c.operand(low, x.dtype)), float(bins)),
+            c.operand(length, x.dtype),
+        ),
+    )
+    ends = (c.operand(n, x.dtype) for n in (low, high))
+    is_inside = c.op("logical_and", *(c.op(how, x, n) for how, n in zip(("greater_equal", "less_equal"), ends)))
+    place = c.op("astype", c.op("where", is_inside, c.op("minimum", part, bins - 1.0), c.tensor(0.0, x.dtype)), "int64")
+    return c.op("scatter_elements", c.filled((bins,), 0, x.dtype), place, c.op("astype", is_inside, x.dtype), 0, "add")
+
+
 @row("sort", "argsort")
 def _sort(c: Call, x: Value, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     axis = axis_of(dim, len(x.shape))
@@ -138,8 +197,10 @@ def _safe_softmax(c: Call, x: Value, dim: int, dtype: DType | None = None) -> An
 
 @row("median", "mode", "kthvalue")
 def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | None = None) -> Any:
-    if c.operator == "mode" or (c.operator == "median" and not c.results[1:]):
-        raise Unsupported("it counts or orders all elements")
+    if c.operator == "mode":
+        raise Unsupported("it counts all elements")
+    is_of_all = c.operator == "median" and not c.results[1:]
+    x, dim = (c.shaped(x, (-1,)), 0) if is_of_all else (x, dim)
     axis = axis_of(dim, len(x.shape))
     at = (x.shape[axis] - 1) // 2 if k is None else k - 1
     order = c.op("argsort", x, axis=axis)
@@ -147,7 +208,8 @@ def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | 
     several = [c.sliced(each, [(axis, slice(at, at + 1))]) for each in (made, order)]
     if keepdim:
         return several
-    return [c.op("reshape", s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
+    made = [c.op("reshape", s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
+    return made[0] if is_of_all else made
 
 
 @row("bincount", "nonzero", "unique", "_unique2", "masked_select")

@@ -12,7 +12,7 @@ from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
-from .torch_table import Call, Number, row
+from .torch_table import Call, NotMade, Number, row
 
 
 @row("sym_size", "size")
@@ -291,6 +291,46 @@ def _embedding(c: Call, weight: Value, indices: Value, **without_meaning: Any) -
     return c.op("take", weight, indices, 0)
 
 
+@row("_embedding_bag", "_embedding_bag_forward_only")
+def _embedding_bag(
+    c: Call, weight: Value, indices: Value, offsets: Value, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Value | None = None, include_last_offset: bool = False, padding_idx: int = -1,
+) -> Any:  # fmt: skip
+    """For each offset the sum, the mean or the largest (``mode``) of the rows from there up to the next; zeros where there are none."""
+    bags = offsets.shape[0] - include_last_offset
+    offsets = c.sliced(offsets, [(0, slice(0, bags))])
+    bag = c.op("searchsorted", offsets, c.op("arange", 0, indices.shape[0], 1, str(offsets.dtype)), True)
+    bag = c.shaped(c.op("subtract", bag, 1), (-1, 1))
+    rows = c.op("take", weight, indices, 0)
+    if per_sample_weights is not None:
+        rows = c.op("multiply", rows, c.shaped(per_sample_weights, (-1, 1)))
+    counts = c.filled((indices.shape[0], 1), 1, weight.dtype)
+    lowest = float("-inf") if mode == 2 else 0.0
+    if padding_idx >= 0:
+        is_padding = c.shaped(c.op("equal", indices, padding_idx), (-1, 1))
+        rows, counts = (
+            c.op("where", is_padding, c.tensor(n, weight.dtype), x) for x, n in ((rows, lowest), (counts, 0.0))
+        )
+
+    def gathered(x: Value, start: float, how: str) -> Value:
+        width = x.shape[1]
+        return c.op(
+            "scatter_elements", c.filled((bags, width), start, x.dtype), c.op("broadcast_to", bag, x.shape), x, 0, how
+        )
+
+    made = gathered(rows, lowest, "max" if mode == 2 else "add")
+    if mode:
+        count = gathered(counts, 0.0, "add")
+        zero = c.tensor(0.0, weight.dtype)
+        made = (
+            c.op("divide", made, c.op("maximum", count, 1.0))
+            if mode == 1
+            else c.op("where", c.op("equal", count, 0.0), zero, made)
+        )
+    others = "only its first result is made, the bags"
+    return made, *[NotMade(others)] * 3
+
+
 @row("index_select")
 def _index_select(c: Call, x: Value, dim: int, index: Value) -> Any:
     return c.op("take", x, index, axis_of(dim, len(x.shape)))
@@ -326,12 +366,22 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
         return c.op("where", mask, c.shaped(values, ()), x)
     if any(i.dtype.is_bool for i in places):
         raise Unsupported("a mask with several values")
-    if len(places) == 1 < len(indices):  # x[:, i] = v: all indices of the axes before
-        before, rank = len(indices) - 1, len(places[0].shape)
-        whole = [np.arange(x.shape[n]).reshape(-1, *[1] * (before - n - 1 + rank)) for n in range(before)]
-        places = [*(c.builder.constant(each, "whole") for each in whole), *places]
-    if len(places) < len(indices):
-        raise Unsupported("several indices that leave out an axis")
+    if len(places) < len(indices):  # x[:, i] = v: with all indices of the axes between
+        whole = [n for n, i in enumerate(indices) if i is None]
+        given = [n for n, i in enumerate(indices) if i is not None]
+        rank = max(len(i.shape) for i in places)
+        before = (
+            given[0] if given == list(range(given[0], given[-1] + 1)) else 0
+        )  # torch: else what is given comes first
+        after = [n for n in whole if whole.index(n) >= before]
+        places = []
+        for n, index in enumerate(indices):
+            if index is None:
+                every = c.op("arange", 0, x.shape[n], 1, "int64")
+                behind = len(whole) - whole.index(n) - 1 + (rank if whole.index(n) < before else 0)
+                places.append(c.shaped(every, (x.shape[n], *[1] * behind)))
+            else:
+                places.append(c.shaped(index, (*index.shape, *[1] * len(after))))
     return c.op("index_put", x, [c.from_front(i, n) for i, n in zip(places, x.shape)], values, accumulate)
 
 

@@ -89,6 +89,8 @@ def cos(x: te.Tensor) -> te.Tensor:
 def cosh(x: te.Tensor) -> te.Tensor:
     """The hyperbolic cosine. The tensor is floats."""
 from tir.ops.reduction import count_nonzero as count_nonzero
+from tir.ops.cumulative import cummax as cummax
+from tir.ops.cumulative import cummin as cummin
 from tir.ops.cumulative import cumprod as cumprod
 cumulative_prod = cumprod
 from tir.ops.cumulative import cumsum as cumsum
@@ -169,6 +171,7 @@ def log2(x: te.Tensor) -> te.Tensor:
 def logaddexp(x: Operand, y: Operand) -> Tensor:
     """``log(exp(x) + exp(y))`` without overflow. Operands broadcast, are promoted to a common type, and are floats."""
 log_add_exp = logaddexp
+from tir.ops.cumulative import logcumsumexp as logcumsumexp
 def logical_and(x: Operand, y: Operand) -> Tensor:
     """Whether both are true. Of numbers say ``not_equal(x, 0)``. Operands broadcast, are promoted to a common type, and are bools."""
 def logical_not(x: te.Tensor) -> te.Tensor:

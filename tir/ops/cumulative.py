@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from .. import te
 from ..analysis.block_regions import block_access_region
 from ..buffer import IterVar, Range, decl_buffer
 from ..dtype import DType
-from ..expr import TRUE, BufferLoad, Expr, Var, cast, const, is_const
+from ..expr import TRUE, BufferLoad, Expr, Max, Min, Var, cast, const, is_const
 from ..op import call
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt
 from ..te import Tensor
@@ -94,6 +95,76 @@ def cumprod(
     Tensor(cumprod, (12,), int64)
     """
     return _cumulative("cumprod", lambda a, b: a * b, 1, x, axis, exclusive, dtype, acc_dtype)
+
+
+def _along(whole: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, axis=-1: whole(x, axis=axis) if x.ndim and x.size else x
+
+
+_ORDERED = [
+    case(arg((3, 5)), axis=0),
+    case(arg((4, "n"), "int8"), axis=1),
+    case(arg((16, 2), "float32", "special"), axis=0),
+    case(arg((3, 0))),
+    case(arg(())),
+]
+
+
+@operator(shapes="(…) T -> (…) T", section=SECTION, reference=_along(np.maximum.accumulate), cases=_ORDERED)
+def cummax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """The largest of the elements up to each along ``axis``; nan from the first nan on.
+
+    >>> from tir import ops, te
+    >>> ops.cummax(te.placeholder((4, 3)), axis=0)
+    Tensor(cummax, (4, 3), float32)
+    """
+    return _own("cummax", Max, x, axis)
+
+
+@operator(shapes="(…) T -> (…) T", section=SECTION, reference=_along(np.minimum.accumulate), cases=_ORDERED)
+def cummin(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """The smallest of the elements up to each along ``axis``, as ``cummax`` gives the largest.
+
+    >>> from tir import ops, te
+    >>> ops.cummin(te.placeholder((4, 3)), axis=0)
+    Tensor(cummin, (4, 3), float32)
+    """
+    return _own("cummin", Min, x, axis)
+
+
+@operator(
+    shapes="(…) float -> (…)",
+    section=SECTION,
+    reference=_along(np.logaddexp.accumulate),
+    cases=[
+        case(arg((3, 5)), axis=0),
+        case(arg((4, "n"), "float64"), axis=1),
+        case(arg((5,), values=np.array([-np.inf, -np.inf, 90.0, -90.0, 100.0]))),
+        case(arg((3, 0))),
+    ],
+)
+def logcumsumexp(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """The logarithm of the sum of the exponentials of the elements up to each along ``axis``; no exponential overflows.
+
+    >>> from tir import ops, te
+    >>> ops.logcumsumexp(te.placeholder((4, 3)), axis=0)
+    Tensor(logcumsumexp, (4, 3), float32)
+    """
+
+    def combine(a: Any, b: Any) -> Expr:
+        larger = Max(a, b)
+        return call(
+            "if_then_else", a == b, a + math.log(2), larger + te.log1p(te.exp(Min(a, b) - larger)), dtype=x.dtype
+        )
+
+    return _own("logcumsumexp", combine, x, axis)
+
+
+def _own(name: str, combine: Callable[[Any, Any], Expr], x: Tensor, axis: int) -> Tensor:
+    """A recurrence in the type of the elements, which starts at the first of them."""
+    if not x.ndim:
+        return te.compute((), lambda: x[()], name=name)
+    return _recurrence(name, x, axis_of(axis, x.ndim), x.dtype, combine, const(0, x.dtype), exclusive=False)
 
 
 def _cumulative(
