@@ -21,10 +21,10 @@ import islpy
 
 import tir
 from tests.gpu_examples import load
+from tests.hand_schedules import attention, gemm, rows
 from tir.analysis.dependence.oracle import Tier, tiers
 from tir.arith import Analyzer
 from tir.display import text_table
-from tir.library import attention, gemm, rows
 
 SETS = ("BasicSet", "BasicMap", "Set", "Map", "UnionSet", "UnionMap")
 # methods that query an object or make the Python object do no work on sets

@@ -29,7 +29,8 @@ from tir.tune.model import predict
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
 
-from .plain import PLAIN, timed
+from .plain import timed
+from .work import PLAIN
 
 TARGET = "llvm -num-cores=1"
 # a name with a star was not used when constants of the model were chosen

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import tir
 from tir import te
 
-from .plain import einsum
+from .work import einsum
 
 Draw = random.Random
 ELEMENTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20)  # of arrays

@@ -24,11 +24,11 @@ import tir
 from codegen.machine_peak import measure_fma_peak
 from tir.testing.oracle import random_inputs
 
-from .plain import PLAIN
+from .work import PLAIN
 
 KEPT = pathlib.Path(__file__).with_name("tune.json")
 
-# the workloads of the comparison: a plain program of ``benchmarks.plain``, and its sizes
+# the workloads of the comparison: a plain program of ``benchmarks.work``, and its sizes
 PROGRAMS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("gemm", (512, 512, 512)),
     ("gemm", (1024, 1024, 1024)),
@@ -61,7 +61,7 @@ PROGRAMS: tuple[tuple[str, tuple[int, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Program:
-    """A program of ``benchmarks.plain``."""
+    """A program of ``benchmarks.work``."""
 
     kind: str
     sizes: tuple[int, ...]

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 import tir
 from tir.testing.oracle import random_inputs
 
-from .plain import PLAIN, timed
+from .plain import timed
+from .work import PLAIN
 
 ROUNDS = 40  # at least, of the last comparison
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """A program of ``benchmarks.plain``: the sizes that are ``known``, and the others."""
+    """A program of ``benchmarks.work``: the sizes that are ``known``, and the others."""
 
     kind: str
     known: tuple[tuple[int, ...], ...]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import tir
+from tests.hand_schedules.dot_gemm import scheduled_dot_gemm
+from tir import te
 from tir.amx import tiles_available
 from tir.interp.numbers import storage_dtype
-from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
+from tir.library import attention, conv, elementwise, gemm, rows
 from tir.library.conv import RESNET50, Layer
 
 from .arrays import aligned, inputs
@@ -21,7 +24,7 @@ Arrays = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Work:
-    """``schedule(threads)`` is ours; ``kind`` and ``sizes`` identify the work to peers.
+    """``schedule(threads)`` is ours, that of :func:`tir.tune.default`; ``kind`` and ``sizes`` identify the work to peers.
 
     ``unit``: "flops" (``amount`` operations, compared with the peak of ``dtype``) or "bytes" (``amount`` read and
     written, compared with copying).
@@ -44,6 +47,59 @@ class Work:
         return inputs(self.kind, self.sizes)
 
 
+def einsum(
+    spec: str, left: Sequence[int], right: Sequence[int], dtypes: Sequence[str] = ("float32",) * 3
+) -> tir.PrimFunc:
+    """A product summed over the axes that are not in the result, such as "ik,kj->ij"; types of operands and result."""
+    (a, b), out = spec.partition("->")[0].split(","), spec.partition("->")[2]
+    sizes = {**dict(zip(a, left)), **dict(zip(b, right))}
+    A, B = te.placeholder(left, dtypes[0], name="A"), te.placeholder(right, dtypes[1], name="B")
+    terms = {x: te.reduce_axis((0, sizes[x]), x) for x in sizes if x not in out}
+
+    def value(*point: tir.Var) -> tir.Expr:
+        at = {**dict(zip(out, point)), **{x: t.var for x, t in terms.items()}}
+        one, other = A[tuple(at[x] for x in a)], B[tuple(at[x] for x in b)]
+        return te.sum(one.astype(dtypes[2]) * other.astype(dtypes[2]), axis=list(terms.values()))
+
+    return te.create_prim_func([A, B, te.compute(tuple(sizes[x] for x in out), value, name="C")])
+
+
+PLAIN: dict[str, Callable[..., tir.PrimFunc]] = {
+    "gemm": gemm.gemm,
+    "gemm transposed A": lambda m, n, k: einsum("ki,kj->ij", (k, m), (k, n)),
+    "gemm transposed B": lambda m, n, k: einsum("ik,jk->ij", (m, k), (n, k)),
+    "gemm of five axes": lambda m, n, k: einsum("abe,ecd->abcd", (m // 20, 20, k), (k, 50, n // 50)),
+    "int8_gemm": lambda m, n, k: gemm.dot_gemm(m, n, k, "int8"),
+    "bf16_gemm": lambda m, n, k: gemm.dot_gemm(m, n, k, "bfloat16"),
+    "gemv": gemm.gemv,
+    "batched_gemm": gemm.batched_gemm,
+    "attention": attention.attention,
+    "conv2d_nhwc": lambda *layer: conv.conv2d_nhwc(Layer(*layer)),
+    "conv2d_nchw": lambda *layer: conv.conv2d_nchw(Layer(*layer)),
+    "depthwise_nhwc": lambda *layer: conv.depthwise_nhwc(Layer(*layer)),
+    "softmax": rows.softmax,
+    "layer_norm": rows.layer_norm,
+    "row_sum": rows.row_sum,
+    "column_sum": rows.column_sum,
+    "transpose": elementwise.transpose,
+    "blur": elementwise.blur,
+    "scale_add": elementwise.scale_add,
+    "gelu_chain": elementwise.gelu_chain,
+}
+
+
+def by_default(kind: str, sizes: tuple[int, ...], amount: float, unit: str = "flops", **more: Any) -> Work:
+    """The work of a program of :data:`PLAIN`."""
+    return Work(
+        kind,
+        sizes,
+        lambda threads: tir.tune.default(PLAIN[kind](*sizes), f"llvm -num-cores={threads}"),
+        amount,
+        unit,
+        **more,
+    )
+
+
 def works(quick: bool = False) -> Iterator[Work]:
     """All works, or (``quick``) one or two sizes of each kind."""
     yield from _products(quick)
@@ -57,30 +113,19 @@ def _products(quick: bool) -> Iterator[Work]:
     small = [(n, n, n) for n in ((64,) if quick else (16, 32, 64, 128))]
     skinny = [] if quick else [(2048, 16, 2048), (16, 2048, 2048), (2048, 2048, 16)]
     for m, n, k in (*square, *odd, *small, *skinny):
-        yield Work("gemm", (m, n, k), lambda t, s=(m, n, k): gemm.scheduled_gemm(*s, t), 2.0 * m * n * k)
+        yield by_default("gemm", (m, n, k), 2.0 * m * n * k)
     for n in (1024,) if quick else (1024, 2048):
         for kind, dtype in (("int8_gemm", "int8"), ("bf16_gemm", "bfloat16")):
-            ways = [("", " tiles", True)] if tiles_available(dtype) else []
-            for suffix, instructions, tiles in (*ways, ("_dot", "", False)):
-                yield Work(
-                    kind + suffix,
-                    (n, n, n),
-                    lambda t, n=n, d=dtype, x=tiles: dot_gemm.scheduled_dot_gemm(n, n, n, d, t, x),
-                    2.0 * n**3,
-                    dtype=dtype + instructions,
-                    tolerance=2e-2,
-                )
+            flops = 2.0 * n**3
+            if tiles_available(dtype):
+                yield by_default(kind, (n, n, n), flops, dtype=f"{dtype} tiles", tolerance=2e-2)
+            on_vectors = partial(scheduled_dot_gemm, n, n, n, dtype, tiles=False)  # of the number of threads
+            yield Work(f"{kind}_dot", (n, n, n), on_vectors, flops, dtype=dtype, tolerance=2e-2)
     m, k = 4096, 4096
-    yield Work("gemv", (m, k), lambda t: gemv.scheduled_gemv(m, k, t), 4.0 * m * k, "bytes")
-    size = (32, 128, 128, 64)
-    yield Work("batched_gemm", size, lambda t: gemm.scheduled_batched_gemm(*size, t), 2.0 * 32 * 128 * 128 * 64)
+    yield by_default("gemv", (m, k), 4.0 * m * k, "bytes")
+    yield by_default("batched_gemm", (32, 128, 128, 64), 2.0 * 32 * 128 * 128 * 64)
     tokens, depth = 1024, 64
-    yield Work(
-        "attention",
-        (tokens, tokens, depth),
-        lambda t: attention.schedule_attention(tir.Schedule(attention.attention(tokens, tokens, depth)), t > 1),
-        4.0 * tokens * tokens * depth,
-    )
+    yield by_default("attention", (tokens, tokens, depth), 4.0 * tokens * tokens * depth)
 
 
 def _sizes(layer: Layer) -> tuple[int, ...]:
@@ -90,42 +135,23 @@ def _sizes(layer: Layer) -> tuple[int, ...]:
 def _convolutions(quick: bool) -> Iterator[Work]:
     layers = (RESNET50[1], RESNET50[8]) if quick else RESNET50
     for layer in layers:
-        yield Work(
-            "conv2d_nhwc", _sizes(layer), lambda t, x=layer: conv.scheduled_conv2d_nhwc(x, t), float(layer.flops)
-        )
+        yield by_default("conv2d_nhwc", _sizes(layer), float(layer.flops))
     for layer in layers[:1] if quick else layers:
-        yield Work(
-            "conv2d_nchw", _sizes(layer), lambda t, x=layer: conv_nchw.scheduled_conv2d_nchw(x, t), float(layer.flops)
-        )
+        yield by_default("conv2d_nchw", _sizes(layer), float(layer.flops))
     for layer in (Layer(1, 56, 128, 128, 3), Layer(1, 14, 512, 512, 3)):
-        yield Work(
-            "depthwise_nhwc",
-            _sizes(layer),
-            lambda t, x=layer: conv_nchw.schedule_depthwise_nhwc(tir.Schedule(conv_nchw.depthwise_nhwc(x)), t > 1),
-            4.0 * layer.n * layer.inputs * (layer.size**2 + layer.out**2),
-            "bytes",
-        )
-
-
-def _rowwise(kind: str, func: Any, schedule: Any, sizes: tuple[int, ...], moved: float) -> Work:
-    """Memory-bound works; parallel from a megabyte on, below which threads cost more than they gain."""
-    large = moved >= 1 << 20
-    return Work(kind, sizes, lambda t: schedule(tir.Schedule(func(*sizes)), parallel=t > 1 and large), moved, "bytes")
+        moved = 4.0 * layer.n * layer.inputs * (layer.size**2 + layer.out**2)
+        yield by_default("depthwise_nhwc", _sizes(layer), moved, "bytes")
 
 
 def _bandwidth(quick: bool) -> Iterator[Work]:
     matrices = ((64, 1000), (4096, 4096)) if quick else ((64, 1000), (1023, 511), (8192, 4096))
     for m, n in matrices:
         both, read = 8.0 * m * n, 4.0 * m * n
-        yield _rowwise("softmax", rows.softmax, rows.schedule_softmax, (m, n), both)
-        yield _rowwise("layer_norm", rows.layer_norm, rows.schedule_layer_norm, (m, n), both)
-        yield _rowwise("row_sum", rows.row_sum, rows.schedule_row_sum, (m, n), read)
-        yield _rowwise("column_sum", rows.column_sum, rows.schedule_column_sum, (m, n), read)
-        yield _rowwise("transpose", elementwise.transpose, elementwise.schedule_transpose, (m, n), both)
-        yield _rowwise("blur", elementwise.blur, elementwise.schedule_blur, (m, n), both)
+        for kind in ("softmax", "layer_norm", "row_sum", "column_sum", "transpose", "blur"):
+            yield by_default(kind, (m, n), read if kind.endswith("_sum") else both, "bytes")
     for size in (50_000, 1 << 25):
-        yield _rowwise("scale_add", elementwise.scale_add, elementwise.schedule_scale_add, (size,), 8.0 * size)
-        yield _rowwise("gelu_chain", elementwise.gelu_chain, elementwise.schedule_gelu_chain, (size,), 16.0 * size)
+        yield by_default("scale_add", (size,), 8.0 * size, "bytes")
+        yield by_default("gelu_chain", (size,), 16.0 * size, "bytes")
 
 
 def expected(work: Work, arrays: Arrays) -> np.ndarray | None:

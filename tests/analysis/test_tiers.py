@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tir
 from tests.fuzz.kernel_programs import family_program
 from tests.gpu_examples import load
+from tests.hand_schedules import attention, gemm
 from tests.prim_checks import same, schedule
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
@@ -22,7 +23,6 @@ from tir.analysis.dependence.programs import SameMeaning
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
 from tir.function import IRModule, PrimFunc
-from tir.library import attention, gemm
 from tir.node import frozendict
 from tir.script import tir as T
 from tir.stmt import BufferStore, For, root_block, seq

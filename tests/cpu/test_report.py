@@ -6,7 +6,7 @@ import pytest
 
 import tir
 from codegen.build import build, compile_lowered
-from tir.library.gemm import scheduled_gemm
+from tests.hand_schedules.gemm import scheduled_gemm
 from tir.script import parse
 from tir.target import vector_registers
 

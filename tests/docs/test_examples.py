@@ -26,7 +26,8 @@ def test_sgemm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     assert "def apply_trace(" in printed and "largest error " in printed
     assert (
-        "gemm 50x70x33: " in printed
+        "gemm 50x70x33, by hand: " in printed
+        and "gemm 50x70x33, by default: " in printed
         and "% of one core's FMA peak" in printed
         and f"vectors of {vector_registers().lanes()} lanes" in printed
     )

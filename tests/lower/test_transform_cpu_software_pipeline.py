@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tir
+from tests.hand_schedules.gemm import gemm, schedule_gemm
 from tir import BuildError
 from tir.interp import run
-from tir.library.gemm import gemm, schedule_gemm
 from tir.script import parse
 from tir.script import tir as T
 from tir.testing import assert_roundtrip

@@ -11,7 +11,7 @@ import pytest
 import tir
 import tir.intrin
 import tir.library
-from tir.library import gemm
+from tests.hand_schedules import gemm
 from tir.notebook.completion import completions, cursor
 from tir.script import tir as T
 

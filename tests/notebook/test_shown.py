@@ -9,8 +9,8 @@ import pytest
 
 import tir
 from codegen.module import Timing
+from tests.hand_schedules import gemm
 from tir.display import LANGUAGES, Source, html_table, svg_figure, text_table
-from tir.library import gemm
 from tir.script import tir as T
 
 

@@ -1,5 +1,5 @@
-"""Every schedule of ``tir.library``, for a machine that is described: its steps, its program, its code; of sizes and options
-at which a schedule decides otherwise, steps and program alone."""
+"""Every schedule by hand, for a machine that is described: its steps, its program, its code; of sizes and options at which a
+schedule decides otherwise, steps and program alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from unittest import mock
 
 import tir
+from tests.hand_schedules import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 from tests.tools import replay
-from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 from tir.target import VectorRegisters
 
 from .stages import Texts, cpu, generated
@@ -26,8 +26,8 @@ MACHINE = {
 
 @contextmanager
 def described_machine() -> Iterator[None]:
-    """The library asks about this machine: it gets the answers of one that is the same everywhere."""
-    modules = [m for n, m in sorted(sys.modules.items()) if n.startswith("tir.library.") or n == "tir.target"]
+    """The schedules depend on this machine: here on one that is the same everywhere."""
+    modules = [m for n, m in sorted(sys.modules.items()) if n.startswith("tests.hand_schedules.") or n == "tir.target"]
     with ExitStack() as patches:
         for module, name in ((m, name) for m in modules for name in MACHINE if name in vars(m)):
             patches.enter_context(mock.patch.object(module, name, MACHINE[name]))

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 import tir
-from tir.library import gemm, rows
+from tests.hand_schedules import gemm
+from tir.library import rows
 from tir.notebook.access_picture import SideBySide, access_picture
 from tir.notebook.completion import completions, cursor
 from tir.notebook.stages import loop_lines

@@ -9,8 +9,8 @@ import pickle
 import pytest
 
 import tir
+from tests.hand_schedules import gemm
 from tir import te, testing
-from tir.library import gemm
 from tir.schedule.offers import MOST_PLACES, choices, places
 from tir.schedule.primitive import GROUPS, PRIMITIVES, QUERIES, primitive
 from tir.script import tir as T

@@ -15,14 +15,14 @@ from benchmarks.peers import Peer, available
 from benchmarks.random_plain import KINDS, plain_program, square_program
 from benchmarks.rules import judged
 from benchmarks.run import measure, scratch
-from benchmarks.work import Work, works
-from tir.library import gemm, rows
+from benchmarks.work import Work, by_default, works
+from tests.hand_schedules import gemm, rows
 
 
 @pytest.fixture(scope="module")
 def results():
     small = Work("gemm", (8, 8, 8), lambda t: gemm.scheduled_gemm(8, 8, 8, t), 1024.0)
-    sums = Work("row_sum", (4, 30), lambda t: rows.schedule_row_sum(tir.Schedule(rows.row_sum(4, 30))), 480.0, "bytes")
+    sums = by_default("row_sum", (4, 30), 480.0, "bytes")
     peer = Peer("NumPy", sys.executable, 1)
     measured = [measure(work, 1, [peer], 1, {}) for work in (small, sums)]
     peer.close()

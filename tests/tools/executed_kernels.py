@@ -26,7 +26,7 @@ from tir import library, ops
 from tir.display import text_table
 from tir.errors import TirError
 from tir.interp import run
-from tir.library.conv import Layer, Tile
+from tir.library.conv import Layer
 from tir.ops.check import Judged
 from tir.ops.registry import find
 from tir.progress import track
@@ -34,23 +34,21 @@ from tir.testing import random_inputs
 
 _HEAD = ("group", "programs", "right", "launches", "instructions", "forms")
 LIBRARY: dict[str, Callable[[], tir.PrimFunc]] = {
-    "attention": lambda: library.attention.attention(16, 32, 8, 16),
+    "attention": lambda: library.attention.attention(16, 32, 8),
     "batched_gemm": lambda: library.gemm.batched_gemm(2, 12, 64, 16),
     "blur": lambda: library.elementwise.blur(20, 32),
     "column_sum": lambda: library.rows.column_sum(40, 24),
-    "conv2d_nchw": lambda: library.conv_nchw.conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16)),
-    "conv2d_nhwc": lambda: library.conv.conv2d_nhwc(Layer(1, 8, 4, 16, 3), Tile(1, 8, 16)),
-    "deep_gemm": lambda: library.gemm.deep_gemm(6, 32, 200),
-    "depthwise_nhwc": lambda: library.conv_nchw.depthwise_nhwc(Layer(1, 8, 4, 4, 3)),
-    "dot_gemm": lambda: library.dot_gemm.dot_gemm(16, 32, 16),
+    "conv2d_nchw": lambda: library.conv.conv2d_nchw(Layer(1, 8, 4, 16, 3)),
+    "conv2d_nhwc": lambda: library.conv.conv2d_nhwc(Layer(1, 8, 4, 16, 3)),
+    "depthwise_nhwc": lambda: library.conv.depthwise_nhwc(Layer(1, 8, 4, 4, 3)),
+    "dot_gemm": lambda: library.gemm.dot_gemm(16, 32, 16),
     "gelu_chain": lambda: library.elementwise.gelu_chain(300),
     "gemm": lambda: library.gemm.gemm(48, 64, 32),
-    "gemv": lambda: library.gemv.gemv(24, 96),
+    "gemv": lambda: library.gemm.gemv(24, 96),
     "layer_norm": lambda: library.rows.layer_norm(10, 48),
     "row_sum": lambda: library.rows.row_sum(10, 48),
     "scale_add": lambda: library.elementwise.scale_add(300),
     "softmax": lambda: library.rows.softmax(10, 48),
-    "thin_gemm": lambda: library.gemm.thin_gemm(3, 64, 48),
     "transpose": lambda: library.elementwise.transpose(40, 24),
 }
 

@@ -142,8 +142,8 @@ def _examples() -> dict[str, Case]:
 
 
 def library_schedules() -> dict[str, Callable[[], tir.Schedule]]:
-    """Every function of ``tir.library`` that schedules, at small sizes that tiles divide and that they do not."""
-    from tir.library import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
+    """Every schedule by hand, at small sizes that tiles divide and that they do not."""
+    from tests.hand_schedules import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
 
     of = tir.Schedule
     layer, strided = conv.Layer(1, 14, 32, 48, 3), conv.Layer(2, 9, 5, 7, 3, 2)

@@ -40,9 +40,9 @@ def constant_parameters(func: PrimFunc) -> tuple[Buffer, ...]:
     Raises ``TirError`` for a name or a number that is of no parameter with a buffer.
 
     >>> import tir
-    >>> func = tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"])
+    >>> func = tir.library.elementwise.gelu_chain(8).with_attr("tir.constant", ["A", "S"])
     >>> [b.name for b in constant_parameters(func)]
-    ['B']
+    ['A', 'S']
     """
     names, numbers = func.attrs.get(CONSTANT, ()), func.attrs.get(BY_NUMBER, ())
     if not names and not numbers:
@@ -91,9 +91,9 @@ def fold_constants(func: PrimFunc) -> Folded:
     Raises ``TirError`` if nothing can be folded, with the reason for each statement.
 
     >>> import tir
-    >>> program, maker = fold_constants(tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"]))
+    >>> program, maker = fold_constants(tir.library.elementwise.gelu_chain(8).with_attr("tir.constant", ["A", "S"]))
     >>> [b.name for b in program.buffers()], [b.name for b in maker.buffers()]
-    (['A', 'C', 'packed'], ['B', 'packed'])
+    (['H', 'B', 'scaled'], ['A', 'S', 'scaled'])
     """
     return Foldable(func).split()
 
@@ -104,9 +104,9 @@ def determined(func: PrimFunc) -> frozenset[Buffer]:
     function without constant parameters.
 
     >>> import tir
-    >>> func = tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"])
+    >>> func = tir.library.elementwise.gelu_chain(8).with_attr("tir.constant", ["A", "S"])
     >>> sorted(b.name for b in determined(func))
-    ['B', 'packed']
+    ['A', 'S', 'scaled']
     """
     constants = constant_parameters(func)
     if not constants or func.root is None:
@@ -118,9 +118,9 @@ def at_each_call(func: PrimFunc) -> PrimFunc:
     """What is left of a function at each call, once its constants are folded; itself if none can be.
 
     >>> import tir
-    >>> func = tir.library.gemm.gemm(8, 8, 8)
-    >>> at_each_call(func) is func, [b.name for b in at_each_call(func.with_attr("tir.constant", ["B"])).buffers()]
-    (True, ['A', 'C', 'packed'])
+    >>> func = tir.library.elementwise.gelu_chain(8)
+    >>> at_each_call(func) is func, [b.name for b in at_each_call(func.with_attr("tir.constant", ["A", "S"])).buffers()]
+    (True, ['H', 'B', 'scaled'])
     """
     if not constant_parameters(func) or func.root is None:
         return func
@@ -132,9 +132,9 @@ def places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
     """Which parameters of ``func`` a part of it takes, by number; what the maker makes, its last parameters, is none of them.
 
     >>> import tir
-    >>> func = tir.library.gemm.gemm(8, 8, 8).with_attr("tir.constant", ["B"])
+    >>> func = tir.library.elementwise.gelu_chain(8).with_attr("tir.constant", ["A", "S"])
     >>> [places(func, part) for part in fold_constants(func)]
-    [(0, 2), (1,)]
+    [(2, 3), (0, 1)]
     """
 
     def known(of: PrimFunc) -> list[Var]:

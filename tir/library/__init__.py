@@ -1,8 +1,10 @@
-"""Programs with their schedules, ready to build: each has a function that makes the program and one that schedules it.
+"""Programs to begin with: products, convolutions, attention, rows of a matrix, elementwise chains, of the sizes given.
+
+``tir.tune.default`` schedules them, as it does any program.
 
 >>> import tir
 >>> from tir.library import gemm
->>> sch = gemm.schedule_gemm(tir.Schedule(gemm.gemm(64, 48, 32)))
+>>> sch = tir.tune.default(gemm.gemm(64, 48, 32))
 """
 
 from __future__ import annotations
@@ -12,16 +14,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import attention, conv, conv_nchw, dot_gemm, elementwise, gemm, gemv, rows
+    from . import attention, conv, elementwise, gemm, rows
 
 __all__ = [
     "attention",
     "conv",
-    "conv_nchw",
-    "dot_gemm",
     "elementwise",
     "gemm",
-    "gemv",
     "rows",
 ]
 

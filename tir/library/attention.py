@@ -1,31 +1,20 @@
-"""Attention for one head: softmax(Q @ K.T / sqrt(d)) @ V, a few rows of queries at a time.
-
-The scores of some rows stay in the cache: they are computed, turned into weights and used before the next rows.
-"""
+"""Attention for one head: softmax(Q @ K.T / sqrt(d)) @ V."""
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
 from ..function import PrimFunc
-from ..schedule import Schedule
 from ..script import tir as T
-from ..target import vector_registers
-from .rows import place_parts, reduce_in_parts, vectorize_by
-
-ROWS = (12, 14, 13, 11, 10, 8, 9, 7, 6, 5, 4, 3, 2, 1)  # of queries in a register tile, best first
 
 
-def attention(queries: int, keys: int, depth: int, columns: int | None = None) -> PrimFunc:
+def attention(queries: int, keys: int, depth: int) -> PrimFunc:
     """B = softmax(Q @ K.T / sqrt(depth)) @ V for float32 Q (queries, depth), K and V (keys, depth), B (queries, depth).
-
-    The scores are tiles of ``columns`` keys (default: two of this machine's vectors).
 
     >>> [b.name for b in attention(8, 10, 4).buffers()]
     ['Q', 'K', 'V', 'B']
     """
-    columns = columns or 2 * vector_registers().lanes()
-    panels, scale = -(-keys // columns), depth**-0.5
+    scale = depth**-0.5
 
     @T.prim_func
     def attention(
@@ -34,34 +23,27 @@ def attention(queries: int, keys: int, depth: int, columns: int | None = None) -
         V: T.Buffer((keys, depth), "float32"),
         B: T.Buffer((queries, depth), "float32"),
     ):
-        turned = T.alloc_buffer((panels, depth, columns), "float32")
-        score = T.alloc_buffer((queries, panels * columns), "float32")
+        score = T.alloc_buffer((queries, keys), "float32")
         most = T.alloc_buffer((queries,), "float32")
         power = T.alloc_buffer((queries, keys), "float32")
         total = T.alloc_buffer((queries,), "float32")
         mixed = T.alloc_buffer((queries, depth), "float32")
-        for jo, d, ji in T.grid(panels, depth, columns):
-            with T.block("turn"):
-                vjo, vd, vji = T.axis.remap("SSS", [jo, d, ji])
-                turned[vjo, vd, vji] = T.if_then_else(
-                    vjo * columns + vji < keys, K[vjo * columns + vji, vd] * T.float32(scale), T.float32(0)
-                )
-        for i, jo, d, ji in T.grid(queries, panels, depth, columns):
+        for i, j, d in T.grid(queries, keys, depth):
             with T.block("score"):
-                vi, vjo, vd, vji = T.axis.remap("SSRS", [i, jo, d, ji])
+                vi, vj, vd = T.axis.remap("SSR", [i, j, d])
                 with T.init():
-                    score[vi, vjo * columns + vji] = T.float32(0)
-                score[vi, vjo * columns + vji] += Q[vi, vd] * turned[vjo, vd, vji]
+                    score[vi, vj] = T.float32(0)
+                score[vi, vj] += Q[vi, vd] * K[vj, vd]
         for i, j in T.grid(queries, keys):
             with T.block("most"):
                 vi, vj = T.axis.remap("SR", [i, j])
                 with T.init():
                     most[vi] = T.min_value("float32")
-                most[vi] = T.max(most[vi], score[vi, vj])
+                most[vi] = T.max(most[vi], score[vi, vj] * T.float32(scale))
         for i, j in T.grid(queries, keys):
             with T.block("power"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                power[vi, vj] = T.exp(score[vi, vj] - most[vi])
+                power[vi, vj] = T.exp(score[vi, vj] * T.float32(scale) - most[vi])
         for i, j in T.grid(queries, keys):
             with T.block("total"):
                 vi, vj = T.axis.remap("SR", [i, j])
@@ -80,43 +62,3 @@ def attention(queries: int, keys: int, depth: int, columns: int | None = None) -
                 B[vi, vd] = mixed[vi, vd] / total[vi]
 
     return attention
-
-
-def schedule_attention(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`attention`: all steps for a few rows of queries, both products in register tiles.
-
-    >>> import tir
-    >>> from tir.library import attention
-    >>> sch = attention.schedule_attention(tir.Schedule(attention.attention(64, 64, 32)))
-    >>> len(sch.history) > 1
-    True
-    """
-    i, _ = sch.get_loops("out")
-    queries = sch.get(i).extent.value
-    registers = vector_registers()
-    rows = next(r for r in ROWS if queries % r == 0 and 2 * r + 3 <= registers.count)
-    partial = {block: reduce_in_parts(sch, block) for block in ("total", "most")}
-    strip, _ = sch.split(sch.get_loops("out")[0], [None, rows])
-    if parallel:
-        sch.parallel(strip)
-    for block in ("mixed", "total", "power", "most", "score"):
-        sch.compute_at(block, strip, preserve_unit_loops=True)
-        place_parts(sch, partial.get(block, []), strip)
-    for block in ("power", "out"):
-        vectorize_by(sch, sch.get_loops(block)[-1])
-    *_, i, jo, d, ji = sch.get_loops("score")
-    _tile(sch, "score", [jo], i, ji, d)
-    *_, i, d, j = sch.get_loops("mixed")
-    do, di = sch.split(d, [None, 2 * registers.lanes()])
-    _tile(sch, "mixed", [do], i, di, j)
-    return sch
-
-
-def _tile(sch: Schedule, block: str, outer: list, row, column, reduce) -> None:
-    """A register tile of rows by columns of a product, over the whole reduction."""
-    vector, lane = sch.split(column, [None, vector_registers().lanes()])
-    sch.reorder(*outer, reduce, row, vector, lane)
-    sch.vectorize(lane)
-    init = sch.decompose_reduction(block, reduce)
-    for loop in (row, vector, *sch.get_loops(init)[-3:-1]):
-        sch.unroll(loop)

@@ -4,18 +4,14 @@
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
-from ..function import PrimFunc
-from ..schedule import Schedule
-from ..script import tir as T
-from ..target import threads, vector_registers
+from tir.function import PrimFunc
+from tir.schedule import Schedule
+from tir.script import tir as T
+from tir.target import threads, vector_registers
 
 
 def gemv(m: int, k: int, sums: int = 32) -> PrimFunc:
-    """y = A @ x for float32 A (m, k) and x (k,), each row in ``sums`` partial sums.
-
-    >>> [b.name for b in gemv(64, 48).buffers()]
-    ['A', 'x', 'y']
-    """
+    """y = A @ x for float32 A (m, k) and x (k,), each row in ``sums`` partial sums."""
     steps = -(-k // sums)
 
     @T.prim_func
@@ -40,14 +36,7 @@ def gemv(m: int, k: int, sums: int = 32) -> PrimFunc:
 
 
 def schedule_gemv(sch: Schedule, rows: int = 4, parallel: bool = False) -> Schedule:
-    """Schedule :func:`gemv`: ``rows`` rows at once, their partial sums in registers, added up at the end.
-
-    >>> import tir
-    >>> from tir.library import gemv
-    >>> sch = gemv.schedule_gemv(tir.Schedule(gemv.gemv(64, 64)))
-    >>> len(sch.history) > 1
-    True
-    """
+    """Schedule :func:`gemv`: ``rows`` rows at once, their partial sums in registers, added up at the end."""
     i, _ = sch.get_loops("total")
     io, ii = sch.split(i, [None, rows], names=["io", "ii"])
     sch.compute_at("multiply", io, preserve_unit_loops=True)
@@ -65,14 +54,7 @@ def schedule_gemv(sch: Schedule, rows: int = 4, parallel: bool = False) -> Sched
 
 
 def scheduled_gemv(m: int, k: int, cores: int | None = None) -> Schedule:
-    """:func:`gemv` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on).
-
-    >>> import tir
-    >>> from tir.library import gemv
-    >>> sch = gemv.scheduled_gemv(64, 64, cores=1)
-    >>> len(sch.history) > 1
-    True
-    """
+    """:func:`gemv` of any sizes, scheduled for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     rows = next((r for r in (4, 3, 2) if m % r == 0), 1)
     return schedule_gemv(Schedule(gemv(m, k, 2 * vector_registers().lanes())), rows, parallel=cores > 1 and m * k > 1e5)

@@ -1,4 +1,4 @@
-"""Attention of the library against NumPy in float64."""
+"""Attention by hand against NumPy in float64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.library import attention
+from tests.hand_schedules import attention
 
 
 @pytest.mark.parametrize("queries, keys, depth, parallel", [(12, 70, 16, False), (7, 33, 20, True), (1, 1, 3, False)])

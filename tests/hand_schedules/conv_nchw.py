@@ -8,21 +8,19 @@ ends of rows; the register tile is output channels by pixels. ``depthwise_nhwc``
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
-from ..expr import Expr
-from ..function import PrimFunc
-from ..schedule import Schedule
-from ..script import tir as T
-from ..target import VectorRegisters, threads, vector_registers
+from tir.expr import Expr
+from tir.function import PrimFunc
+from tir.library.conv import depthwise_nhwc as depthwise_nhwc
+from tir.schedule import Schedule
+from tir.script import tir as T
+from tir.target import VectorRegisters, threads, vector_registers
+
 from .conv import Layer, Tile
 
 
 def pick_tile_nchw(layer: Layer, registers: VectorRegisters | None = None) -> Tile:
     """The tile in ``registers`` (default: this machine's): rows of the image joined to one line, pixels (whole vectors)
     and output channels.
-
-    >>> from tir.target import VectorRegisters
-    >>> pick_tile_nchw(Layer(1, 56, 64, 64, 3), VectorRegisters(bits=512, count=32))
-    Tile(high=56, wide=48, channels=8)
     """
     registers = registers or vector_registers()
     lanes = registers.lanes()
@@ -43,9 +41,6 @@ def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
     """C[n, o, y, x] = sum of A[n, c, y * s + p - pad, x * s + q - pad] * W[o, c, p, q], zeros outside of A; float32.
 
     A (n, inputs, size, size), W (outputs, inputs, kernel, kernel), C (n, outputs, out, out).
-
-    >>> [b.name for b in conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6)).buffers()]
-    ['A', 'W', 'C']
     """
     n, size, inputs, outputs = layer.n, layer.size, layer.inputs, layer.outputs
     k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
@@ -99,14 +94,7 @@ def conv2d_nchw(layer: Layer, tile: Tile) -> PrimFunc:
 
 
 def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`conv2d_nchw`: the pixels that a row of tiles needs are copied, all output channels use them.
-
-    >>> import tir
-    >>> from tir.library.conv_nchw import Layer, Tile, conv2d_nchw, schedule_conv2d_nchw
-    >>> sch = schedule_conv2d_nchw(tir.Schedule(conv2d_nchw(Layer(1, 8, 4, 16, 3), Tile(1, 16, 6))))
-    >>> len(sch.history) > 1
-    True
-    """
+    """Schedule :func:`conv2d_nchw`: the pixels that a row of tiles needs are copied, all output channels use them."""
     b, y, xo, oo, c, p, q, oi, xi = sch.get_loops("multiply")
     lanes = vector_registers().lanes()
     xv, lane = sch.split(xi, [None, lanes])
@@ -129,62 +117,13 @@ def schedule_conv2d_nchw(sch: Schedule, parallel: bool = False) -> Schedule:
 
 
 def scheduled_conv2d_nchw(layer: Layer, cores: int | None = None) -> Schedule:
-    """:func:`conv2d_nchw` with its schedule for ``cores`` cores (default: as many as parallel loops run on).
-
-    >>> from tir.library.conv_nchw import Layer, scheduled_conv2d_nchw
-    >>> len(scheduled_conv2d_nchw(Layer(1, 8, 4, 16, 3), cores=1).history) > 1
-    True
-    """
+    """:func:`conv2d_nchw` with its schedule for ``cores`` cores (default: as many as parallel loops run on)."""
     cores = threads() if cores is None else cores
     return schedule_conv2d_nchw(Schedule(conv2d_nchw(layer, pick_tile_nchw(layer))), cores > 1)
 
 
-def depthwise_nhwc(layer: Layer) -> PrimFunc:
-    """C[n, y, x, c] = sum of A[n, y * s + p - pad, x * s + q - pad, c] * W[p, q, c], zeros outside of A; float32.
-
-    A (n, size, size, inputs), W (kernel, kernel, inputs), C (n, out, out, inputs); ``layer.outputs`` is ``inputs``.
-
-    >>> [b.name for b in depthwise_nhwc(Layer(1, 8, 4, 4, 3)).buffers()]
-    ['A', 'W', 'C']
-    """
-    n, size, channels = layer.n, layer.size, layer.inputs
-    k, s, pad, out = layer.kernel, layer.stride, layer.pad, layer.out
-    high = (out - 1) * s + k
-
-    @T.prim_func
-    def depthwise_nhwc(
-        A: T.Buffer((n, size, size, channels), "float32"),
-        W: T.Buffer((k, k, channels), "float32"),
-        C: T.Buffer((n, out, out, channels), "float32"),
-    ):
-        padded = T.alloc_buffer((n, high, high, channels), "float32")
-        for b, y, x, c in T.grid(n, high, high, channels):
-            with T.block("pad"):
-                vb, vy, vx, vc = T.axis.remap("SSSS", [b, y, x, c])
-                padded[vb, vy, vx, vc] = T.if_then_else(
-                    vy >= pad and vy < size + pad and vx >= pad and vx < size + pad,
-                    A[vb, vy - pad, vx - pad, vc],
-                    T.float32(0),
-                )
-        for b, y, x, c, p, q in T.grid(n, out, out, channels, k, k):
-            with T.block("multiply"):
-                vb, vy, vx, vc, vp, vq = T.axis.remap("SSSSRR", [b, y, x, c, p, q])
-                with T.init():
-                    C[vb, vy, vx, vc] = T.float32(0)
-                C[vb, vy, vx, vc] += padded[vb, vy * s + vp, vx * s + vq, vc] * W[vp, vq, vc]
-
-    return depthwise_nhwc
-
-
 def schedule_depthwise_nhwc(sch: Schedule, parallel: bool = False) -> Schedule:
-    """Schedule :func:`depthwise_nhwc`: vectors of channels, eight pixels at a time; strips of rows are padded as needed.
-
-    >>> import tir
-    >>> from tir.library.conv_nchw import Layer, depthwise_nhwc, schedule_depthwise_nhwc
-    >>> sch = schedule_depthwise_nhwc(tir.Schedule(depthwise_nhwc(Layer(1, 8, 16, 16, 3))))
-    >>> len(sch.history) > 1
-    True
-    """
+    """Schedule :func:`depthwise_nhwc`: vectors of channels, eight pixels at a time; strips of rows are padded as needed."""
     b, y, x, c, p, q = sch.get_loops("multiply")
     pixels, rows = (next(f for f in (8, 7, 4, 5, 3, 2, 1) if sch.get(loop).extent.value % f == 0) for loop in (x, y))
     strip, y = sch.split(y, [None, rows])

@@ -1,4 +1,4 @@
-"""Row kernels of the library against NumPy in float64, at sizes that are multiples of nothing too."""
+"""Row kernels by hand against NumPy in float64, at sizes that are multiples of nothing too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.library import rows
+from tests.hand_schedules import rows
 from tir.target import vector_registers
 
 SIZES = [(5, 64), (3, 1), (7, 53), (4, 131)]

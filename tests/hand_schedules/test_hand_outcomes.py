@@ -1,4 +1,4 @@
-"""What the library decides of sizes, registers and caches: its tiles, and the schedules that it takes, as a table."""
+"""What the schedules by hand decide of sizes, registers and caches: its tiles, and the schedules that it takes, as a table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from unittest import mock
 import outcomes
 import pytest
 
+from tests.hand_schedules import attention, conv, conv_nchw, elementwise, gemm, gemv
 from tests.recorded_texts.library import described_machine
-from tir.library import attention, conv, conv_nchw, elementwise, gemm, gemv
 from tir.target import VectorRegisters
 
-TABLE = Path(__file__).parent / "outcomes_library.txt"
+TABLE = Path(__file__).parent / "outcomes_hand_schedules.txt"
 REGISTERS = {
     f"r{bits}x{count}": VectorRegisters(bits, count) for bits, count in ((512, 32), (256, 16), (128, 32), (128, 16))
 }
@@ -80,5 +80,5 @@ def names() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("title", outcomes.titles(TABLE))
-def test_decisions_of_the_library(request: pytest.FixtureRequest, title: str):
+def test_decisions(request: pytest.FixtureRequest, title: str):
     outcomes.check(request, TABLE, title, names())

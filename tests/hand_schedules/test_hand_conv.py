@@ -1,4 +1,4 @@
-"""Convolutions of the library against NumPy in float64, at sizes that are multiples of nothing too."""
+"""Convolutions by hand against NumPy in float64, at sizes that are multiples of nothing too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.library import conv, conv_nchw
+from tests.hand_schedules import conv, conv_nchw
 from tir.library.conv import Layer
 from tir.target import VectorRegisters
 

@@ -1,4 +1,4 @@
-"""Elementwise chains, transposition and blur of the library against NumPy in float64; stores around the cache."""
+"""Elementwise chains, transposition and blur by hand against NumPy in float64; stores around the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.library import elementwise, rows
+from tests.hand_schedules import elementwise, rows
 
 SIZES = [(32, 48), (37, 53), (16, 16), (5, 40), (40, 5), (17, 16), (64, 131)]
 

@@ -1,4 +1,4 @@
-"""Every kernel of the library with the vector registers of other CPUs than this one: it computes the same."""
+"""Every kernel by hand with the vector registers of other CPUs than this one: it computes the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import tir
-from tir.library import attention, conv, conv_nchw, elementwise, gemm, gemv, rows
+from tests.hand_schedules import attention, conv, conv_nchw, elementwise, gemm, gemv, rows
 from tir.target import VectorRegisters
 from tir.testing import assert_same_result
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tir
+from tests.hand_schedules import dot_gemm, gemm, gemv
 from tir.amx import tiles_available
-from tir.library import dot_gemm, gemm, gemv
 from tir.target import VectorRegisters
 
 REGISTERS = [VectorRegisters(bits, count) for bits, count in ((512, 32), (256, 16), (128, 32), (128, 16))]
