@@ -75,7 +75,9 @@ def main() -> None:
     most = sorted(best)[4]
     for name, found in zip(("by hand", "by default"), speeds):
         speed = sorted(found)[4]
-        print(f"gemm {m}x{n}x{k}, {name}: {speed:.0f} GFLOP/s, {100 * speed / most:.0f} % of one core's FMA peak of {most:.0f}")
+        print(
+            f"gemm {m}x{n}x{k}, {name}: {speed:.0f} GFLOP/s, {100 * speed / most:.0f} % of one core's FMA peak of {most:.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -29,5 +29,5 @@ def test_sgemm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         "gemm 50x70x33, by hand: " in printed
         and "gemm 50x70x33, by default: " in printed
         and "% of one core's FMA peak" in printed
-        and f"vectors of {vector_registers().lanes()} lanes" in printed
+        and f"vectors of {vector_registers().lanes()}" in printed
     )

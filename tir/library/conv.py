@@ -12,7 +12,11 @@ from ..script import tir as T
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution: ``n`` images of ``size`` by ``size`` pixels and ``inputs`` channels to ``outputs`` channels."""
+    """A convolution: ``n`` images of ``size`` by ``size`` pixels and ``inputs`` channels to ``outputs`` channels.
+
+    >>> Layer(1, 56, 64, 64, 3).out
+    56
+    """
 
     n: int
     size: int
