@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value
 from .making import Unsupported, axis_of
 from .onnx_table import Call, dtype_of, row
+from .spectra import of_half, transformed
 
 
 @row("DFT", 17, 20)
@@ -27,33 +27,13 @@ def _dft(c: Call) -> Any:
     known = length // 2 + 1 if inverse and half else length
     resized = c.padded(turned, [*[(0, 0)] * (rank - 2), (0, known - turned.shape[-2]), (0, 0)], "constant", 0)
     parts = [c.one_of(resized, rank - 1, n) for n in range(x.shape[-1])]
-    made = _of_half(c, parts, length) if inverse and half else _transformed(c, parts, inverse)
+    if inverse and half:
+        made = c.op("expand_dims", of_half(c, parts, length), rank - 1)
+    else:
+        made = c.op("stack", transformed(c, parts, inverse), -1)
     if half and not inverse:
         made = c.sliced(made, [(-2, slice(0, length // 2 + 1))])
     return c.op("moveaxis", made, -2, axis)
-
-
-def _transformed(c: Call, parts: list[Value], inverse: bool) -> Value:
-    """The transform along the last axis; the result has one more, of real and imaginary parts."""
-    real = parts[0]
-    imaginary = parts[1] if len(parts) > 1 else c.op("zeros_like", real)
-    return c.op("stack", list(c.op("dft", real, imaginary, inverse)), -1)
-
-
-def _of_half(c: Call, parts: list[Value], length: int) -> Value:
-    """The inverse transform of the frequencies up to the half, of which the others are the conjugates: real numbers ``(…, 1)``."""
-    behind = (-1, slice((length - 1) // 2, 0, -1))
-    whole = [c.joined([p, c.sliced(p, [behind])], len(p.shape) - 1) for p in parts]
-    if len(parts) > 1:
-        count = parts[1].shape[-1]
-        # of a real signal the first frequency, and the middle one of an even number, have no imaginary part
-        signs = np.ones(length, str(parts[1].dtype))
-        signs[count:] = -1
-        signs[0] = 0
-        if length % 2 == 0:
-            signs[length // 2] = 0
-        whole[1] = c.op("multiply", whole[1], c.array(signs))
-    return c.sliced(_transformed(c, whole, inverse=True), [(-1, slice(0, 1))])
 
 
 @row("STFT", 17)
@@ -71,7 +51,7 @@ def _stft(c: Call) -> Any:
     for n in range(x.shape[2]):
         frames = c.op("take", c.one_of(x, 2, n), c.array(places), 1)
         parts.append(frames if window is None else c.op("multiply", frames, window))
-    made = _transformed(c, parts, inverse=False)
+    made = c.op("stack", transformed(c, parts, inverse=False), -1)
     return c.sliced(made, [(-2, slice(0, length // 2 + 1))]) if c.attribute("onesided", 1) else made
 
 

@@ -14,7 +14,7 @@ from ..names import did_you_mean
 from . import torch_table
 from .making import FAULTS, Faults, Unsupported, reason
 from .torch_program import Program, Ref, Step, several
-from .torch_table import Call, NotMade, Result, type_named
+from .torch_table import Call, Complex, NotMade, Result, type_named
 
 
 def imported(program: Program, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Graph:
@@ -43,16 +43,23 @@ class Import:
         self.failed: set[str] = set()
         self.values: dict[str, Any] = dict(program.numbers)
         self._inputs(shapes)
-        self.values.update({n: self.builder.constant(a, n) for n, a in program.constants.items()})
+        self.values.update({n: self._constant(a, n) for n, a in program.constants.items()})
         for name in program.updates:
             self.faults.add("update", "", "it changes a tensor in place that is no buffer", name)
         for step in program.steps:
             self._step(step)
         for said in program.outputs:
             value = self.values.get(said.name) if isinstance(said, Ref) else None
-            if isinstance(value, NotMade):
+            if isinstance(value, (NotMade, Complex)):
+                assert isinstance(said, Ref)
+                why = value.why if isinstance(value, NotMade) else "its numbers are complex: make it torch.view_as_real"
                 self.failed.add(said.name)
-                self.faults.add("result", "", value.why, said.name)
+                self.faults.add("result", "", why, said.name)
+
+    def _constant(self, array: Any, name: str) -> Value | Complex:
+        if array.dtype.kind != "c":
+            return self.builder.constant(array, name)
+        return Complex(*(self.builder.constant(part.copy(), name) for part in (array.real, array.imag)))
 
     def _inputs(self, shapes: Mapping[str, Sequence[int | str]]) -> None:
         inputs = self.program.inputs

@@ -53,6 +53,8 @@ def array_of(tensor: Any) -> np.ndarray:
     name = str(tensor.dtype).removeprefix("torch.")
     try:
         held = tensor.detach().cpu().contiguous()
+        if held.is_complex():
+            return held.resolve_conj().numpy()
         own = array_dtype(DType(name))
         if held.dtype == torch.bool or own.kind in "iuf" and own.isbuiltin == 1:
             return held.numpy()
@@ -92,7 +94,7 @@ def plain(argument: Any, of: Callable[[Any], Any]) -> Any:
         return [plain(each, of) for each in argument]
     if isinstance(argument, torch.dtype):
         return DType(str(argument).removeprefix("torch.")) if str(argument) not in _COMPLEX else str(argument)
-    if argument is None or isinstance(argument, (bool, int, float, str)):
+    if argument is None or isinstance(argument, (bool, int, float, complex, str)):
         return argument
     return str(argument)
 

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from ..interp.numbers import array_dtype
 from ..names import did_you_mean
 from .making import NO_ROW, Making, Unsupported
 
-_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks")
+_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks", "torch_complex")
 _WITHOUT_MEANING = frozenset(  # of arguments: for the values of a result
     ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "cudnn_enabled", "implicit")
 )
@@ -31,6 +32,8 @@ Number = bool | int | float
 Operand = Value | Number
 Row = Callable[..., Any]
 _ROWS: dict[str, Row] = {}
+_COMPLEX_ROWS: dict[str, Row] = {}  # where an argument or a result is complex
+PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}  # complex type -> that of its parts
 
 
 class Result(NamedTuple):
@@ -38,6 +41,14 @@ class Result(NamedTuple):
 
     dtype: str
     sizes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Complex:
+    """A tensor of complex numbers, which a graph has as two."""
+
+    real: Value
+    imaginary: Value
 
 
 class NotMade(NamedTuple):
@@ -62,17 +73,22 @@ def row(*names: str) -> Callable[[Row], Row]:
     return add
 
 
+def complex_row(*names: str) -> Callable[[Row], Row]:
+    """The same, for arguments or results that are :class:`Complex`."""
+    return lambda function: _COMPLEX_ROWS.update(dict.fromkeys(names, function)) or function
+
+
 def has_row(name: str) -> bool:
     """Whether an operator has a row."""
     for file in _FILES:
         importlib.import_module(f"{__package__}.{file}")
-    return name in _ROWS
+    return name in _ROWS or name in _COMPLEX_ROWS
 
 
 def names() -> list[str]:
     """The operators that have a row."""
     has_row("")
-    return sorted(_ROWS)
+    return sorted({*_ROWS, *_COMPLEX_ROWS})
 
 
 class Call(Making):
@@ -136,19 +152,41 @@ def imported(call: Call, arguments: Mapping[str, Any]) -> Any:
     and where it makes another thing than torch says."""
     if not has_row(call.operator):
         raise Unsupported(NO_ROW + did_you_mean(call.operator, names()))
-    function = _ROWS[call.operator]
+    is_complex = any(r.dtype in PARTS for r in call.results) or any(map(_has_complex, arguments.values()))
+    rows = _COMPLEX_ROWS if is_complex else _ROWS
+    if call.operator not in rows:
+        kinds = "real", "complex"
+        raise Unsupported(f"its row takes {kinds[not is_complex]} numbers, these are {kinds[is_complex]}")
+    made = applied(rows[call.operator], call, arguments)
+    made = tuple(made) if isinstance(made, list) else made
+    for value, said in zip(made if isinstance(made, tuple) else (made,), call.results):
+        for part in (value.real, value.imaginary) if isinstance(value, Complex) else (value,):
+            if isinstance(part, Value):
+                _require_said(part, Result(PARTS[said.dtype], said.sizes) if isinstance(value, Complex) else said)
+    return made
+
+
+def real_row(call: Call, name: str, arguments: Mapping[str, Any]) -> Any:
+    """What the row of an operator on real numbers makes, as a part of what the node makes."""
+    results = [Result(PARTS.get(r.dtype, r.dtype), r.sizes) for r in call.results]
+    return applied(_ROWS[name], Call(call.builder, name, call.overload, results, call.label), arguments)
+
+
+def applied(function: Row, call: Call, arguments: Mapping[str, Any]) -> Any:
+    """What a row makes of those of the arguments that it takes. Raises :class:`Unsupported` for others that have a meaning."""
     parameters = inspect.signature(function).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     given = {k: v for k, v in arguments.items() if takes_all or k in parameters}
     for name in arguments.keys() - given.keys() - _WITHOUT_MEANING:
         if arguments[name] is not None:
             raise Unsupported(f"its argument {name}={arguments[name]!r}")
-    made = function(call, **given)
-    made = tuple(made) if isinstance(made, list) else made
-    for value, said in zip(made if isinstance(made, tuple) else (made,), call.results):
-        if isinstance(value, Value):
-            _require_said(value, said)
-    return made
+    return function(call, **given)
+
+
+def _has_complex(argument: Any) -> bool:
+    if isinstance(argument, list):
+        return any(map(_has_complex, argument))
+    return isinstance(argument, (Complex, complex))
 
 
 def _require_said(value: Value, said: Result) -> None:
