@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
-from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from ...records import cached_property
-from .affine import tells_instance
-from .domains import enumerated
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
-from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, has_bits, same_element
+from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
 from .witness import why_unknown, witness
 
@@ -93,22 +90,6 @@ class DependenceKept(Question):
         unit = self.statements.source.unit
         both = self.first.access, self.second.access
         return PROVED if self.statements.same and _one_element_each(unit, *both) else NOT_SHOWN
-
-    @tier(Tier.ITERATOR_MAP)
-    def by_iterator_map(self) -> Verdict:
-        first, second = self.first.access, self.second.access
-        own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
-        same = own and all(map(is_equal, first.indices or (), second.indices or ()))
-        return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
-
-    @tier(Tier.ENUMERATION)
-    def by_enumeration(self) -> Verdict:
-        """Of swizzled elements, which are slow as sets: all instances are seen to have different ones."""
-        first, second, unit = self.first.access, self.second.access, self.statements.source.unit
-        if not (self.statements.same and has_bits(first) and first.buffer is second.buffer):
-            return NOT_SHOWN
-        same = all(map(is_equal, first.indices or (), second.indices or ()))
-        return PROVED if same and _are_apart(unit, first) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
@@ -225,14 +206,6 @@ def _violated_flow(depend: Relation, s: StatementRelations, t: StatementRelation
 
 def _is_target(unit: Statement, a: Access, b: Access) -> bool:
     return len(sharing([a, b], unit.written)) == 2
-
-
-def _are_apart(unit: Statement, access: Access) -> bool:
-    """Whether no two instances access one element, as enumerating them shows."""
-    if access.loops or any(isinstance(i, tuple) for i in access.indices or ()):
-        return False
-    placed = access.substituted(dict(unit.inner))
-    return enumerated(placed.indices or (), {v: Range(low, extent) for v, low, extent in unit.loops}) == []
 
 
 def _one_element_each(unit: Statement, first: Access, second: Access) -> bool:
