@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in
@@ -88,9 +88,15 @@ def is_uniform(block: Block, loop: For, views: Views = EMPTY) -> bool:
     loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
     if any(shares_memory(source_of(b, views), made) or is_private(b.scope) for b in loads):
         return False
+    return _moved_in(loop, spatial).isdisjoint(free_vars(block))
+
+
+def _moved_in(loop: For, known: Set[Var]) -> set[Var]:
+    """The variables, but for those ``known``, that have another value in another iteration of ``loop``, and the views of other
+    elements."""
     inside = {n.loop_var for n in nodes_of(loop) if isinstance(n, For)}
-    inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - spatial
+    inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - known
     for pointer, view in views_under(loop).items():  # they show what iterators around the block say
         if uses_var(view.source, inside) or shares_memory(view.source, inside):
             inside.add(pointer)
-    return inside.isdisjoint(free_vars(block))
+    return inside

@@ -6,16 +6,16 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..aliases import shares_memory
+from ..aliases import sharing
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
-from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Var, constant
+from ..expr import Call, Expr, FloorDiv, FloorMod, Var, constant
 from ..node import once
 from ..op import OPS
-from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt
-from ..visit import nodes_of, uses_var, vars_in
-from .contents import free_in
+from ..stmt import Block, BlockRealize, BufferStore, For
+from ..visit import accesses, bound_inside, nodes_of, uses_var, vars_in
+from .contents import free_in, members_of
 from .evaluation import is_steered_by_memory
 from .reductions import Reduction
 
@@ -42,33 +42,35 @@ def is_simple_block(block: Block) -> bool:
     if (
         block.match_buffers
         or block.alloc_buffers
-        or any(i.iter_type not in ("spatial", "reduce") for i in block.iter_vars)
+        or not {i.iter_type for i in block.iter_vars} <= {"spatial", "reduce"}
     ):
         return False
-    stores = [s for part in (block.init, block.body) if part is not None for s in _parts(part)]
-    if not all(isinstance(s, BufferStore) for s in stores):
+    stores = [s for part in (block.init, block.body) if part is not None for s in members_of(part)]
+    if not all(isinstance(s, BufferStore) for s in stores) or not has_own_elements(block):
         return False
-    single = {i.var for i in block.iter_vars if i.dom is not None and constant(i.dom.extent) == 1}
-    spatial, reduce = set(iterators(block, "spatial")) - single, set(iterators(block, "reduce"))
-    nodes = [item for s in stores for item in nodes_of(s)]
-    if any(impure(item) for item in nodes if type(item) is Call):
+    if any(impure(n) for s in stores for n in nodes_of(s) if type(n) is Call):
         return False
+    return not iterators(block, "reduce") or isinstance(Reduction.of(block), Reduction)
+
+
+def has_own_elements(block: Block) -> bool:
+    """Whether different values of its spatial iterators store to different elements, and load of what ``block`` stores to
+    these alone."""
+    found = [a for part in (block.init, block.body) if part is not None for a in accesses(part)]
     target: dict[Var, BufferStore] = {}
-    for store in stores:
-        if not _same_element(store, target.setdefault(store.buffer.data, store)):
-            return False
-    domains = {i.var: i.dom for i in block.iter_vars if i.var in spatial}
-    for store in target.values():
-        if any(vars_in(i) & reduce for i in store.indices) or not _tell_apart(store.indices, domains):
-            return False
-    for item in nodes:
-        if type(item) is BufferLoad and shares_memory(item, target):
-            if not _same_element(item, target[item.buffer.data]):
-                return False
-    return not reduce or isinstance(Reduction.of(block), Reduction)
+    for store in found:
+        if isinstance(store, BufferStore):
+            target.setdefault(store.buffer.data, store)
+    spatial = {i.var: i.dom for i in block.iter_vars if i.iter_type == "spatial"}
+    others = bound_inside(block).union(i.var for i in block.iter_vars if i.var not in spatial)
+    if any(uses_var(i, others) for store in target.values() for i in store.indices):
+        return False
+    moving = {v: dom for v, dom in spatial.items() if dom is None or constant(dom.extent) != 1}
+    apart = all(_tell_apart(store.indices, moving) for store in target.values())
+    return apart and all(_same_element(a, target[a.buffer.data]) for a in sharing(found, target))
 
 
-def _same_element(a: BufferLoad | BufferStore, b: BufferStore) -> bool:
+def _same_element(a: Any, b: BufferStore) -> bool:
     """Whether two accesses of one memory are of the same element: of other names of it, that is not known."""
     return a.buffer is b.buffer and same_index(a.indices, b.indices)
 
@@ -80,10 +82,6 @@ def _tell_apart(indices: Sequence[Expr], domains: Mapping[Var, Range | None]) ->
     known = {v: dom for v, dom in domains.items() if dom is not None}
     scalar = len(known) == len(domains) and all(is_index(i.dtype) for i in indices)
     return scalar and bool(detect_iter_map(indices, known, check="bijective"))
-
-
-def _parts(stmt: Any) -> Sequence[Any]:
-    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
 
 
 def impure(call: Call) -> bool:

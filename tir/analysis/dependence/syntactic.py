@@ -11,7 +11,6 @@ from typing import Any
 from ...aliases import memory_of, shares_memory, sharing
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, covered_box, detect_iter_map
-from ...arith.linear import key
 from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
@@ -22,7 +21,7 @@ from ..contents import MembersBy, named
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..nesting import loops_below, order, statements, top_statement
-from ..simple_blocks import is_simple_block, same_index
+from ..simple_blocks import has_own_elements, is_simple_block, same_index
 from ..users import blocks_naming, second_names
 from .domains import runs_whole_domain
 
@@ -169,21 +168,10 @@ def _is_all(realize: BlockRealize) -> bool:
 
 
 def _instances_apart(block: Block) -> bool:
-    """Whether instances of ``block`` may run in any order: each stores to its own elements, and loads only these from
-    the buffers that it writes."""
-    if block.match_buffers or block.alloc_buffers or block.init is not None:
+    """Whether instances of ``block`` may run in any order, some of its stores under conditions: each has its own elements."""
+    if block.match_buffers or block.alloc_buffers or block.init is not None or not _only_stores(block.body):
         return False
-    if any(i.iter_type != "spatial" for i in block.iter_vars) or not _only_stores(block.body):
-        return False
-    found = list(accesses(block.body))
-    stores = {a.buffer.data: a for a in found if isinstance(a, BufferStore)}
-    domains = {i.var: i.dom for i in block.iter_vars if i.dom is not None}
-    for store in stores.values():
-        scalar = not any(isinstance(i, Ramp) for i in store.indices)
-        if not scalar or not isinstance(detect_iter_map(store.indices, domains, check="bijective"), IterMap):
-            return False
-    of_results = ((a, stores[a.buffer.data]) for a in sharing(found, stores))
-    return all(a.buffer is s.buffer and list(map(key, a.indices)) == list(map(key, s.indices)) for a, s in of_results)
+    return all(i.iter_type == "spatial" for i in block.iter_vars) and has_own_elements(block)
 
 
 def _only_stores(s: Any) -> bool:

@@ -209,13 +209,13 @@ def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], asked: int) -> 
             if any(uses_var(c, around) for c in effect.first) or not runs_first(effect):
                 continue
             inits.append(effect)
-        own = effect.first is None and not effect.write and any(_has_started(init, effect) for init in inits)
         inner = {v for v, _, extent in effect.loops if not (asked and _repeats(effect, v, extent, around))}
-        yield _access(effect, buffer, inner, own)
+        yield _access(effect, buffer, inner, inits)
 
 
-def _access(effect: Effect, buffer: Buffer, inner: Container[Var], own: bool = False) -> _Access:
-    """An effect as an access in those of the loops around it that are among ``inner``."""
+def _access(effect: Effect, buffer: Buffer, inner: Container[Var], inits: Sequence[Effect] = ()) -> _Access:
+    """An effect, before which ``inits`` may have run, as an access in those of the loops around it that are among ``inner``."""
+    own = effect.first is None and not effect.write and any(_has_started(init, effect) for init in inits)
     condition = all_of(c for c in effect.guards if not any(c is d for d in effect.first or ()))
     indices, loops = effect.elements() if effect.buffer is buffer else (None, effect.loops)
     left = {v for v, _, _ in effect.loops if v not in inner}
