@@ -90,7 +90,7 @@ class Elements:
     ) -> str:
         """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``. ``behind(step)`` is how many
         elements the first of them lies behind a multiple of ``step``, if whole multiples may be read; None if that is not known."""
-        step, span = constant_step(offsets), max(offsets) - min(offsets) + 1
+        step = constant_step(offsets)
         if step == 0:
             one = self.g.out.value(f"load {self.element}, ptr {pointer(offsets[0])}, align {self.align}")
             return self.g.out.splat(self.element, one, self.lanes)
@@ -98,27 +98,36 @@ class Elements:
             return self.whole(pointer(offsets[0]))
         if step == -1:
             return reversed_lanes(self.g, self.whole(pointer(offsets[-1])), self.type, self.lanes)
-        if self.lanes >= 4 and span <= CLOSE * self.lanes:
-            return self._picked(offsets, pointer, behind(abs(step)) if step and abs(step) <= CLOSE else None)
+        before = behind(abs(step)) if step and abs(step) <= CLOSE else None
+        starts = self._vectors(offsets, before)
+        if self.lanes >= 4 and len(starts) <= CLOSE:
+            return self._picked(offsets, pointer, starts)
         return self.single([pointer(offset) for offset in offsets])
 
-    def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str], behind: int | None) -> str:
-        """From whole vectors between the first element and the last: none beyond is read. Where it is known how far the first is
-        ``behind`` a multiple of the step, from whole multiples: loads of the others of these are the same loads."""
-        g, lanes, low, span = self.g, self.lanes, min(offsets), max(offsets) - min(offsets) + 1
-        if behind is not None:
-            low, span = low - behind, -(-span // lanes) * lanes  # of a step of CLOSE at most, all multiples
-        width = min(lanes, span)
-        result = ""
-        for start in range(0, span, width):
-            start = min(start, span - width)
-            part = g.out.value(f"load {vector(self.element, width)}, ptr {pointer(low + start)}, align {self.align}")
-            inside = [start <= offset - low < start + width for offset in offsets]
-            picks = [offset - low - start if here else None for offset, here in zip(offsets, inside)]
+    def _vectors(self, offsets: Sequence[int], behind: int | None) -> list[int]:
+        """Where whole vectors begin that have all lanes, within the first element and the last: none beyond is read. Where it is known how far
+        the first is ``behind`` a multiple of the step, whole multiples: loads of the others of these are the same loads."""
+        low, high = min(offsets), max(offsets)
+        if behind is not None:  # of a step of CLOSE at most, all multiples
+            return list(range(low - behind, high + 1, self.lanes))
+        starts = list[int]()
+        for offset in sorted(offsets):
+            if not starts or offset >= starts[-1] + self.lanes:
+                starts.append(max(low, min(offset, high + 1 - self.lanes)))
+        return starts
+
+    def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str], starts: Sequence[int]) -> str:
+        """The lanes from the vectors that begin at ``starts``, or from one of fewer elements that are all there are between the first lane
+        and the last."""
+        g, lanes = self.g, self.lanes
+        width = min(lanes, max(offsets) - min(offsets) + 1)
+        type_, result = vector(self.element, width), ""
+        for start in starts:
+            part = g.out.value(f"load {type_}, ptr {pointer(start)}, align {self.align}")
+            picks = [offset - start if start <= offset < start + width else None for offset in offsets]
             if result:
                 picks = [lane if pick is None else lanes + pick for lane, pick in enumerate(picks)]
             order = ", ".join("i32 poison" if pick is None else f"i32 {pick}" for pick in picks)
-            type_ = vector(self.element, width)
             pair = f"{type_} {result or part}, {type_} {part if result else 'poison'}"
             result = g.out.value(f"shufflevector {pair}, <{lanes} x i32> <{order}>")
         return result

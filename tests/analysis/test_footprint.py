@@ -170,6 +170,7 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), K: T.Buffer(
             "B[i] = A[0]\nT.evaluate(T.prefetch(T.address_of(A[i + 64]), 0, 3, 1))", {"A": 4, "B": 32}, id="a_prefetch"
         ),
         pytest.param("B[i] = A[i] + A[63 - i]", {"A": 64, "B": 32}, id="the_other_end"),
+        pytest.param("for j in range(4):\n    B[j] = A[(i * 4 + j) // 2 + j % 2]", {"A": 68, "B": 16}, id="digits"),
         pytest.param('for j in range(4):\n    B[j] = A[T.Cast("int32", A[j + 32])]', {"A": 32, "B": 16}, id="a_gather"),
         pytest.param("B[K[0]] = A[i]", {"A": 32, "K": 4, "B": 4}, id="an_index_from_memory"),
         pytest.param(
@@ -200,6 +201,18 @@ def f(A: T.Buffer((256, 256), "float32"), B: T.Buffer((256, 256), "float32")):
 """)
     rows, columns = 2 * 256 * 1024, 256 * 256 * 64
     assert traffic(program, [1 << 13]) == [rows + columns]
+
+
+def test_neighbours_in_a_line_are_loaded_once():
+    """A plane of interleaved ones: all lines, and not one for each element."""
+    program = parse("""
+@T.prim_func
+def f(A: T.Buffer((64, 64, 4), "uint8"), B: T.Buffer((64, 64), "uint8")):
+    for i, j in T.grid(64, 64):
+        B[i, j] = A[i, j, 1]
+""")
+    [moved] = traffic(program, [1 << 20])
+    assert moved <= 64 * 64 * 5
 
 
 def test_the_least_point_of_the_roofline_is_the_bound():

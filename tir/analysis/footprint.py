@@ -16,7 +16,7 @@ from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
 from ..arith.regions import Box, relax
 from ..buffer import Buffer, Range
-from ..expr import Add, Call, Div, Expr, IntImm, Max, Min, Mul, Sub, Var, const
+from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
 from ..node import once
 from ..op import effect_of
@@ -48,6 +48,8 @@ class _Span:
         if moving.is_const:
             return self
         reach = moving.interval(ends)
+        if reach is None and (digits := _digits(moving, ends)) is not None:
+            return _Span(rest.add(digits.first), self.width + digits.width - 1)
         if reach is None:
             dtype = next(iter(loops)).dtype
             box = relax([Range(self.first.build(dtype), const(self.width, dtype))], loops)
@@ -68,6 +70,28 @@ class _Span:
         begin, end = min(0, gap.const), max(self.width, gap.const + other.width)
         near = end - begin <= 2 * (self.width + other.width)
         return _Span(other.first if begin else self.first, end - begin) if near else None
+
+
+def _digits(moving: Linear, ends: Mapping[Var, tuple[int, int] | None]) -> _Span | None:
+    """Where a sum of loops and of their digits, ``v // n`` and ``v % n``, lies in all iterations, at most; None for any other."""
+    first, width = Linear(), 1
+    for factors, scale in moving.items():
+        digit = factors[0]
+        if len(factors) > 1 or scale < 0 or not isinstance(digit, (Var, FloorDiv, FloorMod)):
+            return None
+        size = 1 if isinstance(digit, Var) else getattr(digit.b, "value", 0)
+        inner, rest = linear(digit if isinstance(digit, Var) else digit.a).split(ends)
+        reach = inner.interval(ends)
+        if reach is None or size < 1:
+            return None
+        if isinstance(digit, FloorMod):
+            width += scale * (size - 1)
+            continue
+        rest.const += reach[0]
+        begin = rest.const % size if rest.is_const else size - 1
+        first.add(linear(rest.build(digit.dtype) // size), scale)
+        width += scale * ((begin + reach[1] - reach[0]) // size)
+    return _Span(first, width)
 
 
 _Box = tuple["_Span | None", ...]  # None: all of an axis
@@ -321,14 +345,15 @@ def _volume(box: _Box, buffer: Buffer) -> int:
 
 
 def _in_lines(box: _Box, buffer: Buffer) -> int:
-    """Bytes of the cache lines that hold the box: contiguous axes are rounded up to lines."""
-    together, apart, whole = 1, 1, True
+    """Bytes of the cache lines that hold the box: what is contiguous, or has less than a line between neighbours, is rounded up to lines."""
+    together, apart, pitch, whole = 1, 1, 1, True
     for extent, size in reversed(_extents(box, buffer)):
-        if whole:
-            together *= extent
+        if whole or pitch * buffer.dtype.bytes < LINE:
+            together += (extent - 1) * pitch
         else:
             apart *= extent
         whole = whole and extent == size
+        pitch *= size
     return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
 
 

@@ -43,7 +43,7 @@ from ..transform.simplify import simplify as simplified
 from ..visit import has_load, rewrite, substitute, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .machine import measured
-from .nest import Access, unconverted, usual
+from .nest import Access, unconverted, usual, width_of
 from .space import Env
 
 SHARPNESS = 6  # of the smooth maximum
@@ -247,16 +247,16 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, float, flo
     """Seconds of the instructions of the busiest thread; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
     total, most, shared, passes = 0.0, 0.0, 1.0, 1.0
+    rate = machine.peak / (2 * PORTS * env.lanes(32))  # cycles a second, by the peak of float32
     found = list(_stores(func.body, _Around(compiled=Compiled.of(func.body))))
     for store, around in found:
         if isinstance(store, BufferStore):
             inside = [s for s, at in found if isinstance(s, BufferStore) and at.innermost is around.innermost]
-            cycles, lanes = _compiled_cycles(store, around, inside, env)
+            cycles = _compiled_cycles(store, around, inside, env)
         else:
-            cycles, lanes = _of_tiles(store, around, env)
+            cycles = TILE_CYCLES[store.op] * around.count(SERIAL, PARALLEL, UNROLLED)
         count = max(1, around.count(PARALLEL))
         threads = count / -(-count // env.threads)  # as many as are never idle
-        rate = machine.peak / (2 * PORTS * lanes)  # cycles a second
         seconds = cycles / rate / threads
         total += seconds
         if cycles / rate > most:
@@ -306,32 +306,26 @@ def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
     return min(1.0, domain / max(1, prod(_extent(loop) for loop in loops)))
 
 
-def _compiled_cycles(store: BufferStore, around: _Around, inside: Sequence[BufferStore], env: Env) -> tuple[float, int]:
+def _compiled_cycles(store: BufferStore, around: _Around, inside: Sequence[BufferStore], env: Env) -> float:
     """As :func:`_cycles`, with the innermost loop as vectors where LLVM makes them and that takes less time."""
-    cycles, lanes = _cycles(store, around, env)
+    cycles = _cycles(store, around, env)
     loop = around.innermost
     target = Access(store.buffer, store.indices)
     straight = (x for x in around.loops if x.kind == UNROLLED and target.stride(x.loop_var) == 1)
     if around.compiled and around.compiled.may_overlap(store) and around.count(UNROLLED) > 1:
-        return cycles, lanes  # too many places to compare
-    widest = min(lanes, env.lanes(_width(store.value)))
+        return cycles  # too many places to compare
+    widest = env.lanes(width_of(store.value))
     made = None if loop is None else vectors_of(store, loop, inside, widest, prod(map(_extent, straight)))
     if loop is None or made is None:
-        return cycles, lanes
+        return cycles
     at = around.loops.index(loop)
     loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
     vectors = replace(around, loops=loops, gather=1.0)
-    return min(cycles, _cycles(made.store, vectors, env)[0] + made.rest * cycles), lanes
+    return min(cycles, _cycles(made.store, vectors, env) + made.rest * cycles)
 
 
-def _width(value: Expr) -> int:
-    """Bits of the widest number that a value is computed of, without indices."""
-    inner = [] if isinstance(value, BufferLoad) else [c for c in value.children() if isinstance(c, Expr)]
-    return max([value.dtype.element.bits, *map(_width, inner)])
-
-
-def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
-    """The cycles of all runs of a store, and the lanes of its vectors: the slowest of arithmetic, loads, stores, and the
+def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
+    """The cycles of all runs of a store: the slowest of arithmetic, loads, stores, and the
     chain of sums that wait for each other."""
     full = env.lanes(store.value.dtype.element.bits)
     width = around.count(VECTORIZED)
@@ -345,7 +339,7 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     work, depth = work_of(store.value)
     sums = any(a.buffer is store.buffer for a in loads)
     if sums and len(loads) == 1 and isinstance(simplify(store.value), BufferLoad):
-        return 0.0, full  # nothing is left of it
+        return 0.0  # nothing is left of it
     operations = max(1.0, work - int(sums and len(loads) > 2)) * copies * registers / PORTS
     ways = max(1, env.machine.sizes["L1"] // PAGE)
     most = env.vectors.count
@@ -361,12 +355,7 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> tuple[float, int]:
     chain = LATENCY * copies * registers / results if stays else 0.0
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
     beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
-    return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, depth * issued / WINDOW), full
-
-
-def _of_tiles(instruction: Call, around: _Around, env: Env) -> tuple[float, int]:
-    """The cycles of all runs of a tile instruction, and the lanes of vectors beside it."""
-    return TILE_CYCLES[instruction.op] * around.count(SERIAL, PARALLEL, UNROLLED), env.lanes(32)
+    return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, depth * issued / WINDOW)
 
 
 def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:

@@ -226,8 +226,9 @@ class Nest:
 
     @property
     def width(self) -> int:
-        """Bits of the widest element that the block accesses."""
-        return max((a.buffer.dtype.element.bits for a in self.accesses), default=32)
+        """Bits of the widest element that the block accesses or computes."""
+        stored = [width_of(n.value) for n in walk(self.block.body) if isinstance(n, BufferStore)]
+        return max([*stored, *(a.buffer.dtype.element.bits for a in self.accesses)], default=32)
 
     @property
     def runs(self) -> int:
@@ -403,6 +404,20 @@ def cost(item: Any) -> int:
     else:
         own = 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
     return own + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+
+
+def computed(value: Expr) -> Iterator[Expr]:
+    """The numbers that a value is computed of, itself the first, without indices."""
+    yield value
+    if not isinstance(value, BufferLoad):
+        for child in value.children():
+            if isinstance(child, Expr):
+                yield from computed(child)
+
+
+def width_of(value: Expr) -> int:
+    """Bits of the widest number that a value is computed of."""
+    return max(n.dtype.element.bits for n in computed(value))
 
 
 def unconverted(value: Expr) -> Expr:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
+from ...analysis.reductions import SUM
+from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import Access, Axis, Nest, extent_of, kinds_under, usual, volume
+from ..model import CLOSE
+from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, usual, volume
 from ..space import Env, choose, rule
 from ..straighten import straighten
 from .spatial import UNROLL, share_out, vectorize
@@ -44,6 +47,10 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
+    elif (groups := groups_of(nest, lanes)) is not None:
+        outer = [a.loop for a in nest.by_stride(nest.spatial) if a not in groups]
+        strip = _along_groups(made, nest, groups, outer, env)
+        share_out(made, [*outer, strip], nest.runs * nest.work, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     return [made]
@@ -60,11 +67,37 @@ def lies_along(nest: Nest, along: Axis | None, lanes: int) -> bool:
     return along is not None and along.size >= lanes and walks(nest, along)
 
 
+def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
+    """Where results lie in groups that are shorter than half a vector, such as the parts of complex numbers or the coordinates of points:
+    the axis from group to group, of whole vectors, and that of the members. What is loaded is then at most some elements apart."""
+    member = nest.contiguous()
+    if member is None or member.extent is None or not 1 < 2 * member.size <= lanes:
+        return None
+    *around, _ = continued(member, nest.spatial, nest.stores)
+    group = around[-1] if around else None
+    if group is None or group.size < lanes or any(not {group.var, member.var} <= s.places.keys() for s in nest.stores):
+        return None
+    steps = [a.stride(group.var) for a in nest.loads]
+    return (group, member) if any(steps) and all(s in range(CLOSE + 1) for s in steps) else None
+
+
 def row_of(nest: Nest, lanes: int) -> Axis | None:
     """The axis along which terms are loaded as vectors: with those of axes around it, two vectors of partial sums."""
     terms = volume(nest.reduce)
     rows = [a for a in nest.reduce if a.size >= 2 * lanes or (a.size == lanes and terms >= 2 * lanes)]
     return next((a for a in reversed(rows) if walks(nest, a)), None)
+
+
+def _adds_neighbours(nest: Nest, row: Axis, env: Env) -> bool:
+    """Whether LLVM adds up a row of integers by instructions that add neighbours (``psadbw``, ``pmaddwd``): whole vectors of what is loaded,
+    which partial sums would first make as wide as themselves."""
+    loaded = {a.buffer.dtype.element for a in nest.loads}
+    widest = max(t.bits for t in loaded)
+    update = nest.reduction and nest.reduction.of_one_value()
+    is_sum = update and update.combination and update.combination.combiner is SUM
+    return (
+        bool(is_sum) and not any(t.is_float for t in loaded) and widest < nest.width and row.size >= env.lanes(widest)
+    )
 
 
 def _read_once(nest: Nest, env: Env) -> list[Access]:
@@ -123,27 +156,70 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
 def along_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
     """Some vectors of the result in registers, over the whole reduction. Returns their loop, the innermost in ``outer``."""
     lanes = env.lanes(nest.width)
-    return in_registers(sch, nest, along, outer, (min(UNROLL, along.size // lanes), lanes))
+    vectors = min(UNROLL, along.size // lanes)
+    outer, tile = _rows_of_tile(sch, nest, along, outer, vectors, env)
+    return in_registers(sch, nest, along, outer, (vectors, lanes), tile)
 
 
-def in_registers(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], shape: tuple[int, int]) -> LoopRV:
-    """As :func:`along_result`, of ``shape``: vectors, and lanes of each."""
+def _rows_of_tile(
+    sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], vectors: int, env: Env
+) -> tuple[Sequence[LoopRV], list[LoopRV]]:
+    """The last axis of ``outer``, as strips and as rows of a tile with ``vectors`` of each, if rows share vectors that they load, and
+    sums of several are in registers."""
+    shared = [a for a in nest.loads if a.stride(along.var)]
+    rows = [a for a in nest.by_stride(nest.spatial) if a.loop in outer and a.size > 1]
+    row = next((a for a in reversed(rows) if any(load.stride(a.var) == 0 for load in shared)), None)
+    if row is None:
+        return outer, []
+    taken = vectors * len(shared) + 1
+    count = next(
+        n for n in ROWS if n == 1 or (row.fills(n) and n * vectors * len(nest.stores) + taken <= env.vectors.count)
+    )
+    if count == 1:
+        return outer, []
+    strips, each = sch.split(row.loop, [None, count])
+    return [strips if loop is row.loop else loop for loop in outer], [each]
+
+
+def _along_groups(sch: Schedule, nest: Nest, groups: tuple[Axis, Axis], outer: Sequence[LoopRV], env: Env) -> LoopRV:
+    """As :func:`along_result`, of groups of results: a vector of each member, one at a time."""
+    group, member = groups
+    outer, tile = _rows_of_tile(sch, nest, group, outer, member.size, env)
+    strip = in_registers(sch, nest, group, outer, (1, env.lanes(nest.width)), [*tile, member.loop])
+    for number, result in enumerate(nest.stores):
+        sch.transform_layout(nest.name, ("write", number), _apart(result.places[member.var]))
+    return strip
+
+
+def _apart(place: int) -> Callable[..., tuple[Expr, ...]]:
+    """The layout with the axis at ``place`` first."""
+    return lambda *at: (at[place], *at[:place], *at[place + 1 :])
+
+
+def in_registers(
+    sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], shape: tuple[int, int], tile: Sequence[LoopRV] = ()
+) -> LoopRV:
+    """As :func:`along_result`, of ``shape``: vectors, and lanes of each; for all iterations of the loops ``tile`` at a time."""
     vectors, lanes = shape
     inner = [a.loop for a in nest.reduce]
     copies = [sch.cache_write(nest.name, n, "local") for n in range(len(nest.block.writes))]
     strip, middle, lane = sch.split(along.loop, [None, vectors, lanes])
-    sch.reorder(*outer, strip, *inner, middle, lane)
+    sch.reorder(*outer, strip, *inner, *tile, middle, lane)
     for copy in copies:
         sch.reverse_compute_at(copy, strip, preserve_unit_loops=True)
         loops = sch.get_loops(copy)
         longest = max(reversed(loops[loops.index(strip) + 1 :]), key=lambda loop: extent_of(sch, loop))
-        sch.reorder(*(loop for loop in loops[loops.index(strip) + 1 :] if loop is not longest), longest)
+        others = [loop for loop in loops[loops.index(strip) + 1 :] if loop is not longest]
+        sch.reorder(*others, longest)
         vectorize(sch, longest, vectors * lanes, lanes, vectors)
+        for loop in others[len(others) - len(tile) :]:
+            sch.unroll(loop)
     init = sch.decompose_reduction(nest.name, inner[0])
     for each in (nest.name, init):
-        *_, middle, lane = sch.get_loops(each)
+        *straight, lane = sch.get_loops(each)[-2 - len(tile) :]
         sch.vectorize(lane)
-        sch.unroll(middle)
+        for loop in straight:
+            sch.unroll(loop)
     if volume(nest.reduce) * vectors <= STRAIGHT and all(a.extent for a in nest.reduce) and walks(nest, along):
         for loop in inner:
             sch.unroll(loop)
@@ -177,7 +253,10 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     if not nest.spatial and nest.runs * nest.work >= env.parallel_from and env.threads > 1:
         _by_chunks(sch, nest, env)
         return
-    _leading(sch, nest)
+    leading = _leading(sch, nest)
+    if _adds_neighbours(nest, row, env):
+        share_out(sch, leading, nest.runs * nest.work, env)
+        return
     shares = any(a.stride(v.var) == 0 for v in nest.spatial[-1:] for a in nest.loads)
     streams = _read_once(nest, env)
     if shares and row.size >= 4 * SUMS and not streams:

@@ -7,15 +7,16 @@ from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
-from ...expr import BufferLoad, Call, FloorDiv, FloorMod, IntImm, Max, Min, constant
+from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, constant
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams
 from ...visit import has_load, uses_var, walk
-from ..nest import Axis, Nest, continued, extent_of, least, volume
+from ..nest import Axis, Nest, computed, continued, extent_of, least, volume
 from ..space import Env, rule
 
 UNROLL = 4  # vectors at a time
+BITS = ("shift_right", "shift_left", "bitwise_and", "bitwise_or", "bitwise_xor")
 COPIED = 1 << 16  # bytes that the C library copies rather than a loop of vectors
 
 
@@ -37,7 +38,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         around, last = made.split(last, [None, part])
         outer, size, lanes = [*outer, around], part, lanes if part % lanes == 0 else lanes // 2
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
-    if nest.contiguous() is axes[-1] and not is_whole and not _differs_in_length(nest):
+    if nest.contiguous() is axes[-1] and not is_whole and not _differs_in_length(nest) and not _is_cut(nest, axes[-1]):
         last = vectorize(made, last, size, lanes, UNROLL)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
@@ -95,6 +96,18 @@ def _part(nest: Nest, last: Axis, lanes: int) -> int:
 def _differs_in_length(nest: Nest) -> bool:
     """Whether data decides how often a loop in the block runs, as of rows of a sparse matrix: vectors have nothing to share."""
     return any(isinstance(n, While) or (isinstance(n, For) and has_load(n.extent)) for n in walk(nest.block.body))
+
+
+def _is_cut(nest: Nest, last: Axis) -> bool:
+    """Whether integers are computed by sums, products and shifts, and cut to fewer bits: LLVM computes these in as few bits as they need where
+    it makes vectors itself."""
+    value = getattr(nest.block.body, "value", None)
+    if not isinstance(value, Cast) or value.dtype.is_float or value.dtype.bits >= value.value.dtype.bits:
+        return False
+    return all(a.stride(last.var) is not None for a in nest.accesses) and all(
+        isinstance(n, (Add, Sub, Mul, Cast, IntImm, BufferLoad)) or (isinstance(n, Call) and n.op in BITS)
+        for n in computed(value)
+    )
 
 
 def _is_copy(nest: Nest, last: Axis) -> bool:
