@@ -133,7 +133,7 @@ def exp2(m: Lanes, x: str) -> str:
 
 
 def _scales(m: Lanes) -> bool:
-    return m.lanes == 16 and "+avx512f" in m.out.module.features
+    return {16: "+avx512f", 8: "+avx512vl"}.get(m.lanes, "none") in m.out.module.features
 
 
 def scaled(m: Lanes, x: str, p: str, nf: str) -> str:
@@ -159,16 +159,18 @@ def _nan_kept(m: Lanes, x: str, r: str) -> str:
 
 
 def _x86(m: Lanes, name: str, operands: Sequence[str], *immediate: int) -> str:
-    """An instruction of AVX-512 on 16 lanes, rounded as all else."""
-    types = [m.f] * len(operands) + ["i32"] * len(immediate) + [m.f, "i16", "i32"]
-    values = [*operands, *map(str, immediate), "zeroinitializer", "-1", "4"]
-    function = m.out.module.declare(f"llvm.x86.avx512.mask.{name}.ps.512", m.f, types)
+    """An instruction of AVX-512 on 8 or 16 lanes, rounded as all else."""
+    types = [m.f] * len(operands) + ["i32"] * len(immediate) + [m.f, f"i{m.lanes}"]
+    values = [*operands, *map(str, immediate), "zeroinitializer", "-1"]
+    if m.lanes == 16:  # alone it can be rounded otherwise
+        types, values = [*types, "i32"], [*values, "4"]
+    function = m.out.module.declare(f"llvm.x86.avx512.mask.{name}.ps.{32 * m.lanes}", m.f, types)
     return m.out.value(f"call {m.f} {function}({', '.join(f'{t} {v}' for t, v in zip(types, values))})")
 
 
 def has_tables(m: Lanes) -> bool:
     """Whether :func:`looked_up` looks numbers up in registers."""
-    return _scales(m)
+    return m.lanes == 16 and _scales(m)
 
 
 def looked_up(m: Lanes, number: str, table: Sequence[float]) -> str:
@@ -296,8 +298,8 @@ def quotient(m: Lanes, x: str, y: str) -> str:
     quotient; the remainder gives the others."""
     if not _scales(m):
         return m.op("fdiv", x, y)
-    function = m.out.module.declare("llvm.x86.avx512.rcp14.ps.512", m.f, [m.f, m.f, "i16"])
-    inverse = m.out.value(f"call {m.f} {function}({m.f} {y}, {m.f} zeroinitializer, i16 -1)")
+    function = m.out.module.declare(f"llvm.x86.avx512.rcp14.ps.{32 * m.lanes}", m.f, [m.f, m.f, f"i{m.lanes}"])
+    inverse = m.out.value(f"call {m.f} {function}({m.f} {y}, {m.f} zeroinitializer, i{m.lanes} -1)")
     rough = m.op("fmul", x, inverse)
     remainder = m.fma(m.out.value(f"fneg {m.f} {y}"), rough, x)
     return m.fma(remainder, inverse, rough)

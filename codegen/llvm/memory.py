@@ -12,7 +12,8 @@ from tir.arith import Analyzer
 from tir.arith.lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import BufferLoad, Expr, IntImm, constant
+from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
+from tir.transform.layout import dot
 
 from .generator import Generator, expr_rule
 from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
@@ -67,8 +68,11 @@ class Access:
     def is_own(self) -> bool:
         """Whether the element, or neighbouring lanes, are of an allocation of this thread, whatever a condition on them gives."""
         dtype, count = self.g.own.get(self.buffer.data, (None, 0))
-        inside = self.first.isdigit() and int(self.first) + self.lanes <= count
-        return (self.lanes == 1 or self.step == 1) and dtype == self.buffer.dtype and inside
+        if dtype != self.buffer.dtype or self.buffer.elem_offset is not None or not (self.lanes == 1 or self.step == 1):
+            return False
+        lanes = [first_lane(i) if i.dtype.lanes > 1 else i for i in self.indices]
+        first = dot(lanes, [as_expr(s) for s in element_strides(self.buffer)])
+        return all(self.g.analyzer.can_prove(c) for c in (first >= 0, first + self.lanes <= count))
 
     def behind(self, step: int) -> int | None:
         """How many elements the lane that is first in memory lies behind a multiple of ``step``, where the buffer has whole multiples alone."""

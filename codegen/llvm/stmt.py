@@ -116,7 +116,9 @@ def _if(g: Generator, s: IfThenElse) -> None:
     other = out.label("else") if s.else_case is not None else end
     out.branch(condition, then, other)
     out.start(then)
-    g.stmt(s.then_case)
+    with g.analyzer.scope():
+        g.analyzer.assume(s.condition, s.then_case)
+        g.stmt(s.then_case)
     out.jump(end)
     if s.else_case is not None:
         out.start(other)

@@ -63,7 +63,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_float32_functions_are_accurate(name, lanes):
     want, low, high = FUNCTIONS[name]
@@ -82,16 +82,17 @@ def test_float32_functions_are_accurate(name, lanes):
     assert ulps(y, want(x.astype(np.float64))) <= (5 if name == "erfc" else 4)
 
 
-def test_float32_functions_at_the_edges():
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_float32_functions_at_the_edges(lanes):
     x = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 200, -200, 1e-40, -1, 1, 3, -3, 89, -89, 90, 5], np.float32)
     with np.errstate(all="ignore"):
         for name, (want, _, _) in FUNCTIONS.items():
             y = np.zeros_like(x)
-            unary(lambda v, name=name: Call(name, (v,), v.dtype), 16, "float32", "float32", 16)(x, y)
+            unary(lambda v, name=name: Call(name, (v,), v.dtype), 16, "float32", "float32", lanes)(x, y)
             np.testing.assert_allclose(y, want(x.astype(np.float64)).astype(np.float32), rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "tanh", "atanh", "sigmoid", "erf"])
 def test_float32_functions_of_any_bits(name, lanes):
     """Subnormal numbers, both zeros, infinities and nan as they come, and the numbers around 1, of either sign."""
@@ -135,7 +136,7 @@ def binary(name: str, lanes: int):
     return compiled
 
 
-@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("name", BINARY)
 def test_float32_functions_of_two_operands(name, lanes):
     """Random operands near each other and far apart, and every pair of special ones."""
@@ -158,7 +159,7 @@ def test_float32_functions_of_two_operands(name, lanes):
     assert ulps(got, want) <= 4
 
 
-@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("around", [1e-6, 0.02, 0.4, None])
 def test_powers_of_any_size(lanes, around):
     """Results from the least to the largest float32 and beyond, of bases near 1 and of any bits."""

@@ -258,6 +258,31 @@ def test_memory_of_this_thread_is_updated_as_whole_vectors(size: int, first: int
         np.testing.assert_array_equal(b, wanted)
 
 
+@pytest.mark.parametrize(("least", "whole"), [("n < 32", True), ("n < 34", False)])
+def test_rows_of_this_thread_whose_place_moves_are_stored_as_whole_vectors(least: str, whole: bool):
+    """Where all places that a condition and the loops leave lie within the allocation."""
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer((40,), "float32"), n: T.int32, B: T.Buffer((40,), "float32")):
+    data = T.allocate([32], "float32", "global")
+    row = T.decl_buffer((32,), "float32", data=data)
+    if {least}:
+        for k in range((n + 7) // 8):
+            for j in T.vectorized(8):
+                if k * 8 + j < n:
+                    row[k * 8 + j] = A[k * 8 + j] * T.float32(2)
+        for i in range(n):
+            B[i] = row[i]
+"""
+    module = tir.build(tir.script.parse(text), "llvm")
+    assert (module.source("llvm").count("llvm.masked.store") == 0) == whole
+    a = np.arange(40).astype("float32")
+    for n in (0, 1, 8, 13, 31):
+        b = np.full(40, -1, "float32")
+        module(a, n, b)
+        np.testing.assert_array_equal(b, [2 * i if i < n else -1 for i in range(40)])
+
+
 def test_memory_that_threads_share_keeps_its_masks():
     """Another thread may store the other lanes at the same time."""
     text = """
