@@ -90,6 +90,22 @@ def test_an_iteration_that_writes_nothing_keeps_its_place():
     refused(lambda: sch.parallel("t"))
 
 
+def test_a_loop_that_is_always_empty_leaves_what_the_iteration_before_has_stored_later():
+    sch = schedule("""
+@T.prim_func
+def main(n: T.int32, C: T.Buffer((4,), "int32")):
+    P = T.alloc_buffer((1,), "int32")
+    for t in range(4):
+        for k in range(n):
+            P[0] = 7
+        if t > 0:
+            C[t] = P[0]
+        P[0] = t
+""")
+    refused(lambda: sch.parallel("t"))
+    same(sch, n=0)
+
+
 def test_tiles_with_a_halo_run_at_once():
     text = PROGRAM.replace("WRITE", TAKEN[0])
     sch = schedule(text)

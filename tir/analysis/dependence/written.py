@@ -30,12 +30,29 @@ Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, 
 def reads_after_writes(body: Any, buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether ``body``, inside of nested ``loops``, reads of ``buffer`` only what it has written before.
 
-    It, or a loop in it, is a sequence, and what a later part reads lies in a box that an earlier part fills completely.
+    It, or a loop in it, is a sequence, and what a later part reads lies in a box that an earlier part fills completely. Where
+    no iteration of ``loops`` writes at all, none reads what an earlier one has stored.
     """
     analyzer = Analyzer()
     for loop in loops:
         analyzer.bind(loop.loop_var, loop.domain, loop)
-    return _writes_first(_inside(body), buffer, loops, len(loops), (), analyzer)
+    given = _of_all_writes(body, buffer, loops) if loops else frozenset()
+    return _writes_first(_inside(body), buffer, loops, len(loops), (), analyzer, given)
+
+
+def _of_all_writes(body: Any, buffer: Buffer, loops: Sequence[For]) -> frozenset[Any]:
+    """The conditions under which all writes are that no loop changes, also that loops which only repeat them are not empty."""
+    around = [loop.loop_var for loop in loops]
+    writes = [
+        {
+            key(c)
+            for c in _conditions(effect, around, True)
+            if not has_load(c) and not uses_var(c, _loops_of(effect, around))
+        }
+        for effect in effects(body).of(buffer)
+        if effect.write
+    ]
+    return frozenset(set.intersection(*writes)) if writes else frozenset()
 
 
 def _inside(body: Any) -> Any:
@@ -47,36 +64,44 @@ def _inside(body: Any) -> Any:
 
 
 def _writes_first(
-    body: Stmt, buffer: Buffer, loops: Sequence[For], asked: int, before: Sequence[_Access], analyzer: Analyzer
+    body: Stmt,
+    buffer: Buffer,
+    loops: Sequence[For],
+    asked: int,
+    before: Sequence[_Access],
+    analyzer: Analyzer,
+    given: frozenset[Any],
 ) -> bool:
     """Whether ``body``, in ``loops`` (of which the question is about the outer ones, ``asked``), reads only what its own or
-    earlier (``before``) writes have filled."""
+    earlier (``before``) writes have filled, where the conditions ``given`` hold."""
     written = list(before)
     for part in members_of(body):
         accesses = _known_accesses(part, buffer, loops, asked)
         reads = (a for a in accesses if not a.is_write)
-        if not all(a.own or _within(analyzer, a, written) for a in reads):
+        if not all(a.own or _within(analyzer, a, written, given) for a in reads):
             if not isinstance(part, For):
                 return False
             analyzer.bind(part.loop_var, part.domain, part)
-            if not _writes_first(part.body, buffer, [*loops, part], asked, written, analyzer):
+            if not _writes_first(part.body, buffer, [*loops, part], asked, written, analyzer, given):
                 return False
         written += [a for a in accesses if a.is_write]
     return True
 
 
-def _within(analyzer: Analyzer, access: _Access, written: Sequence[_Access]) -> bool:
+def _within(
+    analyzer: Analyzer, access: _Access, written: Sequence[_Access], given: frozenset[Any] = frozenset()
+) -> bool:
     box = access.box(analyzer) if written else None
     if box is None:
         return False
-    given = _conjuncts(access.condition)
+    given |= _conjuncts(access.condition)
     for write in reversed(written):  # what was written last is most likely what is read
-        found = access.inside.get(write)
-        if found is None:
+        if write not in access.inside:
             filled = write.filled(analyzer)
-            found = filled is not None and filled[1] <= given and encloses(filled[0], box, analyzer)
-            access.inside[write] = found
-        if found:
+            inside = filled is not None and encloses(filled[0], box, analyzer)
+            access.inside[write] = filled[1] if filled is not None and inside else None
+        conditions = access.inside[write]
+        if conditions is not None and conditions <= given:
             return True
     return False
 
@@ -119,7 +144,9 @@ class _Access:
         self.own = own  # a read of the element that the same block's init has written
         self._filled: Any = False  # not asked yet
         self._box: Any = False
-        self.inside: dict[_Access, bool] = {}  # whether what it touches lies in what another access fills
+        self.inside: dict[
+            _Access, frozenset[Any] | None
+        ] = {}  # where what it touches lies in what another access fills
 
     def key(self) -> Any:
         """Equal for accesses of which everything else is equal too."""
@@ -210,24 +237,34 @@ def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], asked: int) -> 
                 continue
             inits.append(effect)
         inner = {v for v, _, extent in effect.loops if not (asked and _repeats(effect, v, extent, around))}
-        yield _access(effect, buffer, inner, inits)
+        yield _access(effect, buffer, inner, _conditions(effect, around, asked > 0), inits)
 
 
-def _access(effect: Effect, buffer: Buffer, inner: Container[Var], inits: Sequence[Effect] = ()) -> _Access:
-    """An effect, before which ``inits`` may have run, as an access in those of the loops around it that are among ``inner``."""
+def _conditions(effect: Effect, around: Sequence[Var], asked: bool) -> list[Expr]:
+    """Its guards, an init's as in the first iterations; and if loops ``around`` are asked about, that loops which only repeat it run."""
+    guards = [c for c in effect.guards if not any(c is d for d in effect.first or ())]
+    return guards + [n > 0 for v, _, n in effect.loops if asked and _repeats(effect, v, n, around)]
+
+
+def _loops_of(effect: Effect, around: Sequence[Var]) -> set[Var]:
+    return {*around, *(v for v, _, _ in effect.loops)}
+
+
+def _access(
+    effect: Effect, buffer: Buffer, inner: Container[Var], conditions: Sequence[Expr], inits: Sequence[Effect] = ()
+) -> _Access:
+    """An effect under ``conditions``, before which ``inits`` may have run, as an access in those of the loops around it that are
+    among ``inner``."""
     own = effect.first is None and not effect.write and any(_has_started(init, effect) for init in inits)
-    condition = all_of(c for c in effect.guards if not any(c is d for d in effect.first or ()))
+    condition = all_of(conditions)
     indices, loops = effect.elements() if effect.buffer is buffer else (None, effect.loops)
     left = {v for v, _, _ in effect.loops if v not in inner}
     return _Access(indices, {v: Range(low, n) for v, low, n in loops if v not in left}, condition, effect.write, own)
 
 
 def _repeats(effect: Effect, var: Var, extent: Expr, around: Sequence[Var]) -> bool:
-    """Whether a loop only repeats an access, in all iterations of the loops ``around`` or in none: if in none, no iteration
-    reads what an earlier one has stored."""
-    if effect.uses((var,)) or has_load(extent):
-        return False
-    return not uses_var(extent, {*around, *(v for v, _, _ in effect.loops)})
+    """Whether a loop only repeats an access, in all iterations of the loops ``around`` or in none."""
+    return not (effect.uses((var,)) or has_load(extent) or uses_var(extent, _loops_of(effect, around)))
 
 
 def _has_started(init: Effect, read: Effect) -> bool:
@@ -238,7 +275,10 @@ def _has_started(init: Effect, read: Effect) -> bool:
     around = {var: Range(low, extent) for var, low, extent in shared}
     if any(uses_var(e, around) for _, low, extent in init.loops[len(shared) :] for e in (low, extent)):
         return False  # an earlier iteration may have stored less
-    write, load = (_access(e, init.buffer, {v for v, _, _ in e.loops[len(shared) :]}) for e in (init, read))
+    write, load = (
+        _access(e, init.buffer, {v for v, _, _ in e.loops[len(shared) :]}, _conditions(e, (), False))
+        for e in (init, read)
+    )
     return _within(Analyzer(around), load, [write])
 
 
