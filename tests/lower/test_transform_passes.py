@@ -591,6 +591,24 @@ def main(B: T.Buffer((2, 1), "int32"), O: T.Buffer((2,), "int32")):
     assert [b.name for b in moved.body.block.alloc_buffers] == ["S"]
 
 
+@pytest.mark.parametrize(("second", "stays"), [("n > 0", []), ("n > 1", ["S"])])
+def test_what_is_never_written_need_not_be_kept(second, stays):
+    """Under one condition on all writes, that no loop changes, an iteration reads its own, or what was never set."""
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), n: T.int32, O: T.Buffer((8,), "int32")):
+    S = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        if n > 0:
+            S[i] = A[i]
+        if {second}:
+            S[i] = A[i] * 2
+        O[i] = S[i] // n
+""")
+    moved = tir.transform.plan_and_update_buffer_allocation_location(func)
+    assert [b.name for b in moved.body.block.alloc_buffers] == stays
+
+
 @pytest.mark.parametrize("separators", ["", ", axis_separators=[1]"])
 def test_vectors_in_vectors_fill_all_elements(separators):
     func = tir.script.parse(

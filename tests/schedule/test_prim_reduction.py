@@ -6,6 +6,7 @@ import pytest
 from prim_checks import refused, same, schedule
 
 import tir
+from tir.analysis.index import index_of
 from tir.errors import ScheduleError
 from tir.script import parse
 from tir.testing import assert_same_result
@@ -147,6 +148,19 @@ def test_symbolic_tail(which, n):
     sch = schedule(SYMBOLIC)
     loops = sch.split("k", [None, 4])
     sch.rfactor(loops[which], 1)
+    same(sch, n=n)
+
+
+@pytest.mark.parametrize("n", [1, 6])
+def test_partial_results_without_terms_are_what_they_start_from(n):
+    """All of them are set and combined, if there is a term at all: the condition on each is in its update."""
+    sch = schedule(SYMBOLIC)
+    _, part = sch.split("k", [None, 4])
+    partial = sch.rfactor(part, 1)
+    init = sch.decompose_reduction(partial, sch.get_loops(partial)[1])
+    predicates = [str(index_of(sch.func).blocks[b.name].node.predicate) for b in (sch.get(init), sch.get(partial))]
+    assert predicates == ["True", "True"]
+    assert str(index_of(sch.func).blocks["C"].node.predicate) == "n > 0"
     same(sch, n=n)
 
 

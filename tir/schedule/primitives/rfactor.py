@@ -37,6 +37,7 @@ class RfactorPlan:
     reduction: Reduction
     axis: int
     started: tuple[Expr, ...]
+    guards: tuple[Expr, ...]  # the conditions of terms that some partial results have none of
     stays: LoopRef | None  # what the final results take the place of, if the partial ones go before all loops
 
 
@@ -131,7 +132,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         lambda: short_text(extent),
         loop.node,
     )
-    started = _started(block, loop, pairs)
+    started, guards = _started(block, loop, pairs)
     _require_lasting(state, block, started)
     other = wrapped_in(block, scope_of(state, block))
     require(
@@ -141,7 +142,9 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         first_line(other),
         legal='hoist it after rfactor, or split with tail="cut"',
     )
-    plan = RfactorPlan(block, loop, reduction, axis, tuple(started), _stays(state, block, first, reduction))
+    plan = RfactorPlan(
+        block, loop, reduction, axis, tuple(started), tuple(guards), _stays(state, block, first, reduction)
+    )
     _require_distinct_terms(plan, first)
     if block.block.init is not None:
         InitRuns.innermost(block, loop, _final_block(plan, _partial_buffers(plan))).require_first()
@@ -270,16 +273,17 @@ def _require_rectangular(block: BlockRef, pairs: list[Any]) -> None:
         )
 
 
-def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
+def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> tuple[list[Expr], list[Expr]]:
     """The condition on ``loop`` and the spatial loops under which a partial result exists: the block's predicate at the
-    start of the other reduction loops, and that these are not empty.
+    start of the other reduction loops, and that these are not empty. And the conditions of terms that do not count among these:
+    on reduction loops alone, of which the first partial result has terms if any has; the others are what they start from.
 
     Raises ``ScheduleError`` when a partial result may have terms but not the first one, which initialises it.
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
     analyzer = block.analyzer()
-    kept = []
+    kept: dict[Expr, Expr] = {}
     for condition in conjuncts(block.node.predicate):
         first = analyzer.simplify(substitute(condition, start))
         if analyzer.can_prove(first):
@@ -293,12 +297,28 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> list[Expr]:
                 block,
                 legal="split the reduction so that it divides, or pad it",
             )
-        kept.append(first)
+        kept[condition] = first
     outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})
-    for condition in kept:
-        outside.assume(condition)
     lengths = [substitute(ref.node.extent, start) for ref in block.loops() if ref.var in start]
-    return [*kept, *entered(lengths, outside)]
+    foreign = {ref.var for ref in block.all_loops()} - _loops_shared_with(block, loop)
+    guards = [c for c, first in kept.items() if uses_var(first, loop.var)]
+    if guards and not any(uses_var(c, foreign) for c in guards):
+        others = [first for first in kept.values() if not uses_var(first, loop.var)]
+        with outside.scope():
+            some = _with_entered(others, lengths, outside)
+            if all(outside.can_prove(substitute(kept[c], {loop.var: loop.node.min})) for c in guards):
+                return some, guards
+    return _with_entered(list(kept.values()), lengths, outside), []
+
+
+def _with_entered(conditions: list[Expr], lengths: list[Expr], outside: Analyzer) -> list[Expr]:
+    """``conditions``, and that loops of ``lengths`` are entered; ``outside`` knows them afterwards."""
+    for condition in conditions:
+        outside.assume(condition)
+    found = [*conditions, *entered(lengths, outside)]
+    for condition in found[len(conditions) :]:
+        outside.assume(condition)
+    return found
 
 
 def _partial_buffers(plan: RfactorPlan) -> list[Buffer]:
@@ -375,11 +395,13 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     values.insert(0, loop.var)
     index = _insert(reduction.stores[0].indices, plan.axis, factor - loop.node.min)
     loads = [BufferLoad(partial, index) for partial in partials]
-    update = substitute(_update(loads, reduction.updated(loads), [u.guards for u in reduction.updates]), inside)
+    asked = [(*plan.guards, *u.guards) for u in reduction.updates]
+    update = substitute(_update(loads, reduction.updated(loads), asked), {**split, **inside})
     init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reduction)))
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
     reads, writes = block_access_region(made)
-    return BlockRealize(tuple(values), block.node.predicate, refresh(made.replace(reads=reads, writes=writes)))
+    predicate = all_of(c for c in conjuncts(block.node.predicate) if not any(c is g for g in plan.guards))
+    return BlockRealize(tuple(values), predicate, refresh(made.replace(reads=reads, writes=writes)))
 
 
 def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
