@@ -17,7 +17,13 @@ from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-GROUP = (4, 3, 2, 1)  # neighbouring tiles along both axes, best first: their rows share pages and cache lines
+GROUP = (
+    8,
+    4,
+    3,
+    2,
+    1,
+)  # neighbouring tiles along the result, best first: what is stored follows in memory, and shares pages
 
 
 @rule(targets=("llvm",), order=60)
@@ -87,9 +93,9 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     *around, row, column = _in_order(sch, nest.name)
     large = streams(volume(nest.axes), target.dtype.bytes)
     io, im, ii = sch.split(row.loop, [None, _few(row, side, large), side])
-    jo, jm, ji = sch.split(column.loop, [None, _few(column, side, large), side])
+    jo, ji = sch.split(column.loop, [None, side])
     outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
-    sch.reorder(*outer, jm, im, ii, ji)
+    sch.reorder(*outer, im, ii, ji)
     sch.compute_at(load, im, preserve_unit_loops=True)
     sch.reverse_compute_at(store, im, preserve_unit_loops=True)
     i, j = sch.get_loops(store)[-2:]
