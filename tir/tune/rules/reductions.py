@@ -12,7 +12,7 @@ from ..model import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, usual, volume
 from ..space import Env, choose, rule
 from ..straighten import straighten
-from .spatial import UNROLL, share_out, vectorize
+from .spatial import UNROLL, share_out, vector_of, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
@@ -84,7 +84,7 @@ def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
 def row_of(nest: Nest, lanes: int) -> Axis | None:
     """The axis along which terms are loaded as vectors: with those of axes around it, two vectors of partial sums."""
     terms = volume(nest.reduce)
-    rows = [a for a in nest.reduce if a.size >= 2 * lanes or (a.size == lanes and terms >= 2 * lanes)]
+    rows = [a for a in nest.reduce if _fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes)]
     return next((a for a in reversed(rows) if walks(nest, a)), None)
 
 
@@ -98,6 +98,11 @@ def _adds_neighbours(nest: Nest, row: Axis, env: Env) -> bool:
     return (
         bool(is_sum) and not any(t.is_float for t in loaded) and widest < nest.width and row.size >= env.lanes(widest)
     )
+
+
+def _fills(axis: Axis, lanes: int) -> bool:
+    """Whether terms along ``axis`` are worth vectors of partial sums: where the length is symbolic, a short row is a part of one."""
+    return axis.extent is None or axis.size >= 2 * lanes
 
 
 def _read_once(nest: Nest, env: Env) -> list[Access]:
@@ -345,7 +350,7 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
     """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers; of an
     arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another. A row of fewer
     vectors is taken with some iterations of the axes ``around`` it, the last ones first. One of symbolic length may end in each
-    of its vectors: these are two.
+    of its vectors: these are two, or one as wide as what counts as short.
 
     Returns the blocks that compute partial results, the last one first.
     """
@@ -357,8 +362,11 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
         *_, along = sch.get_loops(block)
     nest = Nest.of(sch, block)
     selects = nest is not None and nest.reduction is not None and nest.reduction.selects
-    halves = [1 << n for n in range((4 * lanes).bit_length() - 1, 0, -1)]
-    for count in halves if selects else ((4 if row.extent else 2) * lanes, lanes, max(2, lanes // 4)):
+    most = (4 if row.extent else 2) * lanes
+    if is_short := row.extent is None and size < 2 * lanes:
+        most, size = vector_of(size, lanes), most
+    halves = [1 << n for n in range((4 * lanes if selects and not is_short else most).bit_length() - 1, 0, -1)]
+    for count in halves if selects or is_short else (most, lanes, max(2, lanes // 4)):
         if size <= count or (size < 2 * count and not made):
             continue
         _, part = sch.split(along, [None, count])
@@ -386,7 +394,7 @@ def parts_of(sch: Schedule, stage: Nest, lanes: int) -> list[BlockRV]:
     """The blocks of partial results of a sum along a row, as :func:`in_parts`; none where the row is short, or is no walk
     through memory."""
     along = stage.reduce[-1]
-    fits = len(stage.reduce) == 1 and walks(stage, along) and along.size >= 2 * lanes and len(stage.stores) == 1
+    fits = len(stage.reduce) == 1 and walks(stage, along) and _fills(along, lanes) and len(stage.stores) == 1
     return in_parts(sch, stage.name, along, lanes) if fits else []
 
 

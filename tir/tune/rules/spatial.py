@@ -124,10 +124,15 @@ def _is_copy(nest: Nest, last: Axis) -> bool:
     )
 
 
+def vector_of(size: int, lanes: int) -> int:
+    """The lanes of vectors along what counts as ``size`` and is symbolic: a short one is less work than a whole one."""
+    return min(lanes, 1 << (size - 1).bit_length())
+
+
 def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1) -> LoopRV:
     """Split ``loop`` of ``size`` iterations into vectors, ``unroll`` at a time; returns the loop of vectors."""
     if constant(sch.get(loop).extent) is None:  # the last vector asks what is beyond the end: no others do so with it
-        outer, lane = sch.split(loop, [None, lanes])
+        outer, lane = sch.split(loop, [None, vector_of(size, lanes)])
         sch.vectorize(lane)
         return outer
     unroll = max(1, min(unroll, size // lanes))
