@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.analysis.element_accesses import points_of
+from tir.notebook.element_accesses import points_of
 from tir.script import tir as T
 from tir.stmt import For
 from tir.visit import rewrite
@@ -153,9 +153,9 @@ def test_large_buffers_are_drawn_in_cells_of_several_elements():
 
 
 def test_an_access_is_looked_at_in_so_many_iterations_and_no_more(monkeypatch):
-    monkeypatch.setattr("tir.analysis.element_accesses.MOST", 48)
+    monkeypatch.setattr("tir.notebook.element_accesses.MOST", 48)
     assert len(tir.Schedule(shifted).access_picture("B", "i").elements(5)) == 8
-    monkeypatch.setattr("tir.analysis.element_accesses.MOST", 47)
+    monkeypatch.setattr("tir.notebook.element_accesses.MOST", 47)
     with pytest.raises(ValueError, match="`B` is accessed in 48 iterations, more than the 47 that are looked at"):
         tir.Schedule(shifted).access_picture("B", "i")
 

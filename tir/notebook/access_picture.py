@@ -13,7 +13,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.effects import Effect, effects
-from ..analysis.element_accesses import points_of
 from ..analysis.index import LoopRef
 from ..buffer import Buffer
 from ..display import svg_box, svg_figure, svg_text
@@ -21,6 +20,7 @@ from ..errors import ScheduleError
 from ..expr import IntImm
 from ..schedule.state import State, label
 from .bank_accesses import BankAccess, bank_accesses, banks_figure, banks_text
+from .element_accesses import points_of
 
 if TYPE_CHECKING:
     import numpy as np

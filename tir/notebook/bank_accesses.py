@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 from ..analysis.effects import Effect, effects
-from ..analysis.element_accesses import points_of
 from ..display import FAINT, NO, YES, svg_box, svg_figure, svg_text, text_table
 from ..errors import TirError
 from ..expr import IntImm, Var
@@ -19,6 +18,7 @@ from ..schedule.state import State
 from ..stmt import VECTORIZED, BufferStore, For
 from ..target import Target
 from ..visit import walk
+from .element_accesses import points_of
 
 WARP = 32
 _HEAD = ("access", "in", "requests", "passes", "ideal", "conflicts")

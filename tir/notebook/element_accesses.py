@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.effects import Effect
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import IntImm, Ramp, Var, as_expr
 from ..render import short_text
 from ..visit import has_load
-from .effects import Effect
 
 if TYPE_CHECKING:
     import numpy as np
