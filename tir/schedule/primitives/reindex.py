@@ -186,28 +186,8 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
         block,
         buffer.name,
     )
-    domains = {i.var: i.dom for i in every if i.dom is not None}
-    recorded: dict[str, Any] = {}
-    analyzer = Analyzer(domains)
-    if index_map is None:
-        made = tuple(map(analyzer.simplify, indices))  # an index may name an iterator without depending on it
-        indices = tuple(old if is_const(new) else new for old, new in zip(indices, made))
-        iters = tuple(i for i in every if any(uses_var(e, i.var) for e in indices))
-        places: tuple[Expr, ...] = tuple(i.var for i in iters)
-        shape: Sequence[Expr] = tuple(domains[i.var].extent for i in iters)
-    else:
-        made = index_map_of(index_map, len(every), every[0].var.dtype if every else "int32")
-        require_positive_divisors(state, buffer, made, [domains[i.var].extent for i in every])
-        places = made.map_indices([i.var for i in every], analyzer)
-        iters = tuple(i for i in every if any(uses_var(e, i.var) for e in (*indices, *places)))
-        if not {key(analyzer.simplify(e)) for e in indices} <= {key(analyzer.simplify(e)) for e in places}:
-            rule = "two elements would go to one place of the copy of buffer {0}"
-            require_injective(places, {i.var: domains[i.var] for i in iters}, rule, buffer.name)
-        try:
-            shape = made.map_shape([domains[i.var].extent for i in every])
-        except ValueError as error:
-            raise ScheduleError("{0}", error) from None
-        recorded["index_map"] = made
+    copied = _by_iterators(indices, every) if index_map is None else _by_map(state, buffer, indices, every, index_map)
+    indices, iters, places, shape, recorded = copied
     tied = next((i for i in iters if uses_var(i.dom, outside)), None)
     require(
         tied is None and not any(uses_var(e, outside) for e in shape),
@@ -220,6 +200,38 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
         places, shape = (const(0),), (const(1),)
     copy = decl_buffer(shape, buffer.dtype, name, scope=storage_scope)
     return _Staged(buffer, indices, copy, places, iters, recorded)
+
+
+# indices of the buffer, the iterators that they or the places use, places in the copy, its shape, what is recorded
+_Copied = tuple[tuple[Expr, ...], tuple[IterVar, ...], tuple[Expr, ...], Sequence[Expr], dict[str, Any]]
+
+
+def _by_iterators(indices: tuple[Expr, ...], every: Sequence[IterVar]) -> _Copied:
+    """The places are the iterators that ``indices`` use, in order."""
+    analyzer = Analyzer({i.var: i.dom for i in every})
+    made = tuple(map(analyzer.simplify, indices))  # an index may name an iterator without depending on it
+    indices = tuple(old if is_const(new) else new for old, new in zip(indices, made))
+    iters = tuple(i for i in every if any(uses_var(e, i.var) for e in indices))
+    return indices, iters, tuple(i.var for i in iters), tuple(i.dom.extent for i in iters), {}
+
+
+def _by_map(
+    state: State, buffer: Buffer, indices: tuple[Expr, ...], every: Sequence[IterVar], index_map: Any
+) -> _Copied:
+    """The places are those of a map of all iterators. Raises ``ScheduleError`` where two elements would go to one."""
+    domains = {i.var: i.dom for i in every if i.dom is not None}
+    analyzer, extents = Analyzer(domains), [i.dom.extent for i in every]
+    made = index_map_of(index_map, len(every), every[0].var.dtype if every else "int32")
+    require_positive_divisors(state, buffer, made, extents)
+    places = made.map_indices([i.var for i in every], analyzer)
+    iters = tuple(i for i in every if any(uses_var(e, i.var) for e in (*indices, *places)))
+    if not {key(analyzer.simplify(e)) for e in indices} <= {key(analyzer.simplify(e)) for e in places}:
+        rule = "two elements would go to one place of the copy of buffer {0}"
+        require_injective(places, {i.var: domains[i.var] for i in iters}, rule, buffer.name)
+    try:
+        return indices, iters, places, made.map_shape(extents), {"index_map": made}
+    except ValueError as error:
+        raise ScheduleError("{0}", error) from None
 
 
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
