@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -199,3 +201,18 @@ def test_the_checker_finds_a_value_that_is_read_after_it_was_replaced():
     turned = replace(made, replaced={third: first})
     with pytest.raises(ModelError, match="cannot write %cumsum_2"):
         check_plan(turned, order, over)
+
+
+def test_the_programs_of_a_model_are_freed_with_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TIR_CACHE", "0")
+    b = Builder()
+    v, w = (b.constant(np.ones((16, 16), "float32"), name) for name in "vw")
+    y = b.call("matmul", b.input("x", (8, 16)), w)
+    z = b.call("add", b.call("matmul", b.call("matmul", y, v), w), y)
+    model = compile_graph(b.graph(b.call("matmul", z, v)))
+    assert any("over" in name for name in model.kernels)
+    programs = [weakref.ref(func) for func in model.module.ir.functions.values()]
+    assert len(programs) > 3
+    del model
+    gc.collect()
+    assert not any(program() for program in programs)

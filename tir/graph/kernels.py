@@ -6,7 +6,6 @@ import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,6 @@ class Kernel:
         program, temporary = _with_workspace(program, target)
         return Kernel(program, kept, maker.with_attr(ONCE, True), sources, made, temporary)
 
-    @lru_cache(maxsize=64)  # noqa: B019
     def over(self, value: int, source: int) -> PrimFunc | None:
         """The program that writes an argument over another, which it no longer has; None if it may not. Both are places in the group."""
         if value not in self.kept or source not in self.kept:
@@ -137,6 +135,7 @@ class Kernels:
         self.groups: dict[str, Group] = {}  # the first of each kernel and maker
         self._target = target
         self._of: dict[Group, tuple[str, Kernel]] = {}
+        self._over: dict[tuple[str, int, int], PrimFunc | None] = {}
         known: dict[PrimFunc, tuple[str, Kernel]] = {}
         for group, func in group_functions(order, constants).items():
             if func not in known:
@@ -158,7 +157,11 @@ class Kernels:
     def over(self, group: Group, value: Value, source: Value) -> PrimFunc | None:
         """The kernel of a group that writes a result over an input; None if it may not."""
         values = (*group.inputs, *group.outputs)
-        return self._of[group][1].over(values.index(value), values.index(source))
+        name, kernel = self._of[group]
+        key = name, values.index(value), values.index(source)
+        if key not in self._over:
+            self._over[key] = kernel.over(*key[1:])
+        return self._over[key]
 
     def plan(self, order: Sequence[Group], elsewhere: Iterable[Value], state: Mapping[Value, Value]) -> Plan:
         """The memory of a model, checked. Raises ``ModelError`` as :func:`tir.graph.plan` does."""

@@ -26,7 +26,7 @@ from ..target import KINDS, Target
 from ..te.to_primfunc import identifier
 from .building import built
 from .calls import Model, Parameter, give_back
-from .fusion import groups
+from .fusion import Formula, groups
 from .graph import Graph, Node, Value, conditions, mapped, results
 from .kept import find, keep, model_key
 from .kernels import Call, Kernel, Kernels, by_default, part
@@ -72,6 +72,7 @@ def compile_graph(
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
     model = compile_optimized(final, target, state, cases=special)
     del final
+    Formula.function.cache_clear()
     if key is not None:
         keep(key, model)
     give_back()
