@@ -104,6 +104,18 @@ def test_symbolic_sizes_are_given_at_import():
             from_exported(program, shapes=shapes)
 
 
+def test_indices_of_symbolic_sizes_meet():
+    b, l = torch.export.Dim("b"), torch.export.Dim("l")
+
+    def function(m, x):
+        rows, columns = torch.arange(x.shape[0]), torch.arange(x.shape[1])
+        return x[rows[:, None, None], columns[None, None]]
+
+    model = tir.compile(exported(function, torch.rand(3, 4), dynamic=(({0: b, 1: l},),)))
+    x = torch.rand(2, 5)
+    close(model(x), x[:, None])
+
+
 def test_all_that_cannot_be_imported_is_one_table():
     def function(m, x):
         return torch.linalg.inv(x) + torch.linalg.inv(x + torch.rand_like(x)), x.nonzero(), torch.fft.fft(x)
@@ -114,7 +126,15 @@ def test_all_that_cannot_be_imported_is_one_table():
     assert rows["aten.linalg_inv_ex"][1:3] == ("default", 2)
     assert "no row" in rows["aten.linalg_inv_ex"][4]
     assert "random" in rows["aten.rand_like"][4] and "size of its result" in rows["aten.nonzero"][4]
-    assert "aten._fft_r2c" in rows
+    assert "complex" in rows["result"][4]
+
+
+def test_regions_of_images_by_torchvision():
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    image, regions = torch.rand(2, 3, 12, 12), torch.tensor([[0, 1.0, 2, 9, 8], [1, 0, 0, 20, 23.5]])
+    for count, aligned in ((2, False), (-1, True)):
+        made = compiled(lambda m, x, r: ops.roi_align(x, r, (3, 4), 0.5, count, aligned), image, regions)
+        close(made(image, regions), ops.roi_align(image, regions, (3, 4), 0.5, count, aligned))
 
 
 def test_buffers_that_a_program_updates_are_state():

@@ -344,3 +344,13 @@ def _masked(c: Call, scores: Value, mask: Value | None, is_causal: bool) -> Valu
     if mask is None:
         return scores
     return c.op("where", mask, scores, low) if mask.dtype.is_bool else c.op("add", scores, c.tensor(mask, scores.dtype))
+
+
+@row("torchvision.roi_align")
+def _roi_align(
+    c: Call, x: Value, rois: Value, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int, aligned: bool
+) -> Any:  # fmt: skip
+    size = (pooled_height, pooled_width)
+    return c.op(
+        "vision.roi_align_nchw", x, rois, size, float(spatial_scale), "avg", max(sampling_ratio, 0) or -1, aligned
+    )

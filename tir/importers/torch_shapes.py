@@ -350,12 +350,16 @@ def _index(c: Call, x: Value, indices: Sequence[Value | None]) -> Any:
     first = min(used)
     if len(used) == 1:
         return c.op("take", x, places[0], first)
-    if list(used) != list(range(first, first + len(used))):
-        raise Unsupported("indices of axes that do not stand side by side")
     turned = _permute(c, x, (*used, *(n for n in range(len(x.shape)) if n not in used)))
     made = c.op("adv_index", turned, places)
-    count = len(np.broadcast_shapes(*(i.shape for i in places)))
-    return made if not first else c.op("moveaxis", made, tuple(range(count)), tuple(range(first, first + count)))
+    if not first or not _are_adjacent(list(used)):  # torch: what indices give comes first
+        return made
+    count = max(len(i.shape) for i in places)
+    return c.op("moveaxis", made, tuple(range(count)), tuple(range(first, first + count)))
+
+
+def _are_adjacent(axes: Sequence[int]) -> bool:
+    return axes[-1] - axes[0] == len(axes) - 1
 
 
 @row("index_put", "_unsafe_index_put")
@@ -370,9 +374,7 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
         whole = [n for n, i in enumerate(indices) if i is None]
         given = [n for n, i in enumerate(indices) if i is not None]
         rank = max(len(i.shape) for i in places)
-        before = (
-            given[0] if given == list(range(given[0], given[-1] + 1)) else 0
-        )  # torch: else what is given comes first
+        before = given[0] if _are_adjacent(given) else 0
         after = [n for n in whole if whole.index(n) >= before]
         places = []
         for n, index in enumerate(indices):
