@@ -12,6 +12,7 @@ from tir import te
 from tir.analysis.constants import CONSTANT
 from tir.expr import constant
 from tir.interp import run
+from tir.library.conv import Layer, conv2d_nchw
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction, Tiling
@@ -234,6 +235,14 @@ def test_short_rows_become_one_axis(layout: str):
         Y = te.compute(Y.shape, lambda *at: tir.max(Y[at], 0.0), name="Z")
     sch = same(te.create_prim_func([X, W, Y]), 2)
     assert [i.dom.extent.value for i in sch.get(sch.get_block("Y_update")).iter_vars][2] >= 25
+
+
+@pytest.mark.parametrize("stride, in_runs", [(1, True), (2, False)])
+def test_pixels_are_padded_as_they_are_packed_where_rows_follow_each_other(stride: int, in_runs: bool):
+    func = conv2d_nchw(Layer(1, 7, 4, 12, 3, stride))
+    sch = tir.tune.default(func, "llvm -mcpu=x86-64-v3 -num-cores=1")
+    assert ("pad" not in [b.name for b in sch.get_child_blocks("root")]) is in_runs
+    assert_same_result(func, sch.mod, engines=["interpreter"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

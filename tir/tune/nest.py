@@ -24,7 +24,7 @@ from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..transform.layout import dot, strides_of
-from ..visit import substitute, uses_var, walk
+from ..visit import has_load, substitute, uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
 NO_FUNCTIONS = (
@@ -430,6 +430,15 @@ def is_view(value: Expr) -> bool:
     if isinstance(value, Cast):
         return is_view(value.value) and value.value.dtype == value.dtype
     return isinstance(value, BufferLoad) or cost(value) == 0
+
+
+def is_padding(nest: Nest) -> bool:
+    """Whether a block is a view of an array with a constant around it."""
+    chosen = getattr(nest.block.body, "value", None)
+    if nest.reduce or not isinstance(chosen, Call) or chosen.op != "if_then_else":
+        return False
+    asked, inside, around = chosen.args
+    return is_view(inside) and not has_load(asked) and not has_load(around)
 
 
 def _is_arithmetic(item: Any) -> bool:

@@ -21,7 +21,7 @@ from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, extent_of, is_view, least, unconverted, usual, volume
+from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, least, unconverted, usual, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .reductions import AHEAD
 from .spatial import share_out
@@ -513,9 +513,13 @@ def epilogue(sch: Schedule, product: Nest) -> str | None:
 
 
 def gathered(sch: Schedule, found: Contraction) -> str:
-    """The block that copies the panels from somewhere else, if nothing else reads what it makes."""
+    """The block that copies the panels from somewhere else, if nothing else reads what it makes, and padded only if each element is
+    read in one place."""
     producers = [p for p in sch.get_producers(found.nest.name) if sch.get(p).writes[0].buffer is found.panel.buffer]
     nest = Nest.of(sch, producers[0].name) if len(producers) == 1 else None
-    if nest is None or not isinstance(nest.block.body, BufferStore) or not is_view(nest.block.body.value):
+    if nest is None or not isinstance(nest.block.body, BufferStore):
+        return ""
+    axes = [a for a in found.nest.axes if found.panel.stride(a.var) != 0]
+    if not is_view(nest.block.body.value) and not (is_padding(nest) and found.panel.is_injective(axes)):
         return ""
     return nest.name if len(sch.get_consumers(nest.name)) == 1 else ""

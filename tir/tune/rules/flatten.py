@@ -11,13 +11,17 @@ from ...schedule import Schedule
 from ..nest import Access, Axis, Nest, continued
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
+from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
 
 
 @rule(targets=("llvm",), order=38)
 def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty."""
+    """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty.
+
+    What is gathered is padded on the way where the image without padding is read in runs along that axis, too.
+    """
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
     if not found or not found.rows:
@@ -29,12 +33,24 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH:
         return []
     made = sch.copy()
-    _flatten(made, found, together)
-    return [made]
+    gather = _flatten(made, found, together)
+    padding = made.copy()
+    nest = padded_in_place(padding, gather)
+    return [padding, made] if nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block) else [made]
 
 
-def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> None:
-    """Index operand, block and result by one axis in place of ``together``."""
+def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:
+    """Whether a block without producers reads neighbours where the vectors of the product do."""
+    reader = Nest.of(sch, product)
+    made = reader and Contraction.of(reader)
+    if not made or sch.get_producers(gather.name):
+        return False
+    at = made.panel.places[made.lane.var]
+    return any(gather.loads[0].stride(v) == 1 for v, n in gather.stores[0].places.items() if n == at)
+
+
+def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> str:
+    """Index operand, block and result by one axis in place of ``together``; the name of the block that gathers the operand."""
     name = found.nest.name
     reads = [region.buffer for region in found.nest.block.reads]
     gather = sch.reindex(name, ("read", reads.index(found.panel.buffer)))
@@ -44,6 +60,7 @@ def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> Non
     if last:
         sch.compute_inline(copy)
     join(sch, name, gather.name, last or copy.name, together)
+    return gather.name
 
 
 def join(sch: Schedule, name: str, gather: str, copy: str, together: Sequence[Axis]) -> None:

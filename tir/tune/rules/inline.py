@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ...expr import Call, IntImm
+from ...expr import IntImm
 from ...schedule import Schedule
 from ...stmt import BufferStore
 from ...target import GPUS
-from ...visit import has_load
-from ..nest import Nest, is_view
+from ..nest import Nest, is_padding, is_view
 from ..space import Env, rule
 from .contraction import Contraction
 
@@ -30,13 +29,13 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
-def is_padding(nest: Nest) -> bool:
-    """Whether a block is a view of an array with a constant around it."""
-    chosen = getattr(nest.block.body, "value", None)
-    if nest.reduce or not isinstance(chosen, Call) or chosen.op != "if_then_else":
-        return False
-    asked, inside, around = chosen.args
-    return is_view(inside) and not has_load(asked) and not has_load(around)
+def padded_in_place(sch: Schedule, block: str) -> Nest | None:
+    """The nest of a block, after steps that let it read what is padded for it alone where that is."""
+    for producer in sch.get_producers(block):
+        padded = Nest.of(sch, producer.name)
+        if padded is not None and is_padding(padded) and sch.can.compute_inline(producer):
+            sch.compute_inline(producer)
+    return Nest.of(sch, block)
 
 
 def _lays_out(sch: Schedule, producer: Nest) -> bool:

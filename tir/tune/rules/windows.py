@@ -12,7 +12,7 @@ from ...visit import has_load, uses_var
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
-from .inline import is_padding
+from .inline import padded_in_place
 from .sliding import with_shared_sums
 from .spatial import asked_of, vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
@@ -34,7 +34,7 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if shared is not None:
         return [shared]
     made = sch.copy()
-    nest = _padded_in_place(made, block)
+    nest = padded_in_place(made, block)
     if nest is None or nest.reduction is None:
         return []
     if not _is_window(nest):
@@ -83,15 +83,6 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             made.unroll(loop)
     in_strips(made, nest, stages, strips or [*around, place], env)
     return [made]
-
-
-def _padded_in_place(sch: Schedule, block: str) -> Nest | None:
-    """The nest of a block, after steps that let it read what is padded for it alone where that is."""
-    for producer in sch.get_producers(block):
-        padded = Nest.of(sch, producer.name)
-        if padded is not None and is_padding(padded) and sch.can.compute_inline(producer):
-            sch.compute_inline(producer)
-    return Nest.of(sch, block)
 
 
 def _is_window(nest: Nest) -> bool:
