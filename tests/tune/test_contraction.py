@@ -226,10 +226,10 @@ def test_short_rows_become_one_axis(layout: str):
         sch = same(product((4, 5, 6), (6, 7, 3), "abe,ecd->abcd"))
         assert len(sch.get(sch.get_block("C_update")).iter_vars) == 4
         return
-    X, W = te.placeholder((2, 3, 7, 7), name="X"), te.placeholder((5, 3, 3, 3), name="W")
+    X, W = te.placeholder((2, 3, 7, 7), name="X"), te.placeholder((16, 3, 3, 3), name="W")
     c, p, q = (te.reduce_axis((0, 3), x) for x in "cpq")
     Y = te.compute(
-        (2, 5, 5, 5), lambda n, o, y, x: te.sum(X[n, c, y + p, x + q] * W[o, c, p, q], axis=[c, p, q]), name="Y"
+        (2, 16, 5, 5), lambda n, o, y, x: te.sum(X[n, c, y + p, x + q] * W[o, c, p, q], axis=[c, p, q]), name="Y"
     )
     if layout == "with what follows":
         Y = te.compute(Y.shape, lambda *at: tir.max(Y[at], 0.0), name="Z")
@@ -239,10 +239,15 @@ def test_short_rows_become_one_axis(layout: str):
 
 @pytest.mark.parametrize("stride, in_runs", [(1, True), (2, False)])
 def test_pixels_are_padded_as_they_are_packed_where_rows_follow_each_other(stride: int, in_runs: bool):
-    func = conv2d_nchw(Layer(1, 7, 4, 12, 3, stride))
+    func = conv2d_nchw(Layer(1, 7, 4, 32, 3, stride))
     sch = tir.tune.default(func, "llvm -mcpu=x86-64-v3 -num-cores=1")
     assert ("pad" not in [b.name for b in sch.get_child_blocks("root")]) is in_runs
     assert_same_result(func, sch.mod, engines=["interpreter"], rtol=1e-4, atol=1e-5)
+
+
+def test_pixels_that_few_channels_use_are_not_gathered():
+    sch = tir.tune.default(conv2d_nchw(Layer(1, 20, 4, 2, 3)), "llvm -mcpu=x86-64-v3 -num-cores=1")
+    assert len(sch.get(sch.get_block("C_update")).iter_vars) == 7
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from ...arith.index_map import IndexMap
 from ...expr import Expr, Var
 from ...schedule import Schedule
-from ..nest import Access, Axis, Nest, continued
+from ..nest import Access, Axis, Nest, continued, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
+IN_RUNS = (
+    2  # vectors of products that take as long as gathering one from neighbours, under a mask; else one for each lane
+)
 
 
 @rule(targets=("llvm",), order=38)
@@ -36,7 +39,12 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     gather = _flatten(made, found, together)
     padding = made.copy()
     nest = padded_in_place(padding, gather)
-    return [padding, made] if nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block) else [made]
+    in_runs = nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block)
+    size = found.lane.size
+    empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone
+    if 2 * size >= lanes and empty * volume(found.rows) < (IN_RUNS if in_runs else lanes):
+        return []
+    return [padding if in_runs else made]
 
 
 def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:

@@ -33,7 +33,8 @@ def padded_in_place(sch: Schedule, block: str) -> Nest | None:
     """The nest of a block, after steps that let it read what is padded for it alone where that is."""
     for producer in sch.get_producers(block):
         padded = Nest.of(sch, producer.name)
-        if padded is not None and is_padding(padded) and sch.can.compute_inline(producer):
+        is_alone = len(sch.get_consumers(producer)) == 1
+        if padded is not None and is_padding(padded) and is_alone and sch.can.compute_inline(producer):
             sch.compute_inline(producer)
     return Nest.of(sch, block)
 
