@@ -13,7 +13,7 @@ from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import intersect, relax
 from ...buffer import Range
-from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, logical_or
+from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
 from ...visit import has_load, substitute, uses_var
 from ..evaluation import entered
@@ -86,6 +86,20 @@ class RunsWholeDomain(Question):
         repeating = (r for var, r in self._loops.items() if not any(uses_var(v, var) for v in values))
         return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
 
+    def _fills(self, box: Sequence[Range]) -> Verdict:
+        """Whether ``box`` is the domain of the iterators."""
+        return PROVED if _same_box(box, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_loops(self) -> Verdict:
+        """Each iterator is bound to a loop of its own, over its domain: that may depend on the loops around."""
+        values, loops = [v for _, v in self._pairs], self._loops
+        if not is_const(self.ref.node.predicate, 1) or not all(isinstance(v, Var) and v in loops for v in values):
+            return NOT_SHOWN
+        if len(set(values)) != len(values) or self._is_conditional():
+            return NOT_SHOWN
+        return self._fills([loops[v] for v in values if isinstance(v, Var)])
+
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
         if self._is_conditional():
@@ -93,7 +107,7 @@ class RunsWholeDomain(Question):
         values = [v for _, v in self._pairs]
         # what the indices fill, which a condition may have cut; a box around them would be too much
         found = covered_box(values, self._loops, self.ref.node.predicate)
-        return PROVED if found is not None and _same_box(found, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
+        return NOT_SHOWN if found is None else self._fills(found)
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
