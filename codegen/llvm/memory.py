@@ -70,8 +70,7 @@ class Access:
         dtype, count = self.g.own.get(self.buffer.data, (None, 0))
         if dtype != self.buffer.dtype or self.buffer.elem_offset is not None or not (self.lanes == 1 or self.step == 1):
             return False
-        lanes = [first_lane(i) if i.dtype.lanes > 1 else i for i in self.indices]
-        first = dot(lanes, [as_expr(s) for s in element_strides(self.buffer)])
+        first = dot([first_lane(i) for i in self.indices], [as_expr(s) for s in element_strides(self.buffer)])
         return all(self.g.analyzer.can_prove(c) for c in (first >= 0, first + self.lanes <= count))
 
     def behind(self, step: int) -> int | None:

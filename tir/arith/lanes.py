@@ -39,12 +39,14 @@ def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
 
 
 def first_lane(e: Expr) -> Expr:
-    """The first lane of a sum, a product or the like of ramps and broadcasts.
+    """The first lane of a sum, a product or the like of ramps and broadcasts; a scalar is its own.
 
     >>> from tir.expr import Var
     >>> first_lane(Broadcast(Var("i"), 4) + Ramp(IntImm(1), Var("s"), 4))
     i + 1
     """
+    if e.dtype.lanes == 1:
+        return e
     if isinstance(e, Ramp):
         return e.base
     if isinstance(e, Broadcast):
