@@ -152,15 +152,17 @@ def once(compute: Callable[[N], T]) -> Callable[[N], T]:
     counting
     (1, 1)
     """
-    known: Memo[T] = Memo()
 
     @functools.wraps(compute)
     def answer(node: N) -> T:
         memos = getattr(node, "_memos", None)
-        found = _UNKNOWN if memos is None else memos.get(known, _UNKNOWN)
+        if memos is None:
+            memos = {}
+            _set_memos(node, memos)
+        found = memos.get(compute, _UNKNOWN)
         if found is _UNKNOWN:
-            found = known[node] = compute(node)  # type: ignore[index]
-        return found  # type: ignore[return-value]
+            found = memos[compute] = compute(node)
+        return found
 
     return answer
 
@@ -253,12 +255,11 @@ def node(cls: type[T]) -> type[T]:
     made.fields = tuple(f.name for f in given if f.name != "span")  # type: ignore
     links = {f.name: _type_name(f.type) for f in given if f.name != "span" and _type_name(f.type) not in _PLAIN}
     namespace = {**vars(sys.modules[cls.__module__]), **_names_of(made, fields)}
-    exec(_made_source(made, fields), namespace)
     for method in (
         _init_source(made, fields),
-        _replace_source(given),
+        _replace_source(made, fields),
         _children_source(links),
-        _map_children_source(links, given),
+        _map_children_source(made, fields, links),
     ):
         name = method[4 : method.index("(")]
         if name not in vars(cls):
@@ -306,6 +307,7 @@ def _names_of(made: Any, fields: Any) -> dict[str, Any]:
         "_EMPTY": EMPTY,
         "_KEPT": object(),
         "_members": _members,
+        "_set_memos": _set_memos,
         "_require_text": _require_text,
         "_require_number": _require_number,
     }
@@ -342,16 +344,16 @@ def _init_source(made: Any, fields: Any) -> str:
     lines += [f"    if type({n}) is not {t}: _require_number({n}, {made.__name__!r}, {n!r})" for n, t in numbers]
     lines += [f"    if type({n}) is not str: _require_text({n}, {made.__name__!r}, {n!r})" for n in texts]
     lines += [f"    _set_{f.name}(self, {_value_of(made, f)})" for f in fields]
+    lines += ["    _set_memos(self, None)"]  # what is not set is found out slowly
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
 
 
-def _made_source(made: Any, fields: Any) -> str:
-    """Of a function that makes a node of all parameters of ``__init__``, in order."""
-    lines = [f"def _made({', '.join(f.name for f in fields if f.init)}):", "    self = _new(_Open)"]
-    lines += [f"    self.{f.name} = {_value_of(made, f)}" for f in fields]
-    lines += ["    self._memos = None", "    self.__class__ = _cls"]
-    lines += ["    self.__post_init__()"] if hasattr(made, "__post_init__") else []
-    return "\n".join([*lines, "    return self"])
+def _made_lines(made: Any, fields: Any) -> list[str]:
+    """What makes a node of the names of its parameters, and returns it: the end of a method."""
+    lines = ["    made = _new(_Open)", *(f"    made.{f.name} = {_value_of(made, f)}" for f in fields)]
+    lines += ["    made._memos = None", "    made.__class__ = _cls"]
+    lines += ["    made.__post_init__()"] if hasattr(made, "__post_init__") else []
+    return [*lines, "    return made"]
 
 
 def _open_twin(made: Any) -> type:
@@ -394,10 +396,11 @@ def _as_declared(f: Any) -> str:
     return f"{f.name} if {kept} else _DType({f.name})"
 
 
-def _replace_source(fields: Any) -> str:
-    parameters = ", ".join(f"{f.name}=_KEPT" for f in fields)
-    values = (f"self.{f.name} if {f.name} is _KEPT else {f.name}" for f in fields)
-    return f"def replace(self{', *, ' if parameters else ''}{parameters}):\n    return _made({', '.join(values)})"
+def _replace_source(made: Any, fields: Any) -> str:
+    given = [f.name for f in fields if f.init]
+    lines = [f"def replace(self{', *, ' if given else ''}{', '.join(f'{name}=_KEPT' for name in given)}):"]
+    lines += [f"    if {name} is _KEPT: {name} = self.{name}" for name in given]
+    return "\n".join([*lines, *_made_lines(made, fields)])
 
 
 def _children_source(links: dict[str, str]) -> str:
@@ -411,7 +414,7 @@ def _children_source(links: dict[str, str]) -> str:
     return f"def children(self):\n    return [{', '.join(map(member, links, links.values()))}]"
 
 
-def _map_children_source(links: dict[str, str], fields: Any) -> str:
+def _map_children_source(made: Any, fields: Any, links: dict[str, str]) -> str:
     def mapped(name: str, type_: str) -> str:
         if type_ == "Any":
             return f"self.{name} if self.{name} is _EMPTY else _map_value(self.{name}, fn)"
@@ -423,5 +426,6 @@ def _map_children_source(links: dict[str, str], fields: Any) -> str:
 
     lines = [f"    {name} = {mapped(name, type_)}" for name, type_ in links.items()]
     same = " and ".join(f"{name} is self.{name}" for name in links) or "True"
-    values = ", ".join(f.name if f.name in links else f"self.{f.name}" for f in fields)
-    return "\n".join(["def map_children(self, fn):", *lines, f"    return self if {same} else _made({values})"])
+    lines += [f"    if {same}: return self"]
+    lines += [f"    {f.name} = self.{f.name}" for f in fields if f.init and f.name not in links]
+    return "\n".join(["def map_children(self, fn):", *lines, *_made_lines(made, fields)])
