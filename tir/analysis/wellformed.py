@@ -121,14 +121,12 @@ class _Checker:
         for param, buffer in func.buffer_map.items():
             if param not in self.defined:
                 self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
-                # a size that first occurs in a parameter's shape is defined by it
-            for size in _sizes(buffer):
-                if isinstance(size, Var):
-                    self.defined.add(size)
             self.defined.add(buffer.data)
             self.known.add(buffer)
-        for buffer in func.buffer_map.values():
-            self.buffer_parts(buffer, func)
+        sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
+        self.defined.update(size for size in sizes if isinstance(size, Var))  # one that a shape names first, it defines
+        for size in sizes:
+            self.expr(size, func)
         if type(func.body) is BlockRealize:
             self.bindings(func.body)
             self.inside(func.body.block, func.body)
@@ -153,52 +151,54 @@ class _Checker:
     # ------------------------------------------------------------ expressions
 
     def expr(self, e: Any, node: Any) -> None:
-        kind = type(e)
-        if kind is IntImm or kind is FloatImm:
-            return
-        if kind is Var:
-            self.use(e, node)
-        elif kind is BufferLoad:
-            self.access(e.buffer, e.indices, node)
-        elif isinstance(e, BinaryOp):
-            if e.a.dtype is not e.b.dtype:
-                self.say(node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them")
-            self.expr(e.a, node)
-            self.expr(e.b, node)
-        elif isinstance(e, Let):
-            self.expr(e.value, node)
-            fresh = self.define(e.var, node, "variable")
-            self.expr(e.body, node)
-            if fresh:
-                self.defined.discard(e.var)
-        elif isinstance(e, Reduce):
-            self.part.plain = False
-            for axis in e.axis:
-                self.defined.add(axis.var)
-            for child in (*e.source, *e.init, e.condition):
-                self.expr(child, node)
-            for axis in e.axis:
-                self.defined.discard(axis.var)
-        elif isinstance(e, BufferRegion):
-            self.region(e, node)
-        elif isinstance(e, Call):
-            for arg in e.args:
-                if isinstance(arg, Node):
-                    self.expr(arg, node)
-        elif isinstance(e, Node):
-            for child in e.children():
-                self.expr(child, node)
+        uses = self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks
+        left = [e]
+        while left:
+            e = left.pop()
+            kind = type(e)
+            if kind is IntImm or kind is FloatImm:
+                continue
+            if kind is Var:
+                uses.add(e)
+                if e not in self.defined or e in self.hidden:
+                    self.misused(e, node)
+            elif kind is BufferLoad:
+                self.access(e.buffer, e.indices, node)
+            elif isinstance(e, BinaryOp):
+                if e.a.dtype is not e.b.dtype:
+                    self.say(
+                        node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them"
+                    )
+                left += (e.b, e.a)
+            elif isinstance(e, Let):
+                self.expr(e.value, node)
+                fresh = self.define(e.var, node, "variable")
+                self.expr(e.body, node)
+                if fresh:
+                    self.defined.discard(e.var)
+            elif isinstance(e, Reduce):
+                self.part.plain = False
+                for axis in e.axis:
+                    self.defined.add(axis.var)
+                for child in (*e.source, *e.init, e.condition):
+                    self.expr(child, node)
+                for axis in e.axis:
+                    self.defined.discard(axis.var)
+            elif isinstance(e, BufferRegion):
+                self.region(e, node)
+            elif isinstance(e, Call):
+                left += [arg for arg in reversed(e.args) if isinstance(arg, Node)]
+            elif isinstance(e, Node):
+                left += reversed(e.children())
 
-    def use(self, var: Var, node: Any) -> None:
-        (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).add(var)
+    def misused(self, var: Var, node: Any) -> None:
+        """Say why a variable that is not defined, or hidden, cannot be used here."""
         if var in self.defined:
-            if var in self.hidden:
-                block = self.hidden[var]
-                self.say(
-                    node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
-                )
-            return
-        if var in self.gone:
+            block = self.hidden[var]
+            self.say(
+                node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
+            )
+        elif var in self.gone:
             self.say(node, f"`{var.name}` is used outside its allocation")
         else:
             self.say(node, f"variable `{var.name}` is not defined here", var)
@@ -346,32 +346,33 @@ class _Checker:
             elif not Analyzer().can_prove_equal(outer.extent, s.extent):
                 self.say(s, f"thread axis {s.thread} is bound inside itself with another extent", bound=outer)
 
-    def loop(self, s: For) -> None:
-        if type(s.min) is not IntImm:
-            self.expr(s.min, s)
-        if type(s.extent) is not IntImm:
-            self.expr(s.extent, s)
-        if s.kind not in LOOP_KINDS:
-            self.say(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
-        if (s.kind == "thread_binding") != bool(s.thread):
-            self.say(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
-        dtype = s.loop_var.dtype
-        if s.min.dtype is not dtype or s.extent.dtype is not dtype:
-            part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
-            self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
-        launched = is_launch_axis(s.thread)
-        if launched:
-            self.part.threads.add(s.thread)
-            self._bound_again(s)
-            self.threads.append(s)
-        fresh = self.define(s.loop_var, s, "loop variable")
-        self.loops.add(s.loop_var)
-        body = s.body
-        self.loop(body) if type(body) is For else self.visit(body)
-        if fresh:
-            self.defined.discard(s.loop_var)
-        if launched:
-            self.threads.pop()
+    def loop(self, s: Any) -> None:
+        """Visit a nest of loops."""
+        fresh, launched = list[Var](), len(self.threads)
+        while type(s) is For:
+            if type(s.min) is not IntImm:
+                self.expr(s.min, s)
+            if type(s.extent) is not IntImm:
+                self.expr(s.extent, s)
+            if s.kind not in LOOP_KINDS:
+                self.say(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
+            if (s.kind == "thread_binding") != bool(s.thread):
+                self.say(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
+            dtype = s.loop_var.dtype
+            if s.min.dtype is not dtype or s.extent.dtype is not dtype:
+                part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
+                self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
+            if s.thread and is_launch_axis(s.thread):
+                self.part.threads.add(s.thread)
+                self._bound_again(s)
+                self.threads.append(s)
+            if self.define(s.loop_var, s, "loop variable"):
+                fresh.append(s.loop_var)
+            self.loops.add(s.loop_var)
+            s = s.body
+        self.visit(s)
+        self.defined.difference_update(fresh)
+        del self.threads[launched:]
 
     def if_(self, s: IfThenElse) -> None:
         if not s.condition.dtype.is_bool:
@@ -423,7 +424,7 @@ class _Checker:
     def declare(self, s: DeclBuffer) -> None:
         self.part.plain = False
         self.buffer_parts(s.buffer, s)
-        self.use(s.buffer.data, s)
+        self.expr(s.buffer.data, s)
         self.known.add(s.buffer)
         self.visit(s.body)
         self.known.discard(s.buffer)
