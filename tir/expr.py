@@ -260,6 +260,8 @@ def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
         raise TypeError(f"{_title(kind)} does not take {dtype} operands")
     if dtype.is_bool and kind is not Min and kind is not Max:
         x, y = cast(INT32, x), cast(INT32, y)
+    if not isinstance(x, IntImm) and not isinstance(y, IntImm):
+        return kind(x, y)
     folded = _fold(kind, x, y)
     if folded is None and x.dtype.is_int:
         folded = _dropped(kind, x, y)
@@ -558,9 +560,9 @@ def invert(a: Expr) -> Expr:
 def _attach_operators() -> None:
     """Give expressions the operators, also of a number on the left: ``1 + x`` is ``x.__radd__(1)``."""
     binary: dict[str, Callable[[Any, Any], Expr]] = {
-        "add": add,
-        "sub": sub,
-        "mul": mul,
+        "add": partial(arithmetic, Add),
+        "sub": partial(arithmetic, Sub),
+        "mul": partial(arithmetic, Mul),
         "truediv": _truediv,
         "floordiv": floordiv,
         "mod": floormod,

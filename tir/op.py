@@ -182,7 +182,7 @@ _PURE: Memo[bool] = Memo()
 
 
 def _has_no_effects(e: Expr) -> bool:
-    if not contains(e, Call):
+    if not contains(Call, e):
         return True
     stack: list[Any] = [e]
     while stack:

@@ -167,9 +167,9 @@ def accesses(root: Any) -> list[BufferLoad | BufferStore]:
     return found
 
 
-def contains(root: Any, kind: type) -> bool:
-    """Whether a node of class ``kind`` (itself, not a subclass) is under ``root``, or is it."""
-    found = [root]
+def contains(kind: type, *roots: Any) -> bool:
+    """Whether a node of class ``kind`` (itself, not a subclass) is under ``roots``, or one of them."""
+    found = list(roots)
     for item in found:
         own = item.__class__
         if own is kind:
@@ -252,14 +252,18 @@ def uses_var(root: Any, variables: Any) -> bool:
     return False
 
 
-def vars_in(e: Any) -> set[Var]:
-    if type(e) in LEAVES:
-        return {e} if type(e) is Var else set()
-    return {v for v in nodes_of(e) if type(v) is Var}
+def vars_in(*roots: Any) -> set[Var]:
+    """The variables that occur under ``roots``."""
+    found = list(roots)
+    for item in found:  # which grows
+        if type(item) not in LEAVES:
+            found += item.children()
+    return {v for v in found if type(v) is Var}
 
 
-def has_load(e: Expr) -> bool:
-    return type(e) not in LEAVES and contains(e, BufferLoad)
+def has_load(*roots: Expr) -> bool:
+    """Whether there is a load under ``roots``."""
+    return contains(BufferLoad, *roots)
 
 
 def bound_inside(block: Block) -> set[Var]:

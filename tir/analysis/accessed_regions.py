@@ -85,7 +85,8 @@ def _has_lazy_part(block: Block) -> bool:
 
 def explicit_regions(block: Block, side: str) -> list[BufferRegion]:
     """The regions among its "reads" or "writes" that the user has stated (annotate_buffer_access)."""
-    return [region for n, region in enumerate(getattr(block, side)) if n in explicit_numbers(block, side)]
+    numbers = explicit_numbers(block, side)
+    return [region for n, region in enumerate(getattr(block, side)) if n in numbers] if numbers else []
 
 
 def explicit_numbers(block: Block, side: str) -> tuple[int, ...]:
@@ -134,7 +135,7 @@ def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Itera
     stated = explicit_regions(block, side)
     for region in getattr(block, side):
         hulls = touched.get(region.buffer)
-        if hulls is None or any(region is r for r in stated) or uses_pointer(block, region.buffer):
+        if hulls is None or region in stated or uses_pointer(block, region.buffer):
             yield region
         else:
             (inside,) = boxes({region.buffer: hulls})

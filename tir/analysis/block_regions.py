@@ -8,7 +8,7 @@ from typing import Any
 from ..aliases import shares_memory
 from ..arith.regions import relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import BufferLoad, Call, Expr, IntImm, Var
+from ..expr import BufferLoad, Call, Expr, Var
 from ..op import effect_of
 from ..stmt import Block
 from ..visit import LEAVES, accesses
@@ -80,7 +80,7 @@ def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -
 def _varies(parts: Sequence[Expr], deciding: Container[Any]) -> bool:
     """Whether one of ``parts`` may have several values while the block runs: it uses memory, an impure call, or a variable
     that depends on one."""
-    found: list[Any] = [e for e in parts if type(e) is not IntImm]
+    found = list[Any](parts)
     for e in found:  # which grows
         kind = e.__class__
         if kind is BufferLoad or e in deciding or (kind is Call and effect_of(e) not in ("pure", "read")):

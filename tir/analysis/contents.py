@@ -45,13 +45,15 @@ def sub_statements(node: Any) -> tuple[Any, ...]:
         return (node.body,)
     if kind is SeqStmt:
         return node.stmts
+    if kind is BlockRealize:
+        return (node.block,)
+    if kind is Block:
+        return (node.body,) if node.init is None else (node.init, node.body)
     below = _CHILDREN.get(kind)
     return () if below is None else below(node)
 
 
 _CHILDREN: dict[type, Any] = {
-    BlockRealize: lambda s: (s.block,),
-    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
     IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
     **dict.fromkeys(
         (While, LetStmt, AttrStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize), lambda s: (s.body,)

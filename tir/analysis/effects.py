@@ -209,7 +209,8 @@ def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     inside = (
         replace(around, views={**around.views, **views}) if views else around
     )  # a view's place may read another view
-    found = [effects(e, inside) for e in asked_before_body(realize) if has_load(e)]
+    asked = asked_before_body(realize)
+    found = [effects(e, inside) for e in asked if has_load(e)] if has_load(*asked) else []
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 
@@ -235,7 +236,7 @@ def as_range(index: Any) -> Range | None:
     if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
         step = index.stride.value * (index.lanes - 1)
         return Range(index.base if step >= 0 else index.base + step, const(abs(step) + 1, index.base.dtype))
-    return None if index.dtype.lanes > 1 else Range(index, const(1, index.dtype))
+    return None if index.dtype.lanes > 1 else Range(index, IntImm(1, index.dtype))
 
 
 class _Walker:
@@ -270,7 +271,10 @@ class _Walker:
     def visit(self, item: Any) -> None:
         kind = type(item)
         handler = _VISIT.get(kind)
-        if handler is not None:
+        if kind is Var:
+            if item.dtype.is_handle:
+                self._pointer(item, (READ, WRITE), item)
+        elif handler is not None:
             handler(self, item)
         elif kind not in LEAVES:
             for child in item.children():
@@ -416,10 +420,6 @@ class _Walker:
         for kind in kinds:
             self.touch(kind, region.buffer, box, call)
 
-    def _var(self, var: Var) -> None:
-        if var.dtype.is_handle:
-            self._pointer(var, (READ, WRITE), var)
-
     def _pointer(self, pointer: Var, kinds: Iterable[str], node: Any, through: Through = None) -> None:
         """A pointer that is passed on: any element behind it may be accessed. For a view, the declared region of its
         block."""
@@ -502,7 +502,7 @@ class _Walker:
     def _effect(
         self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
     ) -> Effect:
-        made = None if indices is None else rows(buffer, [self._index(i) for i in indices])
+        made = None if indices is None else rows(buffer, [*map(self._index, indices)] if self.lets else list(indices))
         while self.views and shares_memory(buffer, self.views):
             match = self.views[buffer.data]
             made = in_source(match, buffer, made, self.known)
@@ -540,7 +540,6 @@ _PLACES: dict[str, Any] = {
 }
 
 _VISIT: dict[type, Any] = {
-    Var: _Walker._var,
     For: _Walker._for,
     **dict.fromkeys((While, IfThenElse, And, Or), _Walker._lazy),
     LetStmt: _Walker._let,

@@ -33,7 +33,7 @@ from ..expr import (
 )
 from ..node import once
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
-from ..visit import LEAVES, Somewhere, has_load, rewrite, substitute, uses_var, walk
+from ..visit import LEAVES, Somewhere, has_load, nodes_of, rewrite, substitute, uses_var, walk
 from .contents import MembersBy
 
 if TYPE_CHECKING:
@@ -200,8 +200,13 @@ def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None =
 def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
     """Whether ``e`` might read out of bounds, divide by zero or shift by more bits than there are, for some value of
     ``variables``; without them, for whatever it uses."""
+    if _LIMITED.isdisjoint(map(type, nodes_of(e))):
+        return False
     limited = [n for n in walk(e) if isinstance(n, BufferLoad)] + [operand for operand, _ in limited_operands([e])]
     return any(not isinstance(n, IntImm) if variables is None else uses_var(n, variables) for n in limited)
+
+
+_LIMITED = frozenset((BufferLoad, Call, Div, Mod, FloorDiv, FloorMod))
 
 
 def limited_operands(expressions: Iterable[Expr]) -> Iterator[tuple[Expr, Callable[[Expr], Expr]]]:
@@ -268,7 +273,7 @@ def places_of_views(block: Block) -> list[Expr]:
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
     around it does."""
-    return any(map(has_load, (*asked_before_body(realize), *(e for f in loops for e in (f.min, f.extent)))))
+    return has_load(*asked_before_body(realize), *[e for f in loops for e in (f.min, f.extent)])
 
 
 @once
@@ -280,7 +285,8 @@ def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
         parts = asked_before_body(stmt)
     elif isinstance(stmt, SeqStmt):
         parts = _STEERED.of(stmt, True)
-    own = [(stmt, n) for p in parts if not isinstance(p, Stmt) for n in walk(p) if isinstance(n, BufferLoad)]
+    asked = [p for p in parts if not isinstance(p, Stmt) and has_load(p)]
+    own = [(stmt, n) for p in asked for n in walk(p) if isinstance(n, BufferLoad)]
     below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
     return (*own, *below)
 

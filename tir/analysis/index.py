@@ -186,14 +186,14 @@ class Index:
     def _by_key(self) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
         """The loops by variable, and the realizes of blocks by name, in any order."""
         if self._tables is None:
-            self._tables = self._edited_tables() or _tables_of(self.nodes)
+            self._tables = (is_long(self.nodes) and self._edited_tables()) or _tables_of(self.nodes)
         return self._tables
 
     def _edited_tables(self) -> tuple[dict[Var, For], dict[str, BlockRealize]] | None:
         """The tables made from those of a version of the function before; None if there are none, or keys are not
         unique."""
         func = self._func()
-        before = version_before(func) if is_long(self.nodes) else None
+        before = version_before(func)
         while before is not None and index_of(before)._tables is None:
             before = version_before(before)
         if before is None or func is None:
@@ -336,8 +336,13 @@ def _name_of(realize: BlockRealize) -> str:
 
 
 def _tables_of(nodes: Iterable[Any]) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
-    loops = {n.loop_var: n for n in nodes if type(n) is For}
-    return loops, {n.block.name: n for n in nodes if type(n) is BlockRealize}
+    loops, blocks = dict[Var, For](), dict[str, BlockRealize]()
+    for n in nodes:
+        if type(n) is For:
+            loops[n.loop_var] = n
+        else:
+            blocks[n.block.name] = n
+    return loops, blocks
 
 
 @once

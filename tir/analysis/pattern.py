@@ -70,7 +70,7 @@ def _blocks(func: PrimFunc) -> list[Block] | None:
     while stack:
         item = stack.pop()
         if isinstance(item, BlockRealize):
-            if contains(item.block.body, Block):
+            if contains(Block, item.block.body):
                 return None
             found.append(item.block)
         elif isinstance(item, BufferStore):
@@ -120,7 +120,7 @@ def _each_once(block: Block) -> bool:
     loads = [load for s in _stores(block) for load in _loads(s) if load.buffer not in targets]
     moving = {var for var, dom in domains.items() if not is_const(dom.extent, 1)}
     for load in loads:
-        if any(map(has_load, load.indices)) or not moving <= {v for index in load.indices for v in vars_in(index)}:
+        if has_load(*load.indices) or not moving <= {v for index in load.indices for v in vars_in(index)}:
             return False
     return all(Injective(tuple(load.indices), domains).answer().is_proved for load in loads)
 

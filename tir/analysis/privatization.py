@@ -62,7 +62,7 @@ def is_redundant_write(loop: For, buffer: Buffer) -> bool:
     stack: list[Any] = [loop]
     while stack:
         item = stack.pop()
-        if isinstance(item, BlockRealize) and not contains(item.block.body, BlockRealize):
+        if isinstance(item, BlockRealize) and not contains(BlockRealize, item.block.body):
             if sharing((n for n in walk(item.block) if isinstance(n, BufferStore)), buffer):
                 if is_steered_by_memory(item):
                     return False

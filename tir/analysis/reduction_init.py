@@ -17,7 +17,7 @@ from ..levels import is_thread_axis, is_virtual_axis
 from ..poly import Formula, Names, Relation, Undecided, decide
 from ..render import short_text
 from ..stmt import BlockRealize, BufferStore, For
-from ..visit import substitute, uses_var, walk
+from ..visit import substitute, uses_var, vars_in, walk
 from .effects import Effect
 from .index import BlockRef, LoopRef
 from .reductions import NotAReduction, Reduction
@@ -56,8 +56,9 @@ class InitRuns:
         pairs = list(zip(realize.block.iter_vars, realize.iter_values))
         self.spatial = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
         self.reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
-        self.kept = [f for f in inner if any(uses_var(v, f.loop_var) for _, v in self.spatial)]
-        self.dropped = [f for f in inner if f not in self.kept]
+        used = vars_in(*(v for _, v in self.spatial))
+        self.kept = [f for f in inner if f.loop_var in used]
+        self.dropped = [f for f in inner if f.loop_var not in used]
         self.analyzer = Analyzer()
         for f in loops:
             self.analyzer.bind(f.loop_var, f.domain, f)
@@ -73,8 +74,8 @@ class InitRuns:
     def innermost(cls, block: BlockRef, loop: LoopRef, realize: BlockRealize) -> InitRuns:
         """Those of a ``realize`` that replaces ``block``, where ``loop`` is innermost and the only one that reduces."""
         pairs, mine = zip(realize.block.iter_vars, realize.iter_values), block.loops()
-        spatial = [v for i, v in pairs if i.iter_type != "reduce"]
-        others = [r.node for r in block.all_loops() if r not in mine or any(uses_var(v, r.var) for v in spatial)]
+        used = vars_in(*(v for i, v in pairs if i.iter_type != "reduce"))
+        others = [r.node for r in block.all_loops() if r not in mine or r.var in used]
         return cls(realize, [*others, loop.node], [loop.node], _around(block))
 
     def require_first(self) -> None:
@@ -130,7 +131,7 @@ class InitRuns:
         """Whether the values of the iterators syntactically differ between instances."""
         values = self.realize.iter_values
         moving = [f for f in self.inner if not is_const(f.extent, 1)]
-        if len({v for v in values if any(v is f.loop_var for f in moving)}) == len(moving):
+        if len({f.loop_var for f in moving}.intersection(values)) == len(moving):
             return True
         one = {f.loop_var: f.min for f in self.inner if f not in moving}
         domains = {f.loop_var: f.domain for f in moving}

@@ -131,7 +131,11 @@ def memory_at(place: Place, memory: Buffer | Collection[Var]) -> frozenset[Var]:
 def second_names(place: Place) -> Views:
     """The views of the blocks around ``place`` and of itself, by pointer, if one of these blocks has two names for some
     memory: then pointers do not tell memory apart."""
-    blocks = [p.block for p in (place, *place.ancestors()) if isinstance(p, BlockRef)]
+    blocks: list[Block] = []
+    around = place if isinstance(place, BlockRef) else place.scope
+    while around is not None:
+        blocks.append(around.node.block)
+        around = around.scope
     return views_in(blocks) if any(map(is_named_twice, blocks)) else {}
 
 

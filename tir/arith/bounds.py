@@ -172,7 +172,7 @@ _BINARY: dict[Any, Any] = {
 def bound_of_linear(ctx: Analyzer, form: Linear) -> Interval:
     """Bounds of a linear form: sum of the terms' bounds, sharpened by a known fact about the same terms."""
     total: Interval = (0, 0)
-    for factors, coefficient in form.items():
+    for factors, coefficient in form.terms.values():
         part = bound_of(ctx, factors[0])
         for factor in factors[1:]:
             part = times(part, bound_of(ctx, factor))

@@ -162,7 +162,7 @@ class _Parser:
         """(split, base) with e = split + base."""
         if isinstance(e, Var):
             dom = self.domains[e]
-            one = const(1, e.dtype)
+            one = IntImm(1, e.dtype)
             return Split(e, one, dom.extent, one), dom.min
         if isinstance(e, (FloorDiv, FloorMod)) and not uses_var(e.b, self.domains):
             whole = self.source(e.a)
@@ -307,7 +307,7 @@ def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: s
             if c != size:
                 return None
             size *= extent.value
-        one = const(1, e.dtype)
+        one = IntImm(1, e.dtype)
         splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in reversed(digits)]
         sums.append(IterSum(tuple(splits), base.build(e.dtype), const(size, e.dtype)))
     if check == "bijective" and any(v not in used and not is_const(r.extent, 1) for v, r in domains.items()):

@@ -8,7 +8,7 @@ of it :func:`.bounds.value_form` has the form.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Any
 
 from ..buffer import Buffer
@@ -61,22 +61,29 @@ _DATA: Memo[bool] = Memo()
 
 
 def _is_data(e: Expr) -> bool:
-    if isinstance(e, Var):
-        return not is_index(e.dtype.element)
-    if isinstance(e, BufferLoad):
-        return True
-    parts: Sequence[Any] = e.children()
-    if isinstance(e, Cast):
-        source = e.value.dtype.element
-        if not (is_index(source) or source.is_bool):
+    parts: list[Any] = [e]
+    for item in parts:  # which grows
+        if isinstance(item, IntImm):
+            continue
+        if isinstance(item, Var):
+            if not is_index(item.dtype.element):
+                return True
+        elif isinstance(item, BufferLoad):
             return True
-    elif isinstance(e, Select):
-        parts = (e.true_value, e.false_value)
-    elif isinstance(e, Call):
-        if effect_of(e) != "pure" or e.op == "shift_left":
-            return True
-        parts = e.args[1:] if e.op == "if_then_else" else e.args
-    return any(is_data(part) for part in parts if isinstance(part, Expr))
+        elif isinstance(item, Cast):
+            source = item.value.dtype.element
+            if not (is_index(source) or source.is_bool):
+                return True
+            parts.append(item.value)
+        elif isinstance(item, Select):
+            parts += (item.true_value, item.false_value)
+        elif isinstance(item, Call):
+            if effect_of(item) != "pure" or item.op == "shift_left":
+                return True
+            parts += item.args[1:] if item.op == "if_then_else" else item.args
+        elif isinstance(item, Expr):
+            parts += item.children()
+    return False
 
 
 def key(e: Any) -> Hashable:
@@ -311,11 +318,11 @@ class Linear:
 
     def fits(self, dtype: DType) -> bool:
         low, high = dtype.min_value, dtype.max_value
-        return low <= self.const <= high and all(low <= c <= high for _, c in self.items())
+        return low <= self.const <= high and all(low <= c <= high for _, c in self.terms.values())
 
     def build(self, dtype: DType) -> Expr:
         """The expression: terms in order, a positive one first where there is one, the constant last."""
-        items = list(self.items())
+        items = list(self.terms.values())
         if not items:
             return IntImm(self.const, dtype)
         const = self.const

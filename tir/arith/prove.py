@@ -67,22 +67,22 @@ class Prover:
     def _comparison(self, e: Comparison) -> bool:
         if isinstance(e, EQ):
             return self.equal(e.a, e.b)
-        diff = self._form(e.a).minus(self._form(e.b))
+        diff = value_form(self.ctx, e.a).add(value_form(self.ctx, e.b), -1)
         if self._compare(e, diff):
             return True
         a, b = self.ctx.simplify(e.a), self.ctx.simplify(e.b)
         if a is e.a and b is e.b:
             return False
-        return self._compare(e, self._form(a).minus(self._form(b)))
+        return self._compare(e, value_form(self.ctx, a).add(value_form(self.ctx, b), -1))
 
     def _form(self, e: Expr) -> Linear:
         return value_form(self.ctx, e)
 
     def _compare(self, e: Comparison, diff: Linear) -> bool:
+        """Whether ``e`` holds, whose operands differ by ``diff``, a form that may be changed."""
         if isinstance(e, (LT, LE)):
             diff = diff.scaled(-1)
         if isinstance(e, (GT, LT)):
-            diff = diff.copy()
             diff.const -= 1
         if isinstance(e, (GE, GT, LE, LT)):
             return self.nonneg(diff)
@@ -97,11 +97,11 @@ class Prover:
         return False
 
     def equal(self, a: Expr, b: Expr) -> bool:
-        diff = linear(a).minus(linear(b))
+        diff = linear(a).add(linear(b), -1)
         if diff.is_const:
             return diff.const == 0
         x, y = self.ctx.simplify(a), self.ctx.simplify(b)
-        diff = linear(x).minus(linear(y))
+        diff = linear(x).add(linear(y), -1)
         if diff.is_const:
             return diff.const == 0
         rest = linear(self.ctx.simplify(diff.build(a.dtype))) if diff.fits(a.dtype) else diff

@@ -90,7 +90,7 @@ def _takes_predicate(stmt: Stmt, variables: Collection[Var], unsure: Collection[
     else:
         return False
     return (
-        not any(map(has_load, asked))
+        not has_load(*asked)
         and not any(may_fail(e, unsure) for e in asked)
         and all(_takes_predicate(part, variables, unsure) for part in parts)
     )
@@ -107,7 +107,7 @@ class _Rebinder:
             return self.values.get(e, e)
         if isinstance(e, IntImm):
             return e
-        new = rewrite(e, lambda item: self.values.get(item) if isinstance(item, Var) else None)
+        new = substitute(e, self.values)
         return e if new is e else simplify(new, bounds)
 
     def stmt(self, s: Any, bounds: dict[Var, Range]) -> Any:

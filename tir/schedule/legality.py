@@ -98,7 +98,7 @@ def with_needed_clauses(delta: Delta) -> PrimFunc:
     """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
     iterations independent is written down, and not proved again."""
     clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in () if Keeps.ACCESSES in delta.keeps else delta.changed_loops((PARALLEL, VECTORIZED)):
+    for ref in () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED)):
         found = needed_private(delta.after, ref.node) if delta.may_clash(ref) else ()
         if found:
             clauses[ref.var] = (*ref.node.private, *found)

@@ -43,7 +43,7 @@ from ..recursion import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .handles import BlockRV, LoopRV
-from .invariants import Keeps
+from .invariants import Keeps, Kept
 from .state import State
 
 GROUPS = ("order", "tile", "parallel", "memory", "reduction", "tensor units", "other")
@@ -62,7 +62,7 @@ class Primitive:
     apply: Callable[[State, Any], Any] | None
     signature: inspect.Signature
     kinds: Mapping[str, str] = field(default_factory=dict)
-    keeps: Keeps = Keeps.NOTHING
+    keeps: Kept = Keeps.NOTHING
     past: str = ""
     instead: tuple[str, ...] = ()
     prepared_by: tuple[str, ...] = ()
@@ -91,10 +91,9 @@ class Primitive:
         loops = [name for name in needed if self.kinds.get(name, "").startswith("loop")]
         return loops[0] if len(loops) == 1 else None
 
-    def kept_by(self, plan: Any) -> Keeps:
+    def kept_by(self, plan: Any) -> Kept:
         """What the step of ``plan`` preserves: what all steps do, and what the plan declares in ``keeps``."""
-        own = getattr(plan, "keeps", Keeps.NOTHING)
-        return self.keeps if own is Keeps.NOTHING else self.keeps | own
+        return self.keeps | getattr(plan, "keeps", Keeps.NOTHING)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by parameter name; raises ``BadArgument`` naming the step if they do not match its
@@ -149,7 +148,7 @@ def primitive(
     *,
     check: Callable[..., Any],
     name: str | None = None,
-    keeps: Keeps = Keeps.NOTHING,
+    keeps: Kept = Keeps.NOTHING,
     past: str = "",
     instead: tuple[str, ...] = (),
     prepared_by: tuple[str, ...] = (),
@@ -184,7 +183,7 @@ def query(check: Callable[..., Any]) -> Callable[..., Any]:
     return check
 
 
-def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Keeps = Keeps.NOTHING, past: str = "") -> Primitive:
+def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Kept = Keeps.NOTHING, past: str = "") -> Primitive:
     signature = inspect.signature(check)
     parameters = list(signature.parameters.values())[1:]
     kinds = {p.name: places_of(p.annotation) for p in parameters}
@@ -216,7 +215,7 @@ def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State,
         assert step.apply is not None
         outcome = step.apply(working, plan)
     new, result = outcome if isinstance(outcome, tuple) else (outcome, None)
-    if Keeps.FORM not in step.kept_by(plan):
+    if not step.kept_by(plan) >= Keeps.FORM:
         new = new.note_losses(working)
     return _leave(new, state, working), result, plan
 
@@ -262,6 +261,8 @@ class explained:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is None:
+            return
         if isinstance(error, ScheduleError):
             error.request = error.request or request_text(self.step, self.given)
             if error.func is None and error.nodes:

@@ -31,7 +31,7 @@ from . import trace as _trace
 from .alternatives import alternatives
 from .ask import Asker
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .invariants import Keeps, check_step
+from .invariants import Keeps, Kept, check_step
 from .invariants.delta import Delta
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
@@ -323,23 +323,22 @@ class Schedule(Snapshots):
             error.witness, error.legal = [], ""
 
     def _verify_step(
-        self, step: Primitive, keeps: Keeps, given: Mapping[str, Any], before: State, after: State
+        self, step: Primitive, keeps: Kept, given: Mapping[str, Any], before: State, after: State
     ) -> State:
         """The snapshot after a step that preserves what it ``keeps``, with the ``private`` clauses that its loops need.
         Raises ``ScheduleError`` where an invariant does not hold of a function that the step changed."""
-        settled = after
-        for name in after.mod:
-            old, new = before.mod.functions.get(name), without_stale_clauses(after.mod[name])
+        settled, modules = after, lambda: (before.program, after.program)
+        for name, made in after.mod.functions.items():
+            old, new = before.mod.functions.get(name), without_stale_clauses(made)
             if old is new:
                 continue
-            modules = (before.program, after.program)
             # what iterations had for themselves, by a clause that is stale, they may share now
-            kept = keeps if new is after.mod[name] else keeps & ~Keeps.ACCESSES
+            kept = keeps if new is made else keeps - Keeps.ACCESSES
             delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)
             with explained(step, given, after):
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
                 new = with_needed_clauses(delta)
-            if new is not settled.mod[name]:
+            if new is not made:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))
         return settled
 

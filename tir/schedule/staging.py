@@ -122,8 +122,7 @@ def position(block: BlockRef, host: BlockRef | LoopRef) -> int:
 
 def redirect(block: BlockRef, buffer: Buffer, copy: Buffer, sides: Collection[str] = SIDES, **places: Any) -> Stmt:
     """``block`` using ``copy`` instead of ``buffer``, as ``redirect_all`` does; its predicate, bindings and domains do not."""
-    body = redirect_all(block.block, buffer, copy, sides, **places)
-    return block.node.replace(block=body.replace(iter_vars=block.block.iter_vars))
+    return block.node.replace(block=redirect_all(block.block, buffer, copy, sides, block.block.iter_vars, **places))
 
 
 def redirect_all(
@@ -131,10 +130,12 @@ def redirect_all(
     buffer: Buffer,
     copy: Buffer,
     sides: Collection[str] = SIDES,
+    kept: Collection[Any] = (),
     index: Callable[[Indices], Indices] | None = None,
     region: Callable[[BufferRegion], BufferRegion] | None = None,
 ) -> Any:
     """``stmt`` with its reads or writes (``sides``) of ``buffer`` going to ``copy``; its pointer, too, where both do.
+    What is ``kept`` is as before.
 
     ``index`` gives the place in the copy of an element; ``region`` what becomes of a region, which otherwise is the
     same box of the copy.
@@ -161,7 +162,7 @@ def redirect_all(
             return item.replace(**{side: moved(getattr(item, side)) for side in sides})
         return None
 
-    return rewrite(stmt, visit)
+    return rewrite(stmt, visit, kept=kept)
 
 
 def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:

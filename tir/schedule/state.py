@@ -162,7 +162,7 @@ class State:
         if not isinstance(which, LoopRV):
             raise ScheduleError(f"a loop is a handle or a name, not {which!r}")
         var: Any = which.var
-        func = self.mod.functions.get(which.func, self.func)
+        func = self.mod.functions.get(which.func) or self.func
         for _ in range(1000):
             found = index_of(func).loops.get(var)
             if found is not None:
@@ -278,9 +278,10 @@ class State:
 
     def note_losses(self, before: State) -> State:
         """Record that this step removed the loops and blocks of ``before`` that are gone and not forwarded."""
-        if before.func is self.func:
+        was, now = before.func, self.func
+        if was is now:
             return self
-        changed = difference(before.func, self.func)
+        changed = difference(was, now)
         added = _handle_keys(changed.added)
         gone = [self._fate_key(key) for key in _handle_keys(changed.removed) if key not in added]
         lost = [key for key in gone if key not in self.fates]

@@ -27,7 +27,7 @@ def _blocks(s: Any) -> list[BlockRealize]:
 
 
 def _works(s: Any) -> bool:
-    return contains(s, BufferStore)
+    return contains(BufferStore, s)
 
 
 def _parallel(loop: For) -> bool:

@@ -209,14 +209,14 @@ def _without_pointer_names(name: str, body: Stmt) -> Stmt:
         if not (isinstance(item, LetStmt) and item.var.dtype.is_handle):
             return None
         indices = [i for n in walk(item.value) if isinstance(n, BufferLoad) for i in n.indices]
-        if any(map(has_load, indices)):
+        if has_load(*indices):
             raise BuildError(
                 f"{name}: `{item.var.name}` = `{item.value!r}` names an address in a virtual thread that data chooses; "
                 "write the address where it is used"
             )
         return substitute(item.body, {item.var: item.value})
 
-    return rewrite(body, visit) if contains(body, LetStmt) else body
+    return rewrite(body, visit) if contains(LetStmt, body) else body
 
 
 @func_pass

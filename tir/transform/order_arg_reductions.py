@@ -228,7 +228,7 @@ def _first(nest: _Nest, update: Update, indices: Sequence[Expr], at: Mapping[Var
 def _rewritten(stmt: Any, around: Loops, is_outermost: bool = True) -> Any:
     if isinstance(stmt, SeqStmt):
         return _in_sequence(stmt, around)
-    if is_outermost and contains(stmt, Select):
+    if is_outermost and contains(Select, stmt):
         nest = _Nest.of(stmt, around)
         made = _with_own_init(nest) if nest is not None and nest.block.init is not None else None
         if made is not None:
@@ -247,7 +247,7 @@ def _in_sequence(stmt: SeqStmt, around: Loops) -> Stmt:
     parts = [_rewritten(s, around) for s in stmt.stmts]
     for n, (before, after) in enumerate(zip(stmt.stmts, stmt.stmts[1:])):
         init, nest = _Nest.of(before, around), _Nest.of(after, around)
-        if init is not None and nest is not None and contains(after, Select):
+        if init is not None and nest is not None and contains(Select, after):
             parts[n : n + 2] = _with_init_before(init, nest) or parts[n : n + 2]
     same = all(new is old for new, old in zip(parts, stmt.stmts))
     return stmt if same else stmt.replace(stmts=tuple(parts))
@@ -292,6 +292,6 @@ def order_arg_reductions(func: PrimFunc) -> PrimFunc:
                 at[0] = v_at
                 best[0] = v_best
     """
-    if may_alias(func) or not contains(func.body, Select):
+    if may_alias(func) or not contains(Select, func.body):
         return func
     return func.with_body(_rewritten(func.body, ()))

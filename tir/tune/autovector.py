@@ -123,7 +123,7 @@ def _access(item: BufferStore | BufferLoad) -> Access:
 def _is_free(store: BufferStore, var: Var, inside: Sequence[BufferStore], group: int) -> bool:
     """Whether the iterations of a loop of ``var`` store neighbours that none of them reads elsewhere, or update one integer."""
     step = _access(store).stride(var)
-    if any(has_load(i) for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices):
+    if has_load(*(i for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)):
         return False
     if any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(store)) and any(
         isinstance(n, Call) and n.op == "if_then_else" for n in walk(store.value)

@@ -351,7 +351,7 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     spilled = 1.5 * max(0, results + 2 - most)  # sums stay in registers as long as there are enough
     stays_there = stays or (store.buffer.scope == "local" and results <= most)
     stored = spilled if stays_there else results + (results / PORTS if sums else 0)
-    issued = operations * PORTS + sum(copies * registers if any(map(has_load, a.indices)) else n for a, n in counted)
+    issued = operations * PORTS + sum(copies * registers if has_load(*a.indices) else n for a, n in counted)
     chain = LATENCY * copies * registers / results if stays else 0.0
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
     beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
@@ -379,7 +379,7 @@ def _instructions(access: Access, straight: Sequence[For], around: _Around, regi
         return each * registers * 2
     if around.gather > 1 and all(s is not None and abs(s) <= CLOSE for s in steps):
         return each * registers * (2 * max(abs(s) for s in steps if s is not None) - 1)
-    by_data = any(map(has_load, access.indices))
+    by_data = has_load(*access.indices)
     if None in steps and not by_data:
         return each * registers * DIGITS
     return (

@@ -15,7 +15,7 @@ from ...arith.regions import intersect, relax
 from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
-from ...visit import has_load, substitute, uses_var
+from ...visit import has_load, substitute, vars_in
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef
 from ..nesting import wrapped_in
@@ -34,10 +34,11 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     loops, values = ref.loop_ranges(host), [ref.bindings[v] for v in domains]
     rest = _beyond_domains(ref, domains)
     hull = relax([Range(v, const(1, v.dtype)) for v in values], loops, predicate=rest)
-    if hull is None or any(map(has_load, (e for r in hull for e in (r.min, r.extent)))):
+    if hull is None or has_load(*(e for r in hull for e in (r.min, r.extent))):
         return domains, False
     box = dict(zip(domains, intersect([hull, tuple(domains.values())], host.analyzer())))
-    repeating = [r.extent for var, r in loops.items() if not any(uses_var(v, var) for v in values)]
+    used = vars_in(*values)
+    repeating = [r.extent for var, r in loops.items() if var not in used]
     found = covered_box(values, loops, rest)
     runs = wrapped_in(ref, host) is None and not entered(repeating, Analyzer())
     return box, found is not None and runs and _same_box(found, hull)
@@ -83,7 +84,8 @@ class RunsWholeDomain(Question):
         if self.ref.scope is not None and wrapped_in(self.ref, self.ref.scope) is not None:
             return True
         values, analyzer = [v for _, v in self._pairs], Analyzer()
-        repeating = (r for var, r in self._loops.items() if not any(uses_var(v, var) for v in values))
+        used = vars_in(*values)
+        repeating = (r for var, r in self._loops.items() if var not in used)
         return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
 
     def _fills(self, box: Sequence[Range]) -> Verdict:

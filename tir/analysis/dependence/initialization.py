@@ -170,7 +170,7 @@ class InitializedInIteration(_Initialization):
     def _body(self) -> list[Statement] | None:
         """The statements of an iteration; None if a trip count is unknown."""
         body = self.loops[-1].body
-        return None if contains(body, While) else self._users(bare_statements_of(body))
+        return None if contains(While, body) else self._users(bare_statements_of(body))
 
     @tier(Tier.ITERATOR_MAP)
     def by_boxes(self) -> Verdict:

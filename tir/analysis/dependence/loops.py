@@ -140,7 +140,7 @@ class _Iterations:
             for sink in self.sides:
                 for first, second in conflicting_pairs(source, sink):
                     found = CarriedDependence(self, source, first, sink, second).answer()
-                    if not found.is_proved:
+                    if not isinstance(found, Proved):
                         return found
         return Proved(tuple(self.inferred)) if self.inferred else PROVED
 

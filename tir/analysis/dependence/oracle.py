@@ -144,36 +144,30 @@ class Question:
 
     def answer_by(self, name: Tier) -> Verdict:
         """The answer of one tier."""
-        return self._asked(self.tiers[name])
-
-    def _asked(self, method: Callable[[Any], Verdict]) -> Verdict:
-        found = decide(method, self)
+        found = decide(self.tiers[name], self)
         return self.unknown(found) if isinstance(found, Undecided) else found
 
     def _decide(self) -> Verdict:
         global _depth, _explaining
         if not _depth:
             _explaining = config.explains()
-        _depth += 1
-        try:
-            return self._by_tiers()
-        finally:
-            _depth -= 1
-
-    def _by_tiers(self) -> Verdict:
         for listener in _listeners:
             listener.append(self)
         why: Unknown | None = None
-        for name, method in self.tiers.items():
-            if _disabled and name in _disabled:
-                continue
-            start = perf_counter() if _explaining else 0.0
-            verdict = self._asked(method)
-            if _explaining and verdict is not NOT_SHOWN:
-                _explain(self, name, verdict, perf_counter() - start)
-            if not isinstance(verdict, Unknown):
-                return verdict
-            why = verdict if verdict.rule else why
+        _depth += 1
+        try:
+            for name in self.tiers:
+                if _disabled and name in _disabled:
+                    continue
+                start = perf_counter() if _explaining else 0.0
+                verdict = self.answer_by(name)
+                if _explaining and verdict is not NOT_SHOWN:
+                    _explain(self, name, verdict, perf_counter() - start)
+                if not isinstance(verdict, Unknown):
+                    return verdict
+                why = verdict if verdict.rule else why
+        finally:
+            _depth -= 1
         return why or Unknown(f"cannot prove that {self}: no tier of proof that is in use shows it")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, product
 from typing import Any, TypeVar
 
 from ...aliases import shares_memory
@@ -15,6 +16,7 @@ from ...expr import Call, Expr, IntImm, Ramp, Var, const
 from ...function import PrimFunc
 from ...node import MemoAmong, once
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
+from ...records import cached_property
 from ...stmt import BlockRealize, For
 from ...visit import LEAVES, nodes_of
 from ..contents import path_to
@@ -206,19 +208,14 @@ Points = TypeVar("Points", IntegerSet, Relation)
 class AccessRelation:
     """An access and, computed on demand, its access map from instances to elements."""
 
-    __slots__ = ("access", "_make", "_made")
-
     def __init__(self, access: Access, make: Callable[[], Relation]):
         self.access = access
         self._make = make
-        self._made: Relation | None = None
 
-    @property
+    @cached_property
     def map(self) -> Relation:
         """Raises ``NotAffine``."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        return self._make()
 
 
 class StatementRelations:
@@ -227,7 +224,6 @@ class StatementRelations:
     def __init__(self, unit: Statement, names: Names):
         self.unit = unit
         self.names = names
-        self.dims = [names.of(v) for v in unit.coords]
         self.before: Any = None
         self.after: Any = None
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
@@ -237,6 +233,11 @@ class StatementRelations:
         self.places: tuple[Any, ...] = ()
         self.reads: list[AccessRelation] = []
         self.writes: list[AccessRelation] = []
+
+    @cached_property
+    def dims(self) -> list[str]:
+        """The names of the coordinates."""
+        return [self.names.of(v) for v in self.unit.coords]
 
     @classmethod
     def renamed(cls, unit: Statement, names: Names) -> StatementRelations:
@@ -248,15 +249,26 @@ class StatementRelations:
 
     def touch(self, access_map: AccessMap = access_map) -> None:
         """Find its accesses, with their maps when they are asked for."""
-        dims = [self.names.of(v) for v in self.unit.coords]
         seen = set()
         for access in self.unit.accesses:
             key = (access.buffer, access.write, id(access.node))
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(access_map, self.unit, access, self.names, dims)
+            make = partial(self._map, access_map, access)
             (self.writes if access.write else self.reads).append(AccessRelation(access, make))
+
+    def _map(self, access_map: AccessMap, access: Access) -> Relation:
+        return access_map(self.unit, access, self.names, [self.names.of(v) for v in self.unit.coords])
+
+    @cached_property
+    def by_memory(self) -> dict[Var, tuple[list[AccessRelation], list[AccessRelation]]]:
+        """Its writes and its reads of each memory."""
+        found: dict[Var, tuple[list[AccessRelation], list[AccessRelation]]] = {}
+        for kind, relations in enumerate((self.writes, self.reads)):
+            for relation in relations:
+                found.setdefault(relation.access.buffer.data, ([], []))[kind].append(relation)
+        return found
 
     def show(self, point: Sequence[int]) -> str:
         unit = self.unit
@@ -315,15 +327,13 @@ def conflicting_pairs(
     source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
     """Pairs of accesses of the same memory, at least one a write; not of memory that the source ignores."""
-    by_memory: dict[Var, list[AccessRelation]] = {}
-    for b in (*sink.writes, *sink.reads):
-        by_memory.setdefault(b.access.buffer.data, []).append(b)
-    return [
-        (a, b)
-        for a in (*source.writes, *source.reads)
-        for b in by_memory.get(a.access.buffer.data, ())
-        if (a.access.write or b.access.write) and not shares_memory(a.access, source.ignored)
-    ]
+    found: list[tuple[AccessRelation, AccessRelation]] = []
+    for relations, kinds in ((source.writes, 2), (source.reads, 1)):
+        for a in relations:
+            theirs = sink.by_memory.get(a.access.buffer.data)
+            if theirs is not None and not shares_memory(a.access, source.ignored):
+                found += product((a,), chain(*theirs[:kinds]))  # of a read, the writes alone
+    return found
 
 
 def same_element(a: AccessRelation, b: AccessRelation) -> Relation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
@@ -30,7 +31,7 @@ from ...stmt import (
     SeqStmt,
     While,
 )
-from ...visit import has_load, substitute, uses_var
+from ...visit import has_load, substitute, uses_var, vars_in
 from ..accessed_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
@@ -171,6 +172,8 @@ class _Walker:
                 self.visit(child, (*time, position))
         elif isinstance(s, For):
             self.iterations(s, self.after(time, s.min, s.extent))
+        elif isinstance(s, BlockRealize):
+            self.realize(s, time)
         elif isinstance(s, While):
             trip = Var("while")
             self.loops.append((trip, const(0), const(2**30)))
@@ -199,8 +202,6 @@ class _Walker:
                 self.loops.pop()
             else:
                 self.visit(s.body, time)
-        elif isinstance(s, BlockRealize):
-            self.realize(s, time)
         elif hasattr(s, "body"):
             self.visit(s.body, time)
         else:
@@ -215,7 +216,7 @@ class _Walker:
     def after(self, time: tuple[Any, ...], *asked: Expr) -> tuple[Any, ...]:
         """The timestamp of a statement after its control expressions, each of which is a statement if it reads
         memory."""
-        for e in asked:
+        for e in asked if has_load(*asked) else ():
             if has_load(e):
                 self.visit(Evaluate(e), (*time, 0))
                 time = (*time, 1)
@@ -244,8 +245,8 @@ class _Walker:
             Statement(
                 f"{self.scope}#{count}",
                 s,
-                tuple(v for v, _ in instances),
-                tuple(e for _, e in instances),
+                tuple(map(itemgetter(0), instances)),
+                tuple(map(itemgetter(1), instances)),
                 tuple(self.loops),
                 tuple(self.guards),
                 time,
@@ -258,7 +259,8 @@ class _Walker:
 
     def instances(self) -> list[tuple[Var, Expr]]:
         """What identifies the instances of a bare statement: the iterators around, and the loops that they do not use."""
-        own = [v for v, _, _ in self.loops if not any(uses_var(value, v) for _, value in self.coords)]
+        used = vars_in(*(value for _, value in self.coords))
+        own = [v for v, _, _ in self.loops if v not in used]
         return [*self.coords, *((v, v) for v in own)]
 
     def inner(self) -> tuple[tuple[Var, Expr], ...]:
@@ -307,8 +309,8 @@ class _Walker:
         coords = list(self.coords)
         bound = [value for _, value in coords]
         # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
-        repeating = [v for v, _, extent in self.loops if not is_const(extent, 1)]
-        own = [v for v in repeating if not any(uses_var(value, v) for value in bound)]
+        used = vars_in(*bound)
+        own = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)]
         common: dict[str, Any] = {
             "coords": (*(v for v, _ in coords), *own),
             "values": (*bound, *own),

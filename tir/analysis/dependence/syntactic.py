@@ -162,7 +162,7 @@ def _stored(block: BlockRef) -> Set[Var]:
 def _is_all(realize: BlockRealize) -> bool:
     """Whether its loads and stores are all that a block does: no pointers, no calls with effects or of whole regions."""
     return not any(
-        found.opaque or any(isinstance(i, tuple) for e in found for i in e.indices or ((),))
+        found.opaque or any(e.indices is None or tuple in map(type, e.indices) for e in found.effects)
         for found in (effects(realize.block), steering(realize))
     )
 
@@ -209,7 +209,7 @@ def _only_blocks(s: Any) -> bool:
     """Whether there are only blocks in loops, whose trip counts are not data-dependent, and blocks do nothing but load
     and store elements."""
     while type(s) is For:
-        if has_load(s.min) or has_load(s.extent):
+        if has_load(s.min, s.extent):
             return False
         s = s.body
     if isinstance(s, SeqStmt):

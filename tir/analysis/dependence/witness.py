@@ -36,7 +36,7 @@ def why_unknown(sides: Sequence[tuple[Statement, Access]]) -> str | None:
             return f"what is done behind a pointer to `{access.buffer.name}` is not known"
         reason = why_inexact(unit, access)
         if reason is not None:
-            of_data = contains(reason.expr, BufferLoad)
+            of_data = contains(BufferLoad, reason.expr)
             return f"`{reason.expr!r}` depends on data" if of_data else str(reason)
     return None
 

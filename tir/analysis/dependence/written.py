@@ -116,7 +116,7 @@ def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], asked: int
     def find() -> list[_Access]:
         around = [loop.loop_var for loop in loops]
         found = _accesses(part, buffer, around, asked)
-        if not loops or any(has_load(e) for loop in loops for e in (loop.min, loop.extent)):
+        if not loops or has_load(*(e for loop in loops for e in (loop.min, loop.extent))):
             return list(found)  # what the loops' bounds are changes in them
         return [_ACCESSES.found(loops[-1].loop_var, about, lambda a=a: a, a.key()) for a in found]
 
@@ -186,7 +186,7 @@ class _Access:
         """Whether it runs in each iteration of its loops ``moving``, if its condition holds: no other one is empty. Data that
         decides it may have changed by the time of the read."""
         bounds = [e for r in self.loops.values() for e in (r.min, r.extent)]
-        if any(map(has_load, (self.condition, *bounds))):
+        if has_load(self.condition, *bounds):
             return False
         with analyzer.scope():
             for var, dom in self.loops.items():

@@ -16,7 +16,6 @@ as entry points of group ``tir.invariants``::
 
 from __future__ import annotations
 
-import enum
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,23 +33,26 @@ if TYPE_CHECKING:
     from .delta import Delta
 
 
-class Keeps(enum.Flag):
-    """What a primitive declares to preserve, so that it is not proved again after its steps."""
+Kept = frozenset[str]
 
-    NOTHING = 0
-    ACCESSES = 1
+
+class Keeps:
+    """What a primitive declares to preserve, so that it is not proved again after its steps: sets, to be joined by ``|``."""
+
+    NOTHING: Kept = frozenset()
+    ACCESSES: Kept = frozenset({"accesses"})
     """Each iteration of each parallel or vectorized loop touches the elements that it touched before, and a loop that
     becomes parallel or vectorized has been proved independent by the check."""
-    BOUND = 2
+    BOUND: Kept = frozenset({"bound"})
     """Each iteration of each bound loop touches what it touched before, and a loop that becomes bound has been proved
     independent by the check."""
-    THREADS = 4 | BOUND
+    THREADS: Kept = BOUND | {"threads"}
     """Each thread touches what it touched before, and no loop becomes bound."""
-    KERNELS = 16 | THREADS
+    KERNELS: Kept = THREADS | {"kernels"}
     """So do threads, and the instances of statements run in the order in which they ran before."""
-    LOOPS = 8
+    LOOPS: Kept = frozenset({"loops"})
     """No loop is made, split or fused, so what could be proved about the loops' bodies still can be."""
-    FORM = 32
+    FORM: Kept = frozenset({"form"})
     """At most annotations change, and which loops are serial, parallel, vectorized or unrolled: what is defined where, and
     used, is as it was."""
 
@@ -83,13 +85,13 @@ class Invariant:
 
     name: str
     problems: Callable[[PrimFunc, Delta], Iterable[Problem]]
-    kept_by: Keeps | None = None
+    kept_by: Kept | None = None
     loops: Collection[str] = ()
     proof: bool = True
 
     def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
         """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
-        if self.kept_by is not None and self.kept_by in delta.keeps:
+        if self.kept_by is not None and self.kept_by <= delta.keeps:
             return None
         if self.loops and delta.changed_kinds.isdisjoint(self.loops):
             return None
@@ -111,7 +113,7 @@ INVARIANTS: dict[str, Invariant] = {}
 
 
 def invariant(
-    *, kept_by: Keeps | None = None, loops: Collection[str] = (), proof: bool = True
+    *, kept_by: Kept | None = None, loops: Collection[str] = (), proof: bool = True
 ) -> Callable[[Callable[[PrimFunc, Delta], Iterator[Problem]]], Invariant]:
     """Register a generator of problems as the invariant of its name, checked after every step of every schedule."""
 

@@ -20,7 +20,7 @@ from ...records import cached_property
 from ...recursion import with_recursion_limit
 from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
 from ...visit import has_load, nodes_of
-from . import Keeps
+from . import Keeps, Kept
 
 if TYPE_CHECKING:
     from ...target import Target
@@ -80,7 +80,7 @@ def uses_of(stmt: Any) -> Uses | None:
     if isinstance(stmt, SeqStmt):
         return _together(map(uses_of, stmt.stmts))
     if isinstance(stmt, For):
-        inner = None if has_load(stmt.min) or has_load(stmt.extent) else uses_of(stmt.body)
+        inner = None if has_load(stmt.min, stmt.extent) else uses_of(stmt.body)
         return None if inner is None else inner.inside(_loop_key(stmt), _how_it_runs(stmt))
     if not isinstance(stmt, BlockRealize):
         return None
@@ -105,7 +105,7 @@ def _uses_of_init(block: Block) -> Uses | None:
 
 def _is_plain(realize: BlockRealize) -> bool:
     """Whether a block has no views, and neither its predicate nor its bindings read memory."""
-    return not realize.block.match_buffers and not any(map(has_load, (realize.predicate, *realize.iter_values)))
+    return not realize.block.match_buffers and not has_load(realize.predicate, *realize.iter_values)
 
 
 def _loop_key(loop: For) -> Any:
@@ -200,7 +200,7 @@ class _AllBut:
 class Delta:
     """What changed in one function between two programs, ``before`` None standing for the empty one.
 
-    ``keeps`` is what the primitive that made ``after`` declares to preserve. ``modules`` are those that contain the
+    ``keeps`` is what the primitive that made ``after`` declares to preserve. ``modules`` gives those that contain the
     programs as function ``name``, and ``target`` is the target of the schedule, if there are any.
     """
 
@@ -208,11 +208,11 @@ class Delta:
         self,
         before: PrimFunc | None,
         after: PrimFunc,
-        keeps: Keeps = Keeps.NOTHING,
+        keeps: Kept = Keeps.NOTHING,
         *,
         primitive: str = "",
         name: str = "main",
-        modules: tuple[IRModule, IRModule] | None = None,
+        modules: Callable[[], tuple[IRModule, IRModule]] | None = None,
         target: Target | None = None,
     ):
         self.before = before

@@ -88,7 +88,7 @@ def same_results(before: IRModule, after: IRModule, name: str) -> str | None:
 def _same_meaning(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program computes what it did before the step."""
     if delta.modules is not None and delta.before is not None:
-        difference = same_results(*delta.modules, delta.name)
+        difference = same_results(*delta.modules(), delta.name)
         if difference:
             yield Problem("results", f"the program would compute something else: {difference}")
 

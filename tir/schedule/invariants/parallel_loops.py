@@ -82,5 +82,5 @@ def _undecided(
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
     """Whether ``ref`` is the lane loop of a tensor intrinsic: its calls are executed by a warp together."""
-    calls = not index.blocks_below(ref) and not contains(ref.node, BufferStore)
+    calls = not index.blocks_below(ref) and not contains(BufferStore, ref.node)
     return calls and ref.node.kind == "thread_binding"

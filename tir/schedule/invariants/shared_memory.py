@@ -44,7 +44,7 @@ def shared_buffers(func: PrimFunc, delta: Delta | None = None) -> list[SharedBuf
     extents = _EXTENTS.setdefault(func, {})
     known = _EXTENTS.get(delta.before) if delta is not None and delta.before is not None else None
     if delta is not None and known:
-        all_same = Keeps.THREADS in delta.keeps
+        all_same = delta.keeps >= Keeps.THREADS
         same = {b: found for b, found in known.items() if all_same or shares_memory(b, delta.unchanged_accesses)}
         extents.update({b: found for b, found in same.items() if b not in extents})
     found: list[SharedBuffer] = []

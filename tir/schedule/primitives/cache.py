@@ -23,7 +23,7 @@ from ...buffer import Buffer, Range
 from ...errors import ScheduleError, attempt, refusal, require, require_none
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore
-from ...visit import contains, substitute, uses_var, walk
+from ...visit import contains, substitute, uses_var, vars_in, walk
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
@@ -319,13 +319,14 @@ def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> lis
     """The extents of the loops inside ``host`` that do not index what ``maker`` writes of ``buffer``."""
     values = maker.bindings
     places = [substitute(axis.min, values) for r in regions_of(maker.block.writes, buffer) for axis in r.region]
-    return [p.node.extent for p in loops_below(maker, host) if not any(uses_var(e, p.var) for e in places)]
+    used = vars_in(*places)
+    return [p.node.extent for p in loops_below(maker, host) if p.var not in used]
 
 
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
     """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
     a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
-    if contains(block.body, BlockRealize):
+    if contains(BlockRealize, block.body):
         return False
     stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
     if not stores:

@@ -27,7 +27,7 @@ from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..build import nest
-from ..invariants import Keeps
+from ..invariants import Keeps, Kept
 from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive
 from ..staging import elementwise_block
@@ -76,7 +76,7 @@ class LayoutPlan:
 
     func: PrimFunc
     recorded: dict[str, Any]
-    keeps: Keeps
+    keeps: Kept
 
 
 def _check_transform_layout(

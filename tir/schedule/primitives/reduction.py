@@ -21,10 +21,10 @@ from ...expr import BufferLoad, all_of, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
-from ...visit import accesses, refresh, uses_var
+from ...visit import accesses, refresh, uses_var, vars_in
 from ..build import insert_before, without_unused
 from ..handles import BlockRV
-from ..invariants import Keeps
+from ..invariants import Keeps, Kept
 from ..primitive import primitive
 from ..state import State, blocks_with_init, require_above
 
@@ -36,7 +36,7 @@ class DecomposePlan:
     init: Stmt
     init_name: str
     update: Block
-    keeps: Keeps
+    keeps: Kept
 
 
 def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, unsafe: bool = False) -> DecomposePlan:
@@ -123,9 +123,8 @@ def _require_own_results(block: BlockRef, loop: LoopRef) -> None:
     """Refuse an init before updates, or other inits, that read more than the result they make: what they read would be
     started already."""
     body = block.block
-    moving = [v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type != "reduce"]
-    under = [loop, *loops_below(block, loop)]
-    several = any(not is_const(p.node.extent, 1) and any(uses_var(v, p.var) for v in moving) for p in under)
+    moving = vars_in(*(v for i, v in zip(body.iter_vars, block.node.iter_values) if i.iter_type != "reduce"))
+    several = any(p.var in moving and not is_const(p.node.extent, 1) for p in (loop, *loops_below(block, loop)))
     for own in body.writes if several else ():
         loads = [e for e in effects(body).of(own.buffer) if e.kind == READ]
         require(
@@ -143,10 +142,8 @@ def _require_own_results(block: BlockRef, loop: LoopRef) -> None:
 def _require_before_parts(block: BlockRef, loop: LoopRef) -> None:
     """Refuse an init inside of the loops of a reduction across threads: the partial results of all iterations are
     combined once, after the outermost of these loops."""
-    reduced = [e for i, e in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"]
-    loops = [
-        p for p in block.all_loops() if any(uses_var(e, p.var) for e in reduced) and not is_const(p.node.extent, 1)
-    ]
+    reduced = vars_in(*(e for i, e in zip(block.block.iter_vars, block.node.iter_values) if i.iter_type == "reduce"))
+    loops = [p for p in block.all_loops() if p.var in reduced and not is_const(p.node.extent, 1)]
     threads = next((p for p in loops if is_thread_axis(p.node.thread)), None)
     around = next((p for p in loops if p is not loop and p in loop.ancestors()), None)
     require(
@@ -163,7 +160,7 @@ def _require_before_parts(block: BlockRef, loop: LoopRef) -> None:
     )
 
 
-def _kept_threads(block: BlockRef, loop: LoopRef) -> Keeps:
+def _kept_threads(block: BlockRef, loop: LoopRef) -> Kept:
     """Each thread sets what it updates, as before, where all bound loops are around ``loop`` and none is reduced over."""
     loops = block.all_loops()
     bound = [n for n, ref in enumerate(loops) if ref.node.kind == THREAD_BINDING]
@@ -200,9 +197,9 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     notes = frozendict({key: value for key, value in block.annotations.items() if key != EXPLICIT["reads"]})
     start = block.replace(iter_vars=iters, name=name, init=None, body=block.init, annotations=notes)
     reads, writes = block_access_region(start)
-    own, gone = {w.buffer: w for w in writes}, {i.var for i in block.iter_vars} - {i.var for i in iters}
+    own, gone = {w.buffer: w for w in writes}, {i.var for i, _ in runs.reduce}
     # as declared, but for what the updates alone write, and for regions that an update has for each of its terms
-    declared = [own[w.buffer] if any(uses_var(w, v) for v in gone) else w for w in start.writes if w.buffer in own]
+    declared = [own[w.buffer] if uses_var(w, gone) else w for w in start.writes if w.buffer in own]
     start = start.replace(reads=reads, writes=tuple(declared))
     stmt: Stmt = BlockRealize(
         values, all_of(runs.unproved_guards() if unsafe else runs.guards()), without_unused(start)

@@ -237,7 +237,7 @@ def _by_map(
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
     require(
-        not contains(block.block.body, BlockRealize),
+        not contains(BlockRealize, block.block.body),
         "block {0} has blocks inside; only a block that loads and stores itself has one place",
         block,
         nodes=(),
@@ -350,7 +350,7 @@ def _inside(block: BlockRef, staged: _Staged) -> Expr:
         for part in (index >= 0, index < extent)
         if not analyzer.can_prove(part)
     ]
-    data = any(map(has_load, staged.indices))
+    data = has_load(*staged.indices)
     condition = unproved_condition(staged.indices, analyzer)
     rest = entered(
         [i.dom.extent for i in block.block.iter_vars if i not in staged.iters and i.dom is not None], Analyzer()

@@ -13,7 +13,7 @@ from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in
 from ..build import renest, with_body
-from ..invariants import Keeps
+from ..invariants import Keeps, Kept
 from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State, owners
@@ -24,7 +24,7 @@ from .loops import depends_witness, members, name_of, require_fixed_bounds
 class ReorderPlan:
     chain: list[For]
     order: list[For]
-    keeps: Keeps = Keeps.NOTHING
+    keeps: Kept = Keeps.NOTHING
 
 
 def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
@@ -98,7 +98,7 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
     for loop in chain if before != after and not unsafe else ():
         require_fixed_bounds(loop, "reorder")
     for n, f in enumerate(after):
-        used = vars_in(f.extent) | vars_in(f.min)
+        used = vars_in(f.extent, f.min)
         for inside in (g for g in after[n + 1 :] if g.loop_var in used):
             raise ScheduleError(
                 "the range of {0} depends on {1}, so {0} cannot be outside {1}",
@@ -122,8 +122,8 @@ def _require_own_values(state: State, before: list[For], after: list[For]) -> No
     repeats, read of their copies what earlier ones wrote."""
     above = [p.node for p in state.index.place(before[0]).loops()]
     for n, f in enumerate(after):
-        inside = before[next(i for i, g in enumerate(before) if g is f) + 1 :] if f.private else []
-        repeating = next((g for g in after[:n] if any(g is h for h in inside)), None)
+        inside = before[before.index(f) + 1 :] if f.private else []
+        repeating = next((g for g in after[:n] if g in inside), None)
         if repeating is None:
             continue
         nest = with_body(f, renest(after[n + 1 :], before[-1].body))

@@ -35,7 +35,7 @@ def places(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 
 
 def _is_indirect(indices: tuple[Expr, ...]) -> bool:
-    return any(map(has_load, indices))
+    return has_load(*indices)
 
 
 def _is_shared(nest: Nest, axis: Axis) -> bool:
