@@ -6,7 +6,6 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...aliases import sharing
@@ -15,7 +14,7 @@ from ...arith.linear import Linear, linear, same
 from ...buffer import Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import MemoAmong
-from ...visit import nodes_of
+from ...visit import nodes_of, substitute
 from .statements import Access, Loop, Statement, deciding
 
 
@@ -38,7 +37,7 @@ class AffineForms:
     def __init__(self, unit: Statement, changing: Container[Var]):
         self.unit = unit
         self.changing = changing
-        self.values: Mapping[Any, Expr] = dict(unit.inner)
+        self.values: Mapping[Var, Expr] = dict(unit.inner)
         self.ends: dict[Var, tuple[int, int] | None] = {v: ends_of(low, n) for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
         self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
@@ -54,14 +53,16 @@ class AffineForms:
         """How one index of an access, or a range of them, depends on ``var``; None if it does not, or is not linear."""
         found = self.strided.get((id(index), var))
         if found is None:
-            form, made = self.of(index), None
-            stride = 0 if form is None else form.coefficient(var)
-            if form is not None and stride:
-                own, shared = form.replaced((id(var),), Linear()).split(self.ends)
-                ends = own.interval(self.ends)
-                made = None if ends is None else Strided(stride, ends, shared)
-            found = self.strided[id(index), var] = (index, made)
+            found = self.strided[id(index), var] = (index, self._along(self.of(index), var))
         return found[1]
+
+    def _along(self, form: Linear | None, var: Var) -> Strided | None:
+        stride = 0 if form is None else form.coefficient(var)
+        if form is None or not stride:
+            return None
+        own, shared = form.minus(linear(var).scaled(stride)).split(self.ends)
+        ends = own.interval(self.ends)
+        return None if ends is None else Strided(stride, ends, shared)
 
     def of(self, index: Any) -> Linear | None:
         """The form of one index of an access, or of a range of them."""
@@ -69,9 +70,6 @@ class AffineForms:
             return self._lanes(index[0], index[1], 1)
         if isinstance(index, Ramp):
             return self._lanes(index.base, IntImm(index.lanes), index.stride)
-        value = self.values.get(index)
-        if value is not None:
-            return self.of(value)
         found = self.known.get(id(index))
         if found is None:
             found = self.known[id(index)] = (index, self._form(index))
@@ -95,7 +93,7 @@ class AffineForms:
     def _form(self, e: Expr) -> Linear | None:
         sum_ = linear(e)
         made = Linear(sum_.const)
-        for factors, coefficient in sum_.terms.values():
+        for factors, coefficient in sum_.items():
             e = factors[0]
             if len(factors) == 1 and type(e) is Var and e not in self.values and e.dtype.is_int:
                 made.add_term(factors, coefficient, id(e))
@@ -107,8 +105,9 @@ class AffineForms:
         return made
 
     def _atom(self, e: Expr) -> Linear | None:
-        if e in self.values:
-            return self.of(self.values[e])
+        if isinstance(e, Var):
+            value = self.values.get(e)
+            return None if value is None else self.of(value)
         if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
             return self._quotient(e.a, e.b.value) if isinstance(e, FloorDiv) else self._between(0, e.b.value - 1)
         if isinstance(e, Call) and e.op == "likely":
@@ -132,7 +131,7 @@ def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Va
     different one, because the indices on some axis then differ."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
-    return any(map(_differs, map(s.along, a.indices, repeat(var)), map(t.along, b.indices, repeat(var))))
+    return any(_differs(s.along(i, var), t.along(j, var)) for i, j in zip(a.indices, b.indices))
 
 
 def _differs(a: Strided | None, b: Strided | None) -> bool:
@@ -198,3 +197,17 @@ def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[V
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
     return frozenset(used) if isinstance(found, IterMap) else None
+
+
+def tells_instance(unit: Statement, access: Access) -> bool:
+    """Whether different instances of ``unit`` have different elements: the indices are one-to-one in all of its loops."""
+    if (
+        access.indices is None
+        or access.loops
+        or any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices)
+    ):
+        return False
+    values = dict(zip(unit.coords, unit.values))
+    told = _found_apart([substitute(i, values) for i in access.indices], unit.loops)
+    loops = {v for v, _, _ in unit.loops}
+    return told is not None and all(n in told for e in unit.values for n in nodes_of(e) if n in loops)

@@ -11,6 +11,7 @@ from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from ...records import cached_property
+from .affine import tells_instance
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
 from .statements import Access, Statement
@@ -90,6 +91,14 @@ class DependenceKept(Question):
         unit = self.statements.source.unit
         both = self.first.access, self.second.access
         return PROVED if self.statements.same and _one_element_each(unit, *both) else NOT_SHOWN
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_iterator_map(self) -> Verdict:
+        """Also of elements at products of symbolic sizes, which sets do not take."""
+        first, second = self.first.access, self.second.access
+        own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
+        same = own and all(map(is_equal, first.indices or (), second.indices or ()))
+        return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
