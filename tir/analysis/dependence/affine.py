@@ -6,6 +6,7 @@ True is a proof; False means "not shown".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...aliases import sharing
@@ -37,7 +38,7 @@ class AffineForms:
     def __init__(self, unit: Statement, changing: Container[Var]):
         self.unit = unit
         self.changing = changing
-        self.values: Mapping[Var, Expr] = dict(unit.inner)
+        self.values: Mapping[Any, Expr] = dict(unit.inner)
         self.ends: dict[Var, tuple[int, int] | None] = {v: ends_of(low, n) for v, low, n in unit.loops}
         self.known: dict[int, tuple[Expr, Linear | None]] = {}
         self.strided: dict[tuple[int, Var], tuple[Any, Strided | None]] = {}
@@ -53,16 +54,14 @@ class AffineForms:
         """How one index of an access, or a range of them, depends on ``var``; None if it does not, or is not linear."""
         found = self.strided.get((id(index), var))
         if found is None:
-            found = self.strided[id(index), var] = (index, self._along(self.of(index), var))
+            form, made = self.of(index), None
+            stride = 0 if form is None else form.coefficient(var)
+            if form is not None and stride:
+                own, shared = form.replaced((id(var),), Linear()).split(self.ends)
+                ends = own.interval(self.ends)
+                made = None if ends is None else Strided(stride, ends, shared)
+            found = self.strided[id(index), var] = (index, made)
         return found[1]
-
-    def _along(self, form: Linear | None, var: Var) -> Strided | None:
-        stride = 0 if form is None else form.coefficient(var)
-        if form is None or not stride:
-            return None
-        own, shared = form.minus(linear(var).scaled(stride)).split(self.ends)
-        ends = own.interval(self.ends)
-        return None if ends is None else Strided(stride, ends, shared)
 
     def of(self, index: Any) -> Linear | None:
         """The form of one index of an access, or of a range of them."""
@@ -70,6 +69,9 @@ class AffineForms:
             return self._lanes(index[0], index[1], 1)
         if isinstance(index, Ramp):
             return self._lanes(index.base, IntImm(index.lanes), index.stride)
+        value = self.values.get(index)
+        if value is not None:
+            return self.of(value)
         found = self.known.get(id(index))
         if found is None:
             found = self.known[id(index)] = (index, self._form(index))
@@ -93,7 +95,7 @@ class AffineForms:
     def _form(self, e: Expr) -> Linear | None:
         sum_ = linear(e)
         made = Linear(sum_.const)
-        for factors, coefficient in sum_.items():
+        for factors, coefficient in sum_.terms.values():
             e = factors[0]
             if len(factors) == 1 and type(e) is Var and e not in self.values and e.dtype.is_int:
                 made.add_term(factors, coefficient, id(e))
@@ -105,9 +107,8 @@ class AffineForms:
         return made
 
     def _atom(self, e: Expr) -> Linear | None:
-        if isinstance(e, Var):
-            value = self.values.get(e)
-            return None if value is None else self.of(value)
+        if e in self.values:
+            return self.of(self.values[e])
         if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
             return self._quotient(e.a, e.b.value) if isinstance(e, FloorDiv) else self._between(0, e.b.value - 1)
         if isinstance(e, Call) and e.op == "likely":
@@ -131,7 +132,7 @@ def indices_differ(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Va
     different one, because the indices on some axis then differ."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None or a.loops or b.loops:
         return False
-    return any(_differs(s.along(i, var), t.along(j, var)) for i, j in zip(a.indices, b.indices))
+    return any(map(_differs, map(s.along, a.indices, repeat(var)), map(t.along, b.indices, repeat(var))))
 
 
 def _differs(a: Strided | None, b: Strided | None) -> bool:
