@@ -11,6 +11,7 @@ from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL
 from ..nest import Axis, Nest, reach, volume
 from ..space import Env, Fork, choose, rule
+from .contraction import uneven
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, stream, vectorize, without_borders
 
@@ -29,9 +30,7 @@ def strips(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     row = nest.axes[-2]
     if row.extent is None:
         return []
-    work = sum(s.runs * s.work for s in (nest, *stages))
-    serial = env.threads < 2 or work < env.parallel_from
-    ways = [partial(_row_by_row, sch, nest, stages, env)] if serial else []
+    ways = [partial(_row_by_row, sch, nest, stages, env)] if _threads([nest, *stages], env) == 1 else []
     return [*ways, partial(_strip_by_strip, sch, nest, stages, env)]
 
 
@@ -55,7 +54,7 @@ def _row_by_row(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> 
 def _strip_by_strip(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> Schedule:
     """Some rows of the result, after the rows of each stage that these need."""
     made = sch.copy()
-    strip, _ = split_rows(made, nest.axes[-2])
+    strip, _ = split_rows(made, nest, nest.axes[-2], stages, env)
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
     in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
     without_borders(made, nest, nest.axes[-2:])
@@ -72,11 +71,19 @@ def stages_before(sch: Schedule, nest: Nest) -> list[Nest]:
     return stages if near else []
 
 
-def split_rows(sch: Schedule, row: Axis) -> list[LoopRV]:
-    """The loop of strips of ``row``, and that of the rows of each."""
+def split_rows(sch: Schedule, nest: Nest, row: Axis, stages: Sequence[Nest], env: Env) -> list[LoopRV]:
+    """The loop of strips of ``row``, and that of the rows of each: of a height that gives threads equal shares, if one does."""
     heights = list(dict.fromkeys(_even(row.size, most) for most in HEIGHTS))
-    height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
+    around = volume(nest.spatial[: nest.spatial.index(row)])
+    threads = _threads([nest, *stages], env)
+    shares = [uneven(around * -(-row.size // height), threads) for height in heights]
+    height = choose(sch, heights, [(1 + 0.1 * n) * share for n, share in enumerate(shares)])
     return sch.split(row.loop, [None, height])
+
+
+def _threads(nests: Sequence[Nest], env: Env) -> int:
+    """The threads that what is computed together is shared out to."""
+    return env.threads if sum(n.runs * n.work for n in nests) >= env.parallel_from else 1
 
 
 def in_strips(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[LoopRV], env: Env) -> None:

@@ -55,7 +55,7 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     strips = list[LoopRV]()
     if row is not None:
         strips, around = around[: outer.index(row)], around[outer.index(row) + 1 :]
-        strip, within = split_rows(made, row)
+        strip, within = split_rows(made, nest, row, stages, env)
         strips, around = [*strips, strip], [within, *around]
     if column is not None:
         columns, one = made.split(column.loop, [None, wide])
