@@ -17,13 +17,7 @@ from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-GROUP = (
-    8,
-    4,
-    3,
-    2,
-    1,
-)  # neighbouring tiles along the result, best first: what is stored follows in memory, and shares pages
+GROUP = (8, 4, 3, 2, 1)  # neighbouring tiles along the result, best first: what is stored follows in memory
 
 
 @rule(targets=("llvm",), order=60)
