@@ -46,7 +46,7 @@ def _of_all_writes(body: Any, buffer: Buffer, loops: Sequence[For]) -> frozenset
     writes = [
         {
             key(c)
-            for c in _conditions(effect, around, True)
+            for c in (*_guards(effect), *_entered(effect, around))
             if not has_load(c) and not uses_var(c, _loops_of(effect, around))
         }
         for effect in effects(body).of(buffer)
@@ -67,22 +67,22 @@ def _writes_first(
     body: Stmt,
     buffer: Buffer,
     loops: Sequence[For],
-    asked: int,
+    outer: int,
     before: Sequence[_Access],
     analyzer: Analyzer,
     given: frozenset[Any],
 ) -> bool:
-    """Whether ``body``, in ``loops`` (of which the question is about the outer ones, ``asked``), reads only what its own or
+    """Whether ``body``, in ``loops`` (of which the first ``outer`` are those in question), reads only what its own or
     earlier (``before``) writes have filled, where the conditions ``given`` hold."""
     written = list(before)
     for part in members_of(body):
-        accesses = _known_accesses(part, buffer, loops, asked)
+        accesses = _known_accesses(part, buffer, loops, outer)
         reads = (a for a in accesses if not a.is_write)
         if not all(a.own or _within(analyzer, a, written, given) for a in reads):
             if not isinstance(part, For):
                 return False
             analyzer.bind(part.loop_var, part.domain, part)
-            if not _writes_first(part.body, buffer, [*loops, part], asked, written, analyzer, given):
+            if not _writes_first(part.body, buffer, [*loops, part], outer, written, analyzer, given):
                 return False
         written += [a for a in accesses if a.is_write]
     return True
@@ -109,13 +109,13 @@ def _within(
 _KNOWN: MemoAmong[list[_Access]] = MemoAmong()
 
 
-def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], asked: int) -> list[_Access]:
+def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], outer: int) -> list[_Access]:
     """The accesses of ``buffer`` in ``part``, which is inside ``loops``; cached, since steps keep most parts."""
-    about = (buffer, asked > 0, *(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent)))
+    about = (buffer, outer > 0, *(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent)))
 
     def find() -> list[_Access]:
         around = [loop.loop_var for loop in loops]
-        found = _accesses(part, buffer, around, asked)
+        found = _accesses(part, buffer, around, outer)
         if not loops or has_load(*(e for loop in loops for e in (loop.min, loop.extent))):
             return list(found)  # what the loops' bounds are changes in them
         return [_ACCESSES.found(loops[-1].loop_var, about, lambda a=a: a, a.key()) for a in found]
@@ -142,7 +142,7 @@ class _Access:
         self.condition = condition
         self.is_write = is_write
         self.own = own  # a read of the element that the same block's init has written
-        self._filled: Any = False  # not asked yet
+        self._filled: Any = False  # not computed yet
         self._box: Any = False
         self.inside: dict[
             _Access, frozenset[Any] | None
@@ -224,7 +224,7 @@ class _Access:
             return unswizzled(self.indices or (), analyzer)
 
 
-def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], asked: int) -> Iterator[_Access]:
+def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], outer: int) -> Iterator[_Access]:
     """Accesses of ``buffer`` under ``root`` in program order; a use of its pointer reads any element.
 
     ``around`` are the variables of the loops outside: where they step a reduction, init runs in their first iterations
@@ -236,14 +236,19 @@ def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], asked: int) -> 
             if any(uses_var(c, around) for c in effect.first) or not runs_first(effect):
                 continue
             inits.append(effect)
-        inner = {v for v, _, extent in effect.loops if not (asked and _repeats(effect, v, extent, around))}
-        yield _access(effect, buffer, inner, _conditions(effect, around, asked > 0), inits)
+        inner = {v for v, _, extent in effect.loops if not (outer and _repeats(effect, v, extent, around))}
+        conditions = [*_guards(effect), *(_entered(effect, around) if outer else ())]
+        yield _access(effect, buffer, inner, conditions, inits)
 
 
-def _conditions(effect: Effect, around: Sequence[Var], asked: bool) -> list[Expr]:
-    """Its guards, an init's as in the first iterations; and if loops ``around`` are asked about, that loops which only repeat it run."""
-    guards = [c for c in effect.guards if not any(c is d for d in effect.first or ())]
-    return guards + [n > 0 for v, _, n in effect.loops if asked and _repeats(effect, v, n, around)]
+def _guards(effect: Effect) -> list[Expr]:
+    """The conditions on an effect; on an init, those of the first iterations."""
+    return [c for c in effect.guards if not any(c is d for d in effect.first or ())]
+
+
+def _entered(effect: Effect, around: Sequence[Var]) -> list[Expr]:
+    """That loops which only repeat an effect, in the loops ``around``, have iterations."""
+    return [n > 0 for v, _, n in effect.loops if _repeats(effect, v, n, around)]
 
 
 def _loops_of(effect: Effect, around: Sequence[Var]) -> set[Var]:
@@ -275,10 +280,7 @@ def _has_started(init: Effect, read: Effect) -> bool:
     around = {var: Range(low, extent) for var, low, extent in shared}
     if any(uses_var(e, around) for _, low, extent in init.loops[len(shared) :] for e in (low, extent)):
         return False  # an earlier iteration may have stored less
-    write, load = (
-        _access(e, init.buffer, {v for v, _, _ in e.loops[len(shared) :]}, _conditions(e, (), False))
-        for e in (init, read)
-    )
+    write, load = (_access(e, init.buffer, {v for v, _, _ in e.loops[len(shared) :]}, _guards(e)) for e in (init, read))
     return _within(Analyzer(around), load, [write])
 
 
