@@ -41,6 +41,24 @@ def test_short_loops_become_straight_code_and_the_loop_around_vectors():
     assert (names(long.straight), names(long.innermost)) == (set(), {"k"})
 
 
+def rows_by_rows(size: int, term) -> tir.PrimFunc:
+    x, y = te.placeholder((64, size), "uint32", name="X"), te.placeholder((100, size), "uint32", name="Y")
+    k = te.reduce_axis((0, size), "k")
+    return te.create_prim_func(
+        [x, y, te.compute((64, 100), lambda i, j: te.sum(term(x[i, k], y[j, k]), axis=k), name="Z")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("term", "most"), [(lambda a, b: a * b, 60), (lambda a, b: a ^ b, 46), (lambda a, b: tir.popcount(a ^ b), 32)]
+)
+def test_a_sum_in_a_register_counts_no_store(term, most: int):
+    for size in (most, 66):
+        program = rows_by_rows(size, term)
+        gathers = "gather" in tir.build(program, f"{ONE} -mcpu=x86-64-v4").source("asm")
+        assert ("k" in names(Compiled.of(program.body).straight)) == gathers == (size == most)
+
+
 @pytest.mark.parametrize(
     ("program", "has_vectors"), [(rows("float32"), False), (rows("int32"), True), (recurrence(), False)]
 )

@@ -8,19 +8,20 @@ keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..expr import Add, BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Var
+from ..expr import Add, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
 from ..visit import has_load, substitute, uses_var, walk
-from .nest import Access, cost, usual
+from .nest import Access, computed, cost, usual
 
 STRAIGHT = 300  # operations of a loop that becomes straight code
-COUNTED = 3  # operations of a loop beside those of its statement
+COUNTED = 1  # operations of a loop beside those of its statement
+STORED = 3  # operations of a store to another place in each iteration
 TOGETHER = 4  # vectors at a time
 LEAST = 4  # lanes of a vector
 GROUP = 8  # neighbours that each iteration stores, at most
@@ -45,21 +46,24 @@ class Compiled:
     def of(s: Any) -> Compiled:
         """Of all loops in ``s``."""
         straight, innermost = set[Var](), set[Var]()
-        _size(s, straight, innermost)
+        _size(s, straight, innermost, set())
         own = (b for n in walk(s) if isinstance(n, Block) for b in n.alloc_buffers)
         return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
 
 
-def _size(s: Any, straight: set[Var], innermost: set[Var]) -> int | None:
+def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> int | None:
     """The operations of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
-    to ``straight`` or, if no loop is left in them, to ``innermost``."""
+    to ``straight`` or, if no loop is left in them, to ``innermost``. ``moving`` are the variables of the loop around, and the iterators
+    that change with it: what is stored elsewhere is kept in a register."""
     if isinstance(s, BufferStore):
-        loads = {key(n) for n in walk(s.value) if isinstance(n, BufferLoad)}
-        return COUNTED + 1 + len(loads) + int(work_of(s.value)[0])
+        stored = 0 if moving and not any(uses_var(i, moving) for i in s.indices) else STORED
+        own = key(BufferLoad(s.buffer, s.indices))
+        made = {key(n): n for n in computed(s.value) if not isinstance(n, (IntImm, FloatImm, Var))}
+        return COUNTED + stored + sum(_instructions(n) for k, n in made.items() if stored or k != own)
     if isinstance(s, Evaluate):
         return None
     if isinstance(s, For):
-        size = _size(s.body, straight, innermost)
+        size = _size(s.body, straight, innermost, {s.loop_var})
         if size is None or s.kind not in (SERIAL, UNROLLED):
             return size if s.kind == VECTORIZED else None
         if isinstance(s.extent, IntImm) and (s.kind == UNROLLED or size * s.extent.value <= STRAIGHT):
@@ -69,9 +73,16 @@ def _size(s: Any, straight: set[Var], innermost: set[Var]) -> int | None:
         innermost.add(s.loop_var)
         return None
     if isinstance(s, BlockRealize):
-        return _size(s.block, straight, innermost)
-    sizes = [_size(c, straight, innermost) for c in _statements(s)]
+        return _size(
+            s.block, straight, innermost, {*moving, *(v for v, e in s.bindings.items() if uses_var(e, moving))}
+        )
+    sizes = [_size(c, straight, innermost, moving) for c in _statements(s)]
     return None if None in sizes else sum(n for n in sizes if n is not None)
+
+
+def _instructions(e: Expr) -> int:
+    """Instructions of a load or an operation, without its operands."""
+    return max(1, cost(e) - sum(cost(c) for c in e.children() if isinstance(c, Expr)))
 
 
 def _statements(s: Any) -> list[Any]:
