@@ -59,6 +59,29 @@ def test_coordinates_of_points_are_in_vectors():
     assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
 
 
+def transposed_convolution(size: int, taps: int, stride: int, pad: int) -> tir.PrimFunc:
+    """Written from the result's side, with the digits of a place in its condition."""
+    x, w = te.placeholder((3, size), name="x"), te.placeholder((3, 5, taps), name="w")
+    c, k = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, taps), "k")
+
+    def value(o: tir.Var, i: tir.Var) -> tir.Expr:
+        at = i + pad - k.var
+        inside = tir.all(at >= 0, at % stride == 0, at // stride < size)
+        return te.sum(te.if_then_else(inside, x[c, at // stride], 0.0) * w[c, o, k], axis=[c, k])
+
+    return te.create_prim_func([x, w, te.compute((5, (size - 1) * stride + taps - 2 * pad), value, name="y")])
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+@pytest.mark.parametrize(("size", "taps", "stride", "pad"), [(33, 4, 2, 0), (20, 4, 2, 1), (17, 5, 3, 1)])
+def test_phases_of_a_transposed_convolution_are_in_vectors(size: int, taps: int, stride: int, pad: int, target: str):
+    func = transposed_convolution(size, taps, stride, pad)
+    sch = tir.tune.default(func, target)
+    if target is WIDE:
+        assert loops(sch, "y_update", "vectorized") == [16] and stride in loops(sch, "y_update", "unrolled")
+    assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
+
+
 def test_sums_of_several_products_are_of_tiles_of_rows():
     a, b, c, d = (te.placeholder((64, 64), name=name) for name in "abcd")
     k = te.reduce_axis((0, 64), "k")

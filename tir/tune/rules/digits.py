@@ -1,11 +1,12 @@
-"""Reductions whose operands are indexed by digits of an iterator, such as the groups of a convolution, or those of quantized
-weights that share a scale: the digits become iterators of their own."""
+"""Reductions whose operands are indexed by digits of an iterator, such as the groups of a convolution, those of quantized
+weights that share a scale, or the phases of a transposed convolution: the digits become iterators of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ...arith.index_map import IndexMap
+from ...arith.linear import linear
 from ...expr import Expr, FloorDiv, FloorMod, IntImm
 from ...schedule import Schedule
 from ...visit import walk
@@ -16,7 +17,8 @@ from .contraction import Contraction
 
 @rule(targets=("llvm",), order=34)
 def digits(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Make ``v // n`` and ``v % n`` two iterators, of a reduction that reads elsewhere for each ``v // n``; and the digits of these."""
+    """Make ``v // n`` and ``v % n`` two iterators, of a reduction that reads elsewhere for each ``v // n``, or ``(v - k) // n``; and the
+    digits of these."""
     made = sch
     while (nest := Nest.of(made, block)) and nest.reduction and (found := next(_divided(nest), None)):
         made = made.copy() if made is sch else made
@@ -38,13 +40,13 @@ def _divided(nest: Nest) -> Iterator[tuple[Axis, int]]:
     """The axes by whose digits the block reads, and what they are divided by. Terms of a contraction are not among them: its rule
     reads panels in any order."""
     axes = nest.spatial if Contraction.of(nest) else nest.axes
-    of = {a.var: a for a in axes if a.extent is not None}
     for load in nest.loads:
         for node in (n for index in load.indices for n in walk(index)):
             if not isinstance(node, (FloorDiv, FloorMod)) or not isinstance(node.b, IntImm):
                 continue
-            axis = of.get(node.a)  # type: ignore[call-overload]
-            if axis is None or load.stride(axis.var) is not None:
-                continue  # the digits of a place in memory, as a reshaped array is read: neighbours stay neighbours
-            if axis.size % node.b.value == 0 and 1 < node.b.value < axis.size:
-                yield axis, node.b.value
+            terms = linear(node.a)
+            for axis in axes:
+                if abs(terms.coefficient(axis.var)) != 1 or load.stride(axis.var) is not None:
+                    continue  # the digits of a place in memory, as a reshaped array is read: neighbours stay neighbours
+                if axis.fills(node.b.value) and 1 < node.b.value < axis.size:
+                    yield axis, node.b.value

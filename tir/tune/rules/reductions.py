@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from ...analysis.reductions import SUM
+from ...arith.linear import key
 from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..model import CLOSE
@@ -75,7 +76,7 @@ def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
         return None
     *around, _ = continued(member, nest.spatial, nest.stores)
     group = around[-1] if around else None
-    if group is None or group.size < lanes or any(not {group.var, member.var} <= s.places.keys() for s in nest.stores):
+    if group is None or group.size < lanes or any(_members_apart(s, group, member) is None for s in nest.stores):
         return None
     steps = [a.stride(group.var) for a in nest.loads]
     return (group, member) if any(steps) and all(s in range(CLOSE + 1) for s in steps) else None
@@ -192,13 +193,21 @@ def _along_groups(sch: Schedule, nest: Nest, groups: tuple[Axis, Axis], outer: S
     outer, tile = _rows_of_tile(sch, nest, group, outer, member.size, env)
     strip = in_registers(sch, nest, group, outer, (1, env.lanes(nest.width)), [*tile, member.loop])
     for number, result in enumerate(nest.stores):
-        sch.transform_layout(nest.name, ("write", number), _apart(result.places[member.var]))
+        apart = _members_apart(result, group, member)
+        assert apart is not None
+        sch.transform_layout(nest.name, ("write", number), apart)
     return strip
 
 
-def _apart(place: int) -> Callable[..., tuple[Expr, ...]]:
-    """The layout with the axis at ``place`` first."""
-    return lambda *at: (at[place], *at[:place], *at[place + 1 :])
+def _members_apart(result: Access, group: Axis, member: Axis) -> Callable[..., tuple[Expr, ...]] | None:
+    """The layout of a result that has all groups of one member, then those of the next: both are an index, or digits of one. None where
+    they are anything else."""
+    if {group.var, member.var} <= result.places.keys():
+        place = result.places[member.var]
+        return lambda *at: (at[place], *at[:place], *at[place + 1 :])
+    joint, size = group.var * member.size + member.var, member.size
+    found = next((n for n, i in enumerate(result.indices) if key(i) == key(joint)), None)
+    return None if found is None else lambda *at: (at[found] % size, *at[:found], at[found] // size, *at[found + 1 :])
 
 
 def in_registers(
