@@ -126,3 +126,17 @@ def test_integers_that_are_cut_are_left_to_llvm(target: str, cut: str):
     wide = given.astype("int32")
     np.testing.assert_array_equal(out[0], ((wide[0] * 3 + wide[1] * 5 + 4) >> 3).astype(cut))
     np.testing.assert_array_equal(out[1], np.minimum(wide[0] + wide[1], 255).astype(cut))
+
+
+def test_pixels_that_share_what_they_read_are_straight_code():
+    """Colours at half the resolution: the neighbours that read one element, and their members, as LLVM makes vectors of them."""
+    y, u = te.placeholder((7, 40), "uint8", name="y"), te.placeholder((7, 20), "uint8", name="u")
+
+    def value(h: tir.Var, w: tir.Var, c: tir.Var) -> tir.Expr:
+        light, colour = y[h, w].astype("int32"), u[h, w // 2].astype("int32")
+        return te.max(te.min(light + te.if_then_else(c == 0, colour, 3 - colour), 255), 0).astype("uint8")
+
+    func = te.create_prim_func([y, u, te.compute((7, 40, 3), value, name="o")])
+    sch = tir.tune.default(func, WIDE)
+    assert loops(sch, "o", "unrolled") == [2, 3]
+    assert_same_result(func, sch.mod, engines=("llvm",))

@@ -12,6 +12,7 @@ from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams
 from ...visit import has_load, uses_var, walk
+from ..autovector import GROUP
 from ..nest import Axis, Nest, computed, continued, extent_of, least, volume
 from ..space import Env, rule
 
@@ -40,6 +41,10 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
     if nest.contiguous() is axes[-1] and not is_whole and not _differs_in_length(nest) and not _is_cut(nest, axes[-1]):
         last = vectorize(made, last, size, lanes, UNROLL)
+    if size < lanes and len(axes) > 1 and outer[-1:] == [axes[-2].loop] and (shared := _sharing(nest, *axes[-2:])):
+        outer[-1], each = made.split(outer[-1], [None, shared])
+        for loop in (each, *made.get_loops(block)[-1:]):
+            made.unroll(loop)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
     without_borders(made, nest, axes[-2:])
@@ -79,6 +84,16 @@ def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[lis
     outer = [a.loop for a in axes[: -len(together)]]
     loop = sch.fuse(*(a.loop for a in together)) if len(together) > 1 else together[0].loop
     return outer, loop, volume(together)
+
+
+def _sharing(nest: Nest, group: Axis, member: Axis) -> int:
+    """How many neighbouring groups of results read the same ``group // n``, where each of their members is another value: these are
+    straight code, of which LLVM makes vectors; 0 if no groups do."""
+    if member.extent is None or member.var not in nest.computed:
+        return 0
+    nodes = [n for a in nest.loads for i in a.indices for n in walk(i) if isinstance(n, FloorDiv) and n.a is group.var]
+    sizes = {n.b.value for n in nodes if isinstance(n.b, IntImm)}
+    return next((n for n in sizes if len(sizes) == 1 and group.fills(n) and n * member.size <= GROUP), 0)
 
 
 def _part(nest: Nest, last: Axis, lanes: int) -> int:
