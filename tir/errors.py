@@ -311,7 +311,8 @@ def require_none(
 
 
 def attempt(plan: Callable[[], R]) -> R | ScheduleError:
-    """What ``plan`` returns, or its refusal. Refusals are raised; here, and nowhere else, they become values.
+    """What ``plan`` returns, or its refusal. Refusals are raised; here, and nowhere else, they become values, which do not
+    keep the frames that they passed, and with these all that the step has made. A fault of this package does.
 
     >>> attempt(lambda: 3), attempt(lambda: require(False, "loop {0} is {1}", "i", "parallel"))
     (3, ScheduleError('loop i is parallel'))
@@ -319,7 +320,7 @@ def attempt(plan: Callable[[], R]) -> R | ScheduleError:
     try:
         return plan()
     except ScheduleError as error:
-        return error
+        return error if isinstance(error, InternalError) else error.with_traceback(None)
 
 
 def refusal(plan: Callable[[], Any]) -> ScheduleError | None:

@@ -21,6 +21,7 @@ from .render import short_text
 T = TypeVar("T")
 N = TypeVar("N")
 _UNKNOWN: Any = object()
+_ITSELF: Any = object()
 
 
 class frozendict(dict):
@@ -104,8 +105,8 @@ _set_memos: Any = vars(Node)["_memos"].__set__
 class Memo(Generic[T]):
     """What was computed once for a node, kept while the node lives.
 
-    A value may refer to its node. The node holds the value, so that the two are freed together; a dictionary with weak
-    keys would hold both for ever.
+    The node holds the value, so that the two are freed together; a dictionary with weak keys would hold for ever what
+    refers to its key. A value that is its node is not held; one that refers to it waits for a garbage collection.
 
     >>> from tir import Var
     >>> sizes, x = Memo(), Var("x")
@@ -117,10 +118,12 @@ class Memo(Generic[T]):
     def get(self, node: Node | None) -> T | None:
         """The value for ``node``; None if there is none."""
         memos = getattr(node, "_memos", None)
-        return None if memos is None else memos.get(self)
+        found = None if memos is None else memos.get(self)
+        return node if found is _ITSELF else found  # type: ignore[return-value]
 
     def __setitem__(self, node: Node, value: T) -> None:
         memos = getattr(node, "_memos", None)
+        value = _ITSELF if value is node else value
         if memos is None:
             _set_memos(node, {self: value})
         else:
@@ -128,8 +131,10 @@ class Memo(Generic[T]):
 
     def take(self, node: Node) -> T | None:
         """As :meth:`get`, and it is kept no longer."""
-        memos = getattr(node, "_memos", None)
-        return None if memos is None else memos.pop(self, None)
+        found = self.get(node)
+        if found is not None:
+            del node._memos[self]  # type: ignore[attr-defined]
+        return found
 
     def setdefault(self, node: Node, value: T) -> T:
         """The value for ``node``, which is ``value`` if there was none."""
@@ -161,8 +166,9 @@ def once(compute: Callable[[N], T]) -> Callable[[N], T]:
             _set_memos(node, memos)
         found = memos.get(compute, _UNKNOWN)
         if found is _UNKNOWN:
-            found = memos[compute] = compute(node)
-        return found
+            found = compute(node)
+            memos[compute] = _ITSELF if found is node else found  # no node holds itself, to be freed at once
+        return node if found is _ITSELF else found  # type: ignore[return-value]
 
     return answer
 

@@ -26,14 +26,12 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
     _collect(func.body, [], found)
     if not found:
         return func
+    return func.with_body(_all_peeled(func.body, found))
 
-    def visit(item: Any) -> Any:
-        if isinstance(item, For) and item in found:
-            inner = item.map_children(visit)
-            return _peeled(item, inner, found[item])
-        return item.map_children(visit) if isinstance(item, Stmt) else item
 
-    return func.with_body(visit(func.body))
+def _all_peeled(item: Any, found: dict[For, list[Expr]]) -> Any:
+    made: Any = item.map_children(lambda child: _all_peeled(child, found)) if isinstance(item, Stmt) else item
+    return _peeled(item, made, found[item]) if isinstance(item, For) and item in found else made
 
 
 def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:

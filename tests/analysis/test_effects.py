@@ -211,11 +211,12 @@ def test_effects_kept_with_blocks_are_those_of_the_whole_statement(name):
 
 def test_effects_are_kept_with_a_statement_unless_its_surroundings_matter():
     func = parse(PROGRAM.format(statement="A[i] = B[i]"))
-    body = next(n for n in walk(func) if isinstance(n, For)).body
-    assert effects(body) is effects(body)
+    loop = next(n for n in walk(func) if isinstance(n, For))
+    body = loop.body
+    assert effects(loop) is effects(loop)
     other = Var("x")
     named = Surroundings(lets={other: Var("y")})
-    assert effects(body, named) is not effects(body)
+    assert effects(loop, named) is not effects(loop)
     (write,) = (e for e in effects(body) if e.kind == WRITE)
     (place,) = write.indices
     assert write.substituted({}) is write and write.substituted({other: place}) is write

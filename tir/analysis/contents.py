@@ -141,11 +141,19 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             s = below[-1]
 
 
-@once
 def shape(stmt: Any) -> list[Any]:
     """The loops and the realizes of blocks in a statement, itself included, parents first, in program order; a long
     sequence instead of what it contains. Computed once for each; not to be changed."""
-    return _shape(stmt, [])
+    is_listed, others = _listed(stmt)
+    return [stmt, *others] if is_listed else others
+
+
+@once
+def _listed(stmt: Any) -> tuple[bool, list[Any]]:
+    """Whether :func:`shape` begins with the statement itself, which does not hold itself, and what else it has."""
+    found = _shape(stmt, [])
+    is_listed = bool(found) and found[0] is stmt
+    return is_listed, found[is_listed:]
 
 
 class Inside:

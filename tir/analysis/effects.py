@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
@@ -166,12 +167,34 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """
     if isinstance(stmt, Expr) or (within is not None and (within.lets or within.views)):
         return _Walker(within or Surroundings()).of(stmt)
-    return _effects(stmt)
+    return _exchanged(_effects(stmt), _ITSELF, stmt)
 
 
 @once
 def _effects(stmt: Any) -> Effects:
-    return _Walker(Surroundings()).of(stmt)
+    """The effects of a statement, which has them, without itself."""
+    return _exchanged(_Walker(Surroundings()).of(stmt), stmt, _ITSELF)
+
+
+_ITSELF: Any = object()
+
+
+def _exchanged(found: Effects, old: Any, new: Any) -> Effects:
+    """``found``, with ``new`` where ``old`` is the node or the block of an effect."""
+
+    def at(effect: Effect) -> Effect:
+        is_node, is_block = effect.node is old, effect.block is old
+        if not (is_node or is_block):
+            return effect
+        made = object.__new__(Effect)
+        made.__dict__.update(effect.__dict__)
+        made.__dict__.update(node=new if is_node else effect.node, block=new if is_block else effect.block)
+        return made
+
+    parts = [tuple([at(e) for e in part]) for part in (found.effects, found.views)]
+    if all(a is b for a, b in zip(chain(*parts), chain(found.effects, found.views))):
+        return found
+    return Effects(parts[0], found.opaque, found.allocated, parts[1], found.by_pointer)
 
 
 def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
-from weakref import ref
+from weakref import ReferenceType, ref
 
 from ..aliases import may_change, other_names
 from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..node import Memo, once, version_before
+from ..node import once, version_before
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, For, is_long
 from .contents import contents, difference, marked, path_to, sub_statements, with_memory
@@ -22,16 +22,22 @@ from .contents import contents, difference, marked, path_to, sub_statements, wit
 
 class Place:
     """The position of a statement in a function: its parent, and the block that encloses it. ``index`` is that of the
-    function."""
+    function, which keeps it, as it keeps its places: it lives as long as the function."""
 
-    __slots__ = ("node", "parent", "scope", "index", "__weakref__")
+    __slots__ = ("node", "parent", "scope", "_index", "__weakref__")
     node: Any
 
-    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None, index: Index):
+    def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None, index: ReferenceType[Index]):
         self.node = node
         self.parent = parent
         self.scope = scope
-        self.index = index
+        self._index = index
+
+    @property
+    def index(self) -> Index:
+        found = self._index()
+        assert found is not None, "the function is gone whose place this is"
+        return found
 
     def ancestors(self) -> list[Place]:
         """Parents, nearest first, up to the function's root."""
@@ -101,16 +107,13 @@ class LoopRef(Place):
 class BlockRef(Place):
     """A block found in a snapshot: ``node`` is its realize."""
 
-    __slots__ = ("_children",)
+    __slots__ = ()
     node: BlockRealize
 
     @property
     def children(self) -> list[BlockRef]:
         """The blocks just inside, in program order."""
-        found: list[BlockRef] | None = getattr(self, "_children", None)
-        if found is None:
-            found = self._children = self.index.blocks_below(self.index.place_down(self, (self.node.block,)))
-        return found
+        return self.index.children_of(self)
 
     @property
     def block(self) -> Block:
@@ -174,9 +177,11 @@ class Index:
 
     def __init__(self, func: PrimFunc):
         self._func = ref(func)
+        self._own: ReferenceType[Index] = ref(self)  # type: ignore[assignment]
         self._places: dict[Any, Place] = {}
+        self._children: dict[BlockRef, list[BlockRef]] = {}
         self._tables: tuple[dict[Var, For], dict[str, BlockRealize]] | None = None
-        self.root = self._places[func.body] = _PLACES.get(type(func.body), Place)(func.body, None, None, self)
+        self.root = self._places[func.body] = _PLACES.get(type(func.body), Place)(func.body, None, None, self._own)
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
@@ -211,11 +216,11 @@ class Index:
                     table[key(node)] = node
         return (loops, blocks) if len(loops) + len(blocks) == len(self.nodes) else None
 
-    @cached_property
+    @property
     def loops(self) -> Mapping[Var, LoopRef]:
         return _Places(self, self._by_key()[0], _var_of)
 
-    @cached_property
+    @property
     def blocks(self) -> Mapping[str, BlockRef]:
         return _Places(self, self._by_key()[1], _name_of)
 
@@ -229,7 +234,7 @@ class Index:
         return [
             (n, b)
             for n in with_memory(self.root.node)
-            for scopes in [{scope for scope in _scopes_of(n.block.alloc_buffers) if is_wanted(scope)}]
+            for scopes in [{scope for scope in _scopes_of(n.block) if is_wanted(scope)}]
             for b in (n.block.alloc_buffers if scopes else ())
             if b.scope in scopes
         ]
@@ -259,7 +264,7 @@ class Index:
             found = places.get(node)
             if found is None or found.parent is not place:
                 scope = place if type(place) is BlockRef else place.scope
-                found = places[node] = _PLACES.get(type(node), Place)(node, place, scope, self)
+                found = places[node] = _PLACES.get(type(node), Place)(node, place, scope, self._own)
             place = found
         return place
 
@@ -290,6 +295,13 @@ class Index:
             stack += [self.place_down(item, (c,)) for c in reversed(below)]
         return found
 
+    def children_of(self, block: BlockRef) -> list[BlockRef]:
+        """The blocks just inside of ``block``, in program order; found once for each."""
+        found = self._children.get(block)
+        if found is None:
+            found = self._children[block] = self.blocks_below(self.place_down(block, (block.node.block,)))
+        return found
+
     def loops_named(self, name: str) -> list[LoopRef]:
         """The loops whose variables have this name, in program order."""
         return list(self._loops_by_name.get(name, ()))
@@ -302,17 +314,10 @@ class Index:
         return found
 
 
-def _scopes_of(buffers: tuple[Buffer, ...]) -> frozenset[str]:
-    """The storage scopes of buffers that are allocated together; computed once for each tuple of them."""
-    if not buffers:
-        return frozenset()
-    known = _SCOPES.get(buffers[0])
-    if known is None or known[0] is not buffers:
-        known = _SCOPES[buffers[0]] = buffers, frozenset(b.scope for b in buffers)
-    return known[1]
-
-
-_SCOPES: Memo[tuple[tuple[Buffer, ...], frozenset[str]]] = Memo()  # by the first of the buffers
+@once
+def _scopes_of(block: Block) -> frozenset[str]:
+    """The storage scopes of the buffers that a block allocates."""
+    return frozenset(b.scope for b in block.alloc_buffers)
 
 
 def node_of(place: LoopRef | BlockRef) -> For | Block:

@@ -249,8 +249,7 @@ class Reduction:
     1.0`` there is one update, by ``SUM``, whose terms are ``A[vi, vk]`` and ``1.0``.
     """
 
-    def __init__(self, node: Block | Stmt, updates: list[Update], init: list[Expr] | None, loops: tuple[For, ...]):
-        self.node = node
+    def __init__(self, updates: list[Update], init: list[Expr] | None, loops: tuple[For, ...]):
         self.updates = updates
         self.init = init
         self.loops = loops
@@ -349,9 +348,9 @@ def _recognized(node: Any) -> Reduction:
         )
     updates = [_update(node, f, made, memory) for f in found]
     start = _start(node, init, [u.store.buffer for u in updates])
-    made_one = Reduction(node, updates, start, tuple(dict.fromkeys(f for one in found for f in one.loops)))
+    made_one = Reduction(updates, start, tuple(dict.fromkeys(f for one in found for f in one.loops)))
     if made_one.selects:
-        _require_selection(made_one)
+        _require_selection(node, made_one)
     return made_one
 
 
@@ -426,9 +425,8 @@ def _start(node: Any, init: Any, targets: list[Buffer]) -> list[Expr] | None:
     return [by_buffer[b] for b in targets]
 
 
-def _require_selection(reduction: Reduction) -> None:
+def _require_selection(node: Block | Stmt, reduction: Reduction) -> None:
     """Raise unless the conditions of a selection choose consistently for all results, in any order."""
-    node = reduction.node
     if reduction.init is None:
         raise _refused("block {0} selects a candidate, and has no init to start from", _name(node))
     if len({tuple(map(key, s.indices)) for s in reduction.stores}) > 1:

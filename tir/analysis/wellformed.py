@@ -92,8 +92,7 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
 
 
 _SUMMARIES: Memo[Summary] = Memo()
-# by the first and the last of buffers that are allocated together: those of them with constant sizes
-_CONSTANT: Memo[frozenset[Buffer]] = Memo()
+_CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocated are constants
 
 
 class _Checker:
@@ -103,7 +102,7 @@ class _Checker:
         self.hidden: dict[Var, str] = {}  # loop variables outside the block being read: name of that block
         self.known: set[Buffer] = set()
         self.gone: set[Any] = set()  # buffers and pointers whose scope has ended
-        self.blocks: dict[str, Block] = {}
+        self.blocks: set[str] = set()
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
@@ -282,7 +281,7 @@ class _Checker:
             and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
             and (part.buffers <= self.known or memory_of(part.buffers - self.known) <= defined)
-            and (not self.blocks or part.blocks.keys().isdisjoint(self.blocks))
+            and (not self.blocks or part.blocks.isdisjoint(self.blocks))
             and (not self.threads or not any(loop.thread in part.threads for loop in self.threads))
         )
 
@@ -481,12 +480,10 @@ class _Checker:
             for n, buffer in enumerate(buffers):
                 if buffer in self.known or buffer in buffers[:n]:
                     self.say(node, f"buffer `{buffer.name}` is allocated twice")
-        known = _CONSTANT.get(buffers[0]) or _CONSTANT.get(buffers[-1]) or frozenset[Buffer]()
-        unknown = [buffer for buffer in buffers if buffer not in known]
-        for buffer in unknown:
-            self.buffer_parts(buffer, node)
-        if unknown and all(type(size) is IntImm for buffer in unknown for size in _sizes(buffer)):
-            _CONSTANT[buffers[0]] = _CONSTANT[buffers[-1]] = frozenset(buffers)
+        for buffer in buffers:
+            if not _CONSTANT.get(buffer):
+                self.buffer_parts(buffer, node)
+                _CONSTANT[buffer] = all(type(size) is IntImm for size in _sizes(buffer))
         self.known.update(buffers)
         pointers = [buffer.data for buffer in buffers]
         self.defined.update(pointers)
@@ -508,7 +505,8 @@ class _Checker:
         if block.name:
             if block.name in self.blocks:
                 self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
-            self.blocks[block.name] = self.part.blocks[block.name] = block
+            self.blocks.add(block.name)
+            self.part.blocks.add(block.name)
         if block.match_buffers:
             self.part.plain = False
         if block.iter_vars:

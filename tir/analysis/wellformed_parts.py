@@ -7,7 +7,7 @@ from typing import Any
 
 from ..buffer import Buffer
 from ..expr import Var
-from ..stmt import Block, BlockRealize
+from ..stmt import BlockRealize
 from .contents import contents
 
 
@@ -22,7 +22,7 @@ class Summary:
         self.buffers: set[Buffer] = set()
         self.bound: set[Var] = set()
         self.allocated: set[Buffer] = set()
-        self.blocks: dict[str, Block] = {}
+        self.blocks: set[str] = set()
         self.threads: set[str] = set()
         self.plain = True  # only what is listed here matters
         self.depth = depth
@@ -46,9 +46,7 @@ class Summary:
             found = getattr(self, name)
             setattr(made, name, found if found.isdisjoint(unused) else found - unused)
         gone = {s.block.name for s in contents.of_all(members) if isinstance(s, BlockRealize)}
-        made.blocks = {**self.blocks}
-        for name in gone:
-            made.blocks.pop(name, None)
+        made.blocks = self.blocks - gone
         return made
 
     def close(self) -> None:

@@ -475,16 +475,16 @@ def inverse_iter_map(iter_map: IterMap, outputs: Sequence[Expr]) -> dict[Var, Ex
 def _outside_in(values: dict[Any, Expr]) -> list[Fused]:
     """The fused sources used, each before those inside it."""
     order: list[Fused] = []
-
-    def visit(source: Any) -> None:
-        if isinstance(source, Fused) and source not in order:
-            for part in source.parts:
-                visit(part.source)
-            order.insert(0, source)
-
     for source in list(values):
-        visit(source)
+        _list_outside_in(source, order)
     return order
+
+
+def _list_outside_in(source: Any, order: list[Fused]) -> None:
+    if isinstance(source, Fused) and source not in order:
+        for part in source.parts:
+            _list_outside_in(part.source, order)
+        order.insert(0, source)
 
 
 def _distribute(splits: Sequence[Split], value: Expr, values: dict[Any, Expr]) -> None:

@@ -114,7 +114,8 @@ def _schedule(owner: str, namespace: Mapping[str, Any]) -> Schedule | None:
     first, *rest = owner.split(".")
     found: Any = namespace.get(first)
     for name in rest:
-        found = getattr(found, "__dict__", {}).get(name)
+        if name != "can" or not isinstance(found, Schedule):
+            found = getattr(found, "__dict__", {}).get(name)
     return found if isinstance(found, Schedule) else found.schedule if isinstance(found, Asker) else None
 
 

@@ -108,7 +108,7 @@ def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
     try:
         return question(*args)
     except Undecided as reason:
-        return reason
+        return reason.with_traceback(None)  # the frames would be kept, and hold the reason
     finally:
         _asked.limit = outer
 

@@ -8,6 +8,7 @@ import inspect
 import logging
 import random
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -70,7 +71,10 @@ class Schedule(Snapshots):
     Schedule of main after 2 steps
     """
 
-    can: Asker
+    @property
+    def can(self) -> Asker:
+        """Every primitive under its name, as a question whether it would be accepted."""
+        return Asker(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
 
     def __init__(
         self,
@@ -107,7 +111,6 @@ class Schedule(Snapshots):
         self._check = enable_check
         self._also = (EXECUTED,) if verify else ()
         self.debug_mask = debug_mask
-        self.can = Asker(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
         _complete_names()
 
     def __getitem__(self, name: str) -> BlockRV | LoopRV:
@@ -227,7 +230,6 @@ class Schedule(Snapshots):
         """
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__)
-        made.can = Asker(made)  # pyright: ignore[reportArgumentType]
         made._states = list(self._states)
         made._requests = list(self._requests)
         made._set_state(dataclasses.replace(self.state, seed=self.fork_seed()))
@@ -295,7 +297,9 @@ class Schedule(Snapshots):
 
         def complete(error: ScheduleError) -> None:
             if not isinstance(error, InternalError):  # a fault: which other calls have it says nothing
-                error.find_legal(questions(functools.partial(alternatives, error, step, state, given, self._outcome)))
+                itself = weakref.proxy(error)  # which keeps what finds it
+                find = functools.partial(alternatives, itself, step, state, given, self._outcome)
+                error.find_legal(questions(find))
             self._make_plainer(error)
 
         with on_refusal(complete), questions:

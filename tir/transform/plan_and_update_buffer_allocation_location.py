@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..aliases import sharing
@@ -41,12 +43,15 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
                 same += 1
             common[buffer] = old[:same]
 
-    def visit(item: Any, path: Path) -> None:
+    below: list[tuple[Any, Path]] = [(func.body, ())]
+    while below:
+        item, path = below.pop()
         if isinstance(item, Buffer):
-            return
+            continue
         if isinstance(item, Var):
             use(item, path)
-            return
+            continue
+        children = item.children()
         if isinstance(item, (BufferLoad, BufferStore, DeclBuffer)):
             use(item.buffer.data, path)
         elif isinstance(item, Block):
@@ -58,16 +63,10 @@ def _paths(func: PrimFunc, allocated: dict[Buffer, Path]) -> dict[Buffer, Path]:
                 use(match.source.buffer.data, path)
             for region in (*item.reads, *item.writes):
                 use(region.buffer.data, path)
-            for child in (item.init, item.body):
-                if child is not None:
-                    visit(child, path)
-            return
+            children = [child for child in (item.init, item.body) if child is not None]
         elif isinstance(item, For) or _launches(item):
             path = (*path, item)
-        for child in item.children():
-            visit(child, path)
-
-    visit(func.body, ())
+        below += [(child, path) for child in reversed(children)]
     return common
 
 
@@ -189,7 +188,9 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
             return item.replace(body=BlockRealize((), TRUE, inner))
         return item
 
-    def visit(item: Any) -> Any:
-        return place_in(item.map_children(visit), item)
+    return func.with_body(_mapped(func.body, place_in))
 
-    return func.with_body(visit(func.body))
+
+def _mapped(item: Any, make: Callable[[Any, Any], Any]) -> Any:
+    """``item`` with each node replaced by what ``make`` makes of it, with its children replaced, and of it as it was."""
+    return make(item.map_children(partial(_mapped, make=make)), item)

@@ -134,31 +134,29 @@ def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) ->
     return visit(body)
 
 
-def _out_of_loops(body: Stmt, known: set[Var]) -> Stmt:
-    """``body`` with allocations of symbolic sizes, which the heap has to be asked for, around the serial loops that they are in."""
+def _out_of_loops(s: Any, known: set[Var]) -> Any:
+    """``s`` with allocations of symbolic sizes, which the heap has to be asked for, around the serial loops that they are in."""
+    if not isinstance(s, Stmt):
+        return s
+    if not isinstance(s, For) or s.kind != SERIAL:
+        return s.map_children(lambda child: _out_of_loops(child, known))
+    moved: list[Allocate] = []
+    made = s.map_children(lambda child: _in_loop(child, known, moved))
+    for allocation in moved:
+        made = allocation.replace(body=made)
+    return made
 
-    def outside(s: Any) -> Any:
-        if not isinstance(s, Stmt):
-            return s
-        if not isinstance(s, For) or s.kind != SERIAL:
-            return s.map_children(outside)
-        moved: list[Allocate] = []
-        made = s.map_children(lambda child: inside(child, moved))
-        for allocation in moved:
-            made = allocation.replace(body=made)
-        return made
 
-    def inside(s: Any, moved: list[Allocate]) -> Any:
-        if not isinstance(s, Stmt):
-            return s
-        if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
-            return outside(s)
-        if isinstance(s, Allocate) and _bytes(s) is None and _may_share(s, known):
-            moved.append(s)
-            return inside(s.body, moved)
-        return s.map_children(lambda child: inside(child, moved))
-
-    return outside(body)
+def _in_loop(s: Any, known: set[Var], moved: list[Allocate]) -> Any:
+    """What is in a serial loop, without the allocations that are ``moved`` out of it."""
+    if not isinstance(s, Stmt):
+        return s
+    if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
+        return _out_of_loops(s, known)
+    if isinstance(s, Allocate) and _bytes(s) is None and _may_share(s, known):
+        moved.append(s)
+        return _in_loop(s.body, known, moved)
+    return s.map_children(lambda child: _in_loop(child, known, moved))
 
 
 @func_pass

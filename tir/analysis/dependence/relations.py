@@ -255,11 +255,8 @@ class StatementRelations:
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(self._map, access_map, access)
+            make = partial(_map_of, self.unit, access, self.names, access_map)
             (self.writes if access.write else self.reads).append(AccessRelation(access, make))
-
-    def _map(self, access_map: AccessMap, access: Access) -> Relation:
-        return access_map(self.unit, access, self.names, [self.names.of(v) for v in self.unit.coords])
 
     @cached_property
     def by_memory(self) -> dict[Var, tuple[list[AccessRelation], list[AccessRelation]]]:
@@ -275,6 +272,10 @@ class StatementRelations:
         name = unit.name.split("#")[0] or "a statement"
         part = " (init)" if unit.part == "init" else ""
         return f"{name}{part} at ({unit.shown_at(point)})"
+
+
+def _map_of(unit: Statement, access: Access, names: Names, access_map: AccessMap) -> Relation:
+    return access_map(unit, access, names, [names.of(v) for v in unit.coords])
 
 
 class Context:

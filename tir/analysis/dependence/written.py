@@ -111,19 +111,21 @@ _KNOWN: MemoAmong[list[_Access]] = MemoAmong()
 
 def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], outer: int) -> list[_Access]:
     """The accesses of ``buffer`` in ``part``, which is inside ``loops``; cached, since steps keep most parts."""
-    about = (buffer, outer > 0, *(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent)))
+    about = (outer > 0, *(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent)))
 
     def find() -> list[_Access]:
         around = [loop.loop_var for loop in loops]
         found = _accesses(part, buffer, around, outer)
         if not loops or has_load(*(e for loop in loops for e in (loop.min, loop.extent))):
             return list(found)  # what the loops' bounds are changes in them
-        return [_ACCESSES.found(loops[-1].loop_var, about, lambda a=a: a, a.key()) for a in found]
+        return [_ACCESSES.found(buffer, about, lambda a=a: a, a.key()) for a in found]
 
-    return _KNOWN.found(part, about, find)
+    return _KNOWN.found(part, (buffer, *about), find)
 
 
-_ACCESSES: MemoAmong[_Access] = MemoAmong()  # the first of equal ones in the same loops, with what is known of it
+_ACCESSES: MemoAmong[_Access] = (
+    MemoAmong()
+)  # of a buffer, the first of equal ones in the same loops, with what is known of it
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
