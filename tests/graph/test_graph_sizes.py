@@ -119,6 +119,7 @@ def test_a_graph_with_symbols_prints_and_parses():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("graph(%x: float32[n])\n  where n < 3\n  return y=%x", "`n < 3` is no limit of a size"),
         ("graph(%x: float32[n + ])\n  return y=%x", "expected values"),
         ("graph(%x: float32[n, 'a'])\n  return y=%x", "expected values"),
         ("graph(%x: float32[n])\n  %y: float32[m] = exp(x=%x)\n  return y=%y", r"makes float32\[n\]"),

@@ -7,7 +7,7 @@ import pytest
 
 from tir.dtype import DType
 from tir.errors import ModelError, RunError
-from tir.graph import compile_graph
+from tir.graph import compile_graph, parse
 from tir.importers.torch_graph import imported
 from tir.importers.torch_program import Program, Ref, Step
 from tir.importers.torch_table import Result
@@ -187,7 +187,6 @@ def test_images_whose_new_size_or_places_depend_on_values_are_refused(scales, wh
 @pytest.mark.parametrize(
     ("nodes", "constants", "why"),
     [
-        ([("Slice", "x s e", "y", {})], {"s": ints(0), "e": ints(3)}, "a slice up to 3 of n elements"),
         ([("Slice", "x s e a t", "y", {})], {"s": ints(0), "e": ints(2**40), "a": ints(0), "t": ints(2)}, "steps of 2 along an axis of n"),
         ([("Reshape", "x s", "y", {})], {"s": ints(3, -1)}, "known only when the model runs"),
         ([("Expand", "x s", "y", {})], {"s": ints(3, 4)}, "do not broadcast"),
@@ -196,6 +195,15 @@ def test_images_whose_new_size_or_places_depend_on_values_are_refused(scales, wh
 def test_what_depends_on_the_values_of_sizes_is_refused(nodes, constants, why):
     with pytest.raises(ModelError, match=why):
         from_onnx(model(nodes, {"x": (TensorProto.FLOAT, ["n", 4])}, **constants))
+
+
+def test_a_slice_ends_where_an_open_size_does():
+    made = compile_graph(
+        from_onnx(model([("Slice", "x s e", "y", {})], {"x": (TensorProto.FLOAT, ["n", 4])}, s=ints(1), e=ints(3)))
+    )
+    for n in (2, 3, 5):
+        x = RNG.random((n, 4), "float32")
+        np.testing.assert_array_equal(made(x), x[1:3])
 
 
 def test_a_specialised_model_keeps_its_symbols():
@@ -223,3 +231,16 @@ def test_a_described_program_of_torch_keeps_its_symbols():
         wanted = x.reshape(-1, 3), np.arange(n), x[1:], x.reshape(-1, 3) * n
         for got, want in zip(made(x), wanted):
             np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_limits_of_a_described_program_are_those_of_its_calls():
+    step = Step("t", "aten.slice", {"x": Ref("x"), "dim": 0, "start": 0, "end": 3}, Result("float32", (3, 2)))
+    program = Program({"x": ("float32", ("s0", 2))}, (step,), (Ref("t"),), limits={"s0": (3, 9)})
+    graph = imported(program)
+    assert str(parse(str(graph))) == str(graph) and "  where 3 <= s0 <= 9" in str(graph)
+    made = compile_graph(graph, "interpreter")
+    assert made(np.ones((9, 2), "float32")).shape == made.outputs[0].shape == (3, 2)
+    with pytest.raises(
+        RunError, match="s0 is more than 9, the most that the program was made for; the arrays of the call have s0 = 10"
+    ):
+        made(np.ones((10, 2), "float32"))

@@ -132,6 +132,13 @@ def test_a_tensor_is_an_array_in_the_same_memory():
             torch_program.array_of(Tensor(kind, (2,), held))
 
 
+class Number(int):
+    is_Integer = True
+
+
+INFINITE = SimpleNamespace(is_Integer=False)
+
+
 def exported(nodes, inputs, outputs, state=None, constants=None, decomposed=None):
     def spec(kind, arg, target=None):
         return SimpleNamespace(kind=SimpleNamespace(name=kind), arg=arg, target=target)
@@ -140,6 +147,7 @@ def exported(nodes, inputs, outputs, state=None, constants=None, decomposed=None
     return SimpleNamespace(
         graph=SimpleNamespace(nodes=nodes), graph_signature=signature, state_dict=state or {}, constants=constants or {},
         graph_module=SimpleNamespace(part=SimpleNamespace(w=Tensor("float32", (1,), np.ones(1, "float32")), n=3)), run_decompositions=decomposed,
+        range_constraints={"s0": SimpleNamespace(lower=2, upper=INFINITE), "s1": SimpleNamespace(lower=3, upper=Number(9)), "s2": SimpleNamespace(lower=0, upper=Number(4))},
     )  # fmt: skip
 
 
@@ -163,6 +171,7 @@ def test_an_exported_program_is_described(monkeypatch, torch):
     assert {k: v.tolist() for k, v in made.constants.items()} == {"p_w": [1] * 3, "c": [2] * 3, "part_w": [1]}
     assert made.outputs == (Ref("y"), 5) and made.updates == ("y",) and made.state == {"b_mean": "y"}
     assert [s.operator for s in made.steps] == ["aten.relu"] and isinstance(made, Program)
+    assert made.limits == {"s1": (3, 9), "s2": (1, 4)}, "2 is the least of each size, for torch"
 
 
 @pytest.mark.parametrize(("name", "mutable", "is_decomposed"), [("aten.relu", False, False), ("aten.relu", True, True), ("aten.odd", False, True)])  # fmt: skip

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tir
-from tir.graph import ModelError, compile_graph
+from tir.errors import RunError
+from tir.graph import ModelError, compile_graph, parse
 from tir.importers.torch import from_exported
 
 torch = pytest.importorskip("torch", reason="torch is not installed: programs of another library")
@@ -102,6 +103,29 @@ def test_symbolic_sizes_stay_or_are_given_at_import():
     for shapes, says in [({name: (2, 5)}, "which is"), ({name: (2,)}, "which is"), ({"y": (2, 4)}, "no input")]:
         with pytest.raises(ModelError, match=says):
             from_exported(program, shapes=shapes)
+
+
+def test_a_program_is_for_sizes_inside_its_limits():
+    n, m = torch.export.Dim("n", min=3, max=9), torch.export.Dim("m")
+    x, y = torch.rand(4, 2), torch.rand(5)
+    program = exported(lambda m, x, y: (x[:3] + torch.ones(3, 2), y[:1] + y), x, y, dynamic=(({0: n}, {0: m}),))
+    graph = from_exported(program)
+    assert str(parse(str(graph), dict(zip((v.name for v in graph.constants), graph.constants.values())))) == str(graph)
+    model = compile_graph(graph)
+    for rows, others in ((3, 1), (9, 2)):
+        x, y = torch.rand(rows, 2), torch.rand(others)
+        close(model(x, y), (x[:3] + 1, y[:1] + y))
+    name = graph.symbols[0]
+    for rows, why in ((2, "is less than 3, the least"), (10, "is more than 9, the most")):
+        with pytest.raises(
+            RunError,
+            match=f"the size {name} {why} that the program was made for; the arrays of the call have {name} = {rows}",
+        ):
+            model(torch.rand(rows, 2), y)
+        with pytest.raises(ModelError, match=f"a size is {rows}, and the program was made for sizes from 3 to 9"):
+            from_exported(program, shapes={graph.inputs[0].name: (rows, 2)})
+    with pytest.raises(ModelError, match="a size is 2"):
+        compile_graph(graph, cases=[{name: 2}])
 
 
 def test_indices_of_symbolic_sizes_meet():

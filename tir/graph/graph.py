@@ -20,7 +20,7 @@ from ..ops import registry
 from ..te import Tensor, placeholder
 from ..te.tensor import operations_of
 from ..te.to_primfunc import identifier
-from .sizes import Extent, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbol, symbols
+from .sizes import Extent, Limits, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbol, symbols
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -213,7 +213,8 @@ def _shape(operator: str, tensor: Tensor) -> tuple[Extent, ...]:
 class Graph:
     """An immutable graph: ``nodes`` in an order in which they may run; ``outputs`` are values under the names of results.
 
-    ``constants`` are arrays by value; they are kept by the graph and are never part of a program's text.
+    ``constants`` are arrays by value; they are kept by the graph and are never part of a program's text. ``limits`` are the values of sizes
+    that it is for: a call with others is refused.
 
     >>> import numpy as np
     >>> from tir.graph import Builder
@@ -231,9 +232,13 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: Mapping[str, Value]
     constants: Mapping[Value, np.ndarray] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"graph({', '.join(map(str, self.inputs))})"]
+        lines += [
+            f"  where {low} <= {s}{'' if high is None else f' <= {high}'}" for s, (low, high) in self.limits.items()
+        ]
         lines += [f"  {value} = constant" for value in self.constants]
         lines += [f"  {node}" for node in self.nodes]
         return "\n".join([*lines, f"  return {', '.join(f'{_quoted(n)}={v.shown}' for n, v in self.outputs.items())}"])
@@ -255,6 +260,8 @@ class Graph:
         """
         known: dict[str, Extent] = {**{name: symbol(name) for name in self.symbols}, **values}
         made = Builder()
+        for size, ends in self.limits.items():
+            made.limit(size.at(known), *ends)
         new: dict[Value, Value] = {v: made.input(v.name, v.at(known).shape, v.dtype) for v in self.inputs}
         new |= {v: made.constant(array, v.name) for v, array in self.constants.items()}
         for node in self.nodes:
@@ -326,6 +333,7 @@ class Graph:
         node's outputs, or None to keep the node. Nodes and constants that no output needs are left out.
         """
         made = Builder()
+        made.limits.update(self.limits)
         new: dict[Value, Value] = {v: made.input(v.name, v.shape, v.dtype) for v in self.inputs}
         new |= {v: made.constant(array, v.name) for v, array in self.constants.items()}
         for node in self.nodes:
@@ -378,6 +386,7 @@ class Builder:
         self.known: dict[
             Value, np.ndarray
         ] = {}  # the elements of values that are computed of sizes: integers and sizes
+        self.limits: dict[Size, tuple[int, int | None]] = {}
         self._inputs: list[Value] = []
         self._nodes: list[Node] = []
         self._names: set[str] = set()
@@ -403,6 +412,15 @@ class Builder:
         self._names.add(name)
         self._inputs.append(Value(name, tuple(map(sized, sizes)), DType(str(dtype))))
         return self._inputs[-1]
+
+    def limit(self, size: Extent, low: int, high: int | None = None) -> None:
+        """Make the graph one for values of a size from ``low`` to ``high`` alone, where that is given. Raises ``ModelError`` for a number that is none."""
+        if isinstance(size, Size):
+            before = self.limits.get(size, (low, high))
+            self.limits[size] = max(low, before[0]), min((h for h in (high, before[1]) if h is not None), default=None)
+        elif size < low or (high is not None and size > high):
+            ends = f"of at least {low}" if high is None else f"from {low} to {high}"
+            raise ModelError(f"a size is {size}, and the program was made for sizes {ends}")
 
     def constant(self, array: Any, name: str = "constant") -> Value:
         """A constant array; it is not copied, and not to be changed after."""
@@ -454,4 +472,4 @@ class Builder:
                 kept.append(node)
                 needed.update(node.inputs)
         constants = {v: a for v, a in self.constants.items() if v in needed}
-        return Graph(tuple(self._inputs), tuple(reversed(kept)), named, constants)
+        return Graph(tuple(self._inputs), tuple(reversed(kept)), named, constants, dict(self.limits))

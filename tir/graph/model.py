@@ -171,7 +171,8 @@ def _apart(graph: Graph, others: Iterable[Graph], constants: Mapping[Value, np.n
         for n in graph.nodes
     ]  # fmt: skip
     outputs = {name: new[v] for name, v in graph.outputs.items()}
-    return Graph(graph.inputs, tuple(nodes), outputs, {new[v]: a for v, a in graph.constants.items()})
+    constants = {new[v]: a for v, a in graph.constants.items()}
+    return replace(graph, nodes=tuple(nodes), outputs=outputs, constants=constants)
 
 
 def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -183,8 +184,12 @@ def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _checks(graph: Graph) -> list[AssertStmt]:
-    """What must hold of the symbols of a graph: they are at least 1, and nodes can be applied."""
+    """What must hold of the symbols of a graph: they are at least 1, sizes are inside their limits, and nodes can be applied."""
     least = {f"the size {v.name} is less than 1": v >= 1 for v in variables(graph.symbols)}
+    for size, (low, high) in graph.limits.items():
+        least[f"the size {size} is less than {low}, the least that the program was made for"] = size.expr >= low
+        if high is not None:
+            least[f"the size {size} is more than {high}, the most that the program was made for"] = size.expr <= high
     needs = {f"`{node}` needs {c}": c for node in graph.nodes for c in conditions(node.operator, node.arguments)}
     return [AssertStmt(condition, StringImm(message)) for message, condition in {**least, **needs}.items()]
 
@@ -239,7 +244,7 @@ def with_own_results(graph: Graph) -> Graph:
             copies.append(Node("reshape", arguments, (copy,)))
             outputs[name] = copy
         taken.add(outputs[name])
-    return Graph(graph.inputs, (*graph.nodes, *copies), outputs, graph.constants)
+    return replace(graph, nodes=(*graph.nodes, *copies), outputs=outputs)
 
 
 class _Entry:

@@ -54,24 +54,35 @@ class _Reader:
             raise ModelError("the text of a graph has a line `graph(…)`, and a last line `return …`")
         inputs: tuple[Value, ...] = ()
         outputs: dict[str, Value] = {}
-        nodes, constants = [], {}
+        nodes, constants, limits = [], {}, {}
         for at, (number, written) in enumerate(self.lines):
             self.number, line = number, written.strip()
             if at == 0:
                 inputs = tuple(self._defined(self._inside("graph", line)))
             elif at == len(self.lines) - 1:
                 outputs = self._results(line)
+            elif line.startswith("where "):
+                limits.update([self._limit(line.removeprefix("where "))])
             elif line.endswith(" = constant"):
                 (value,) = self._defined(line.removesuffix(" = constant"))
                 constants[value] = self._array(value)
             else:
                 nodes.append(self._node(line))
-        made = Graph(inputs, tuple(nodes), outputs, constants)
+        made = Graph(inputs, tuple(nodes), outputs, constants, limits)
         made.verify()
         return made
 
     def _fail(self, what: str) -> NoReturn:
         raise ModelError(f"line {self.number} of the graph: {what}")
+
+    def _limit(self, text: str) -> tuple[Size, tuple[int, int | None]]:
+        try:
+            low, size, *high = text.split(" <= ", 2)
+            limited = read_size(ast.parse(size, mode="eval").body)
+            assert isinstance(limited, Size)
+            return limited, (int(low), int(high[0]) if high else None)
+        except (SyntaxError, ValueError, AssertionError):
+            self._fail(f"`{text}` is no limit of a size: `2 <= n <= 64`")
 
     def _inside(self, word: str, line: str) -> str:
         if not (line.startswith(f"{word}(") and line.endswith(")")):

@@ -145,6 +145,7 @@ class Size:
 
 
 Extent = int | Size  # of a tensor along an axis
+Limits = Mapping[Size, tuple[int, int | None]]  # of sizes: the least and, where there is one, the largest value
 
 
 def symbol(name: str) -> Size:
@@ -199,9 +200,16 @@ def read_size(node: ast.expr) -> Any:
     raise ValueError(ast.unparse(node))
 
 
-def least(a: Extent, b: Extent) -> Extent:
-    """The smaller of two sizes."""
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else sized(min_(_expr(a), _expr(b)))
+def least(a: Extent, b: Extent, limits: Limits | None = None) -> Extent:
+    """The smaller of two sizes.
+
+    >>> n = symbol("n")
+    >>> least(n, 3), least(n, 3, {n: (3, None)}), least(n, 1)
+    (T.min(n, 3), 3, 1)
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return sized(simple(min_(_expr(a), _expr(b)), limits))
 
 
 def most(a: Extent, b: Extent) -> Extent:
@@ -324,9 +332,14 @@ def _without(factors: Sequence[Expr], gone: Sequence[Expr]) -> tuple[Expr, ...] 
     return None if count.total() else tuple(left)
 
 
-def simple(e: Expr) -> Expr:
-    """``e`` as it is where each symbol is at least 1."""
-    return simplify(e, {v: Range(const(1, v.dtype), const(v.dtype.max_value, v.dtype)) for v in free_vars(e)})
+def simple(e: Expr, limits: Limits | None = None) -> Expr:
+    """``e`` as it is where each symbol is at least 1, and inside its ``limits``."""
+    known = {size.text: ends for size, ends in (limits or {}).items()}
+    return simplify(e, {v: _values(v, *known.get(v.name, (1, None))) for v in free_vars(e)})
+
+
+def _values(v: Var, low: int, high: int | None) -> Range:
+    return Range(const(low, v.dtype), const(v.dtype.max_value if high is None else high - low + 1, v.dtype))
 
 
 def _decided(a: Size, b: Any, how: Callable[[Any, Any], Any], sign: str) -> bool:

@@ -12,7 +12,7 @@ from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
 from ..graph.passes import evaluate
-from ..graph.sizes import Extent, Size, is_fixed
+from ..graph.sizes import Extent, Size, is_fixed, least
 from ..ops import registry
 
 MOST = 1 << 25  # elements of a constant that a row makes
@@ -196,14 +196,13 @@ class Making:
         for given, each in slices:
             axis = axis_of(given, len(x.shape))
             extent = x.shape[axis]
-            if isinstance(extent, Size) and isinstance(each.stop, int) and 0 <= each.stop < _ALL:
-                raise Unsupported(
-                    f"a slice up to {each.stop} of {extent} elements; whether there are so many is known only when it runs"
-                )
             if isinstance(extent, Size) or not is_fixed(each.start or 0, each.stop or 0):
                 if each.step not in (None, 1):
                     raise Unsupported(f"steps of {each.step} along an axis of {extent} elements")
-                ends = _place(each.start, extent, 0), _place(each.stop, extent, extent)
+                stop = _place(each.stop, extent, extent)
+                if isinstance(each.stop, int) and each.stop >= 0:
+                    stop = least(stop, extent, self.builder.limits)
+                ends = _place(each.start, extent, 0), stop
                 inside += [(axis, *ends)] if ends != (0, extent) else []
                 continue
             first, last, stride = each.indices(extent)

@@ -72,8 +72,11 @@ class Import:
                     f"shapes gives {list(wanted)} for input {name!r}, which is {list(sizes)} in the program"
                 )
             try:
-                self.values[name] = self.builder.input(name, wanted, type_named(dtype))
-            except Unsupported as error:
+                self.values[name] = value = self.builder.input(name, wanted, type_named(dtype))
+                for said, size in zip(sizes, value.shape):
+                    if isinstance(said, str) and said in self.program.limits:
+                        self.builder.limit(size, *self.program.limits[said])
+            except (Unsupported, ModelError) as error:
                 raise ModelError(f"input {name!r}: {error}") from error
 
     def graph(self) -> Graph:

@@ -35,7 +35,7 @@ class Step:
 class Program:
     """What is imported: ``inputs`` by name as type and sizes (texts for open ones), ``constants``, ``numbers`` that are
     given as inputs, ``steps`` in order, ``outputs`` as names of values, or numbers; ``state`` are inputs that it has as buffers, and what these
-    become; ``updates`` are other values that it changes."""
+    become; ``updates`` are other values that it changes; ``limits`` are the least and the largest value of open sizes, by text."""
 
     inputs: Mapping[str, tuple[str, tuple[int | str, ...]]]
     steps: tuple[Step, ...]
@@ -44,6 +44,7 @@ class Program:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     updates: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
 
 
 def array_of(tensor: Any) -> np.ndarray:
@@ -172,7 +173,18 @@ def read_exported(program: Any) -> Program:
             updates.append(str(spec.target or spec.arg.name))
     attributes = {n.name: _attribute(program.graph_module, n.target) for n in program.graph.nodes if n.op == "get_attr"}
     constants.update({n: array_of(t) for n, t in attributes.items() if isinstance(t, torch.Tensor)})
-    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates), state)
+    limits = limits_of(program)
+    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates), state, limits)
+
+
+def limits_of(program: Any) -> dict[str, tuple[int, int | None]]:
+    """The limits of the sizes of an ``ExportedProgram``, by text. One of at least 2 is torch's own for each size, and a call may have less."""
+    found = {}
+    for size, ends in program.range_constraints.items():
+        low, high = int(ends.lower) if ends.lower > 2 else 1, int(ends.upper) if ends.upper.is_Integer else None
+        if (low, high) != (1, None):
+            found[str(size)] = low, high
+    return found
 
 
 def _attribute(module: Any, path: str) -> Any:
