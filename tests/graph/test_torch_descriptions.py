@@ -127,9 +127,8 @@ def test_a_tensor_is_an_array_in_the_same_memory():
     small = torch_program.array_of(Tensor("bfloat16", (2,), bits))
     assert small.dtype.itemsize == 2 and small.astype("float32").tolist() in ([1.0, 2.0], [16256.0, 16384.0])
     assert np.shares_memory(small, bits)
-    for kind in ("complex64", "quint8"):
-        with pytest.raises(ModelError, match=f"^a tensor of torch.{kind}, strided, is no constant: "):
-            torch_program.array_of(Tensor(kind, (2,), held))
+    with pytest.raises(ModelError, match="^a tensor of torch.quint8, strided, is no constant: "):
+        torch_program.array_of(Tensor("quint8", (2,), held))
 
 
 class Number(int):

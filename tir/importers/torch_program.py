@@ -54,7 +54,7 @@ def array_of(tensor: Any) -> np.ndarray:
     name = str(tensor.dtype).removeprefix("torch.")
     try:
         held = tensor.detach().cpu().contiguous()
-        if held.is_complex():
+        if name.startswith("complex"):
             return held.resolve_conj().numpy()
         own = array_dtype(DType(name))
         if held.dtype == torch.bool or own.kind in "iuf" and own.isbuiltin == 1:
