@@ -199,14 +199,20 @@ def _grid_sampler(
 
 @row("batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "native_batch_norm")
 def _batch_norm(
-    c: Call, x: Value, weight: Value | None, bias: Value | None, running_mean: Value | None, running_var: Value | None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    c: Call, x: Value, weight: Value | None, bias: Value | None, running_mean: Value | None = None,
+    running_var: Value | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    if training or running_mean is None or running_var is None:
+    kept = (running_mean, running_var)
+    if training and any(moments is not None for moments in kept):
         raise Unsupported("it is in training mode; call model.eval() first")
-    scale = c.filled(running_mean.shape, 1, x.dtype) if weight is None else weight
-    shift = c.filled(running_mean.shape, 0, x.dtype) if bias is None else bias
-    made = c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
+    channels = x.shape[1]
+    scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
+    shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
+    if None in kept:  # the moments of what is normalized, as in an instance norm
+        axes = tuple(n for n in range(len(x.shape)) if n != 1)
+        made = c.op("nn.group_norm", x, scale, shift, channels, 1, axes, float(eps))
+    else:
+        made = c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
     unmade = NotMade("the moments of a normalization")
     return made if c.operator == "batch_norm" else (made, unmade, unmade)
 

@@ -69,7 +69,7 @@ def _permute(c: Call, x: Value, dims: Sequence[int]) -> Any:
     return x if order == tuple(range(len(order))) else c.op("transpose", x, order)
 
 
-@row("transpose", "swapaxes", "t", "mT", "numpy_T", "adjoint")
+@row("transpose", "swapdims", "t", "mT", "numpy_T", "adjoint")
 def _transpose(c: Call, x: Value, dim0: int = 0, dim1: int = 1) -> Any:
     rank = len(x.shape)
     if rank < 2:
@@ -82,6 +82,11 @@ def _transpose(c: Call, x: Value, dim0: int = 0, dim1: int = 1) -> Any:
     first, second = axis_of(dim0, rank), axis_of(dim1, rank)
     order[first], order[second] = second, first
     return _permute(c, x, order)
+
+
+@row("swapaxes")
+def _swapaxes(c: Call, x: Value, axis0: int, axis1: int) -> Any:
+    return _transpose(c, x, axis0, axis1)
 
 
 @row("movedim")
