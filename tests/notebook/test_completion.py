@@ -125,13 +125,13 @@ def tab(shell, text: str) -> list[str]:
 
 
 def test_in_ipython(shell):
-    assert {"split", "parallel", "cache_read"} <= set(tab(shell, "sch.can."))
     assert tab(shell, 'sch["pack.j') == ["pack.ji", "pack.jo"]
     assert "gemm" in tab(shell, "tir.library.")
     assert "pack.jo" not in tab(shell, 'sch.split("')
     shell.run_line_magic("load_ext", "tir.notebook")
     shell.run_line_magic("load_ext", "tir.notebook")
     assert "pack.jo" in tab(shell, 'sch.split("')
+    assert {"split", "parallel", "cache_read"} <= set(tab(shell, "sch.can."))
     assert [m for m in shell.Completer.custom_matchers if "tir" in m.matcher_identifier] != []
     shell.run_line_magic("unload_ext", "tir.notebook")
     assert "pack.jo" not in tab(shell, 'sch.split("')

@@ -73,7 +73,13 @@ class Schedule(Snapshots):
 
     @property
     def can(self) -> Asker:
-        """Every primitive under its name, as a question whether it would be accepted."""
+        """Every primitive under its name, as a question whether it would be accepted.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+        >>> bool(sch.can.parallel("i")), bool(sch.can.parallel("j"))
+        (True, False)
+        """
         return Asker(self)  # pyright: ignore[reportArgumentType]  (the class of the stub is this one)
 
     def __init__(
