@@ -176,13 +176,7 @@ class _Checker:
                 if fresh:
                     self.defined.discard(e.var)
             elif isinstance(e, Reduce):
-                self.part.plain = False
-                for axis in e.axis:
-                    self.defined.add(axis.var)
-                for child in (*e.source, *e.init, e.condition):
-                    self.expr(child, node)
-                for axis in e.axis:
-                    self.defined.discard(axis.var)
+                self._reduced(e, node)
             elif isinstance(e, BufferRegion):
                 self.region(e, node)
             elif isinstance(e, Call):
@@ -190,8 +184,16 @@ class _Checker:
             elif isinstance(e, Node):
                 left += reversed(e.children())
 
+    def _reduced(self, e: Reduce, node: Any) -> None:
+        self.part.plain = False
+        axes = [axis.var for axis in e.axis]
+        self.defined.update(axes)
+        for child in (*e.source, *e.init, e.condition):
+            self.expr(child, node)
+        self.defined.difference_update(axes)
+
     def misused(self, var: Var, node: Any) -> None:
-        """Say why a variable that is not defined, or hidden, cannot be used here."""
+        """Report why a variable that is not defined, or hidden, cannot be used here."""
         if var in self.defined:
             block = self.hidden[var]
             self.say(

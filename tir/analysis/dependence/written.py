@@ -123,9 +123,8 @@ def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], outer: int
     return _KNOWN.found(part, (buffer, *about), find)
 
 
-_ACCESSES: MemoAmong[_Access] = (
-    MemoAmong()
-)  # of a buffer, the first of equal ones in the same loops, with what is known of it
+# of a buffer, the first of equal ones in the same loops, with what is known of it
+_ACCESSES: MemoAmong[_Access] = MemoAmong()
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
@@ -146,9 +145,8 @@ class _Access:
         self.own = own  # a read of the element that the same block's init has written
         self._filled: Any = False  # not computed yet
         self._box: Any = False
-        self.inside: dict[
-            _Access, frozenset[Any] | None
-        ] = {}  # where what it touches lies in what another access fills
+        # the conditions under which what it touches lies in what another access fills
+        self.inside: dict[_Access, frozenset[Any] | None] = {}
 
     def key(self) -> Any:
         """Equal for accesses of which everything else is equal too."""

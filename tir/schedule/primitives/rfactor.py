@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -282,8 +282,25 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> tuple[list[Exp
     """
     spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
+    firsts = _at_start(block, start)
+    outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})
+    lengths = [substitute(ref.node.extent, start) for ref in block.loops() if ref.var in start]
+    foreign = {ref.var for ref in block.all_loops()} - _loops_shared_with(block, loop)
+    guards = [c for c, first in firsts.items() if uses_var(first, loop.var)]
+    if guards and not any(uses_var(c, foreign) for c in guards):
+        others = [first for first in firsts.values() if not uses_var(first, loop.var)]
+        with outside.scope():
+            some = _with_entered(others, lengths, outside)
+            if all(outside.can_prove(substitute(firsts[c], {loop.var: loop.node.min})) for c in guards):
+                return some, guards
+    return _with_entered(list(firsts.values()), lengths, outside), []
+
+
+def _at_start(block: BlockRef, start: Mapping[Var, Expr]) -> dict[Expr, Expr]:
+    """The conditions of a block that are not always true, each with what it is where loops are at their ``start``. Raises
+    ``ScheduleError`` where one may hold later and not there."""
     analyzer = block.analyzer()
-    kept: dict[Expr, Expr] = {}
+    found: dict[Expr, Expr] = {}
     for condition in conjuncts(block.node.predicate):
         first = analyzer.simplify(substitute(condition, start))
         if analyzer.can_prove(first):
@@ -297,18 +314,8 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> tuple[list[Exp
                 block,
                 legal="split the reduction so that it divides, or pad it",
             )
-        kept[condition] = first
-    outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})
-    lengths = [substitute(ref.node.extent, start) for ref in block.loops() if ref.var in start]
-    foreign = {ref.var for ref in block.all_loops()} - _loops_shared_with(block, loop)
-    guards = [c for c, first in kept.items() if uses_var(first, loop.var)]
-    if guards and not any(uses_var(c, foreign) for c in guards):
-        others = [first for first in kept.values() if not uses_var(first, loop.var)]
-        with outside.scope():
-            some = _with_entered(others, lengths, outside)
-            if all(outside.can_prove(substitute(kept[c], {loop.var: loop.node.min})) for c in guards):
-                return some, guards
-    return _with_entered(list(kept.values()), lengths, outside), []
+        found[condition] = first
+    return found
 
 
 def _with_entered(conditions: list[Expr], lengths: list[Expr], outside: Analyzer) -> list[Expr]:

@@ -4,6 +4,7 @@ become one, and what they read is gathered into panels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from ...arith.index_map import IndexMap
 from ...expr import Expr, Var
@@ -14,9 +15,8 @@ from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
-IN_RUNS = (
-    2  # vectors of products that take as long as gathering one from neighbours, under a mask; else one for each lane
-)
+# how many vectors of products take as long as gathering one from neighbours, under a mask; else as many as it has lanes
+IN_RUNS = 2
 
 
 @rule(targets=("llvm",), order=38)
@@ -35,16 +35,18 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     together = continued(found.lane, columns, stores)
     if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH:
         return []
+    size = found.lane.size
+    empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone, which may be none
+    saved = empty * volume(found.rows) if 2 * size >= lanes else inf
+    if saved < IN_RUNS:
+        return []
     made = sch.copy()
     gather = _flatten(made, found, together)
     padding = made.copy()
     nest = padded_in_place(padding, gather)
-    in_runs = nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block)
-    size = found.lane.size
-    empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone
-    if 2 * size >= lanes and empty * volume(found.rows) < (IN_RUNS if in_runs else lanes):
-        return []
-    return [padding if in_runs else made]
+    if nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block):
+        return [padding]
+    return [made] if saved >= lanes else []
 
 
 def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:
