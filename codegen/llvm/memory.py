@@ -210,6 +210,14 @@ def _zero(element: str) -> str:
 def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> None:
     """``buffer[indices] = value``; a scalar stored to a vector index goes to every lane."""
     text = g.plain(value)
+    if g.later is None:
+        _put(g, buffer, indices, value, text)
+    else:
+        g.later.append(lambda: _put(g, buffer, indices, value, text))
+
+
+def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, text: str) -> None:
+    """Store ``value``, which is computed as ``text``."""
     access = Access(g, buffer, indices)
     dtype, align = buffer.dtype, alignment(buffer.dtype)
     element, lanes = memory_element(dtype), access.lanes

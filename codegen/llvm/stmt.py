@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tir.aliases import other_names
 from tir.analysis.annotations import STREAMED, STREAMED_LINES
-from tir.expr import IntImm, Mul, StringImm
+from tir.expr import BufferLoad, IntImm, Mul, StringImm, Var
 from tir.levels import Level, level_of
+from tir.op import is_pure
 from tir.stmt import (
     Allocate,
     AllocateConst,
@@ -22,9 +24,11 @@ from tir.stmt import (
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
     While,
 )
 from tir.transform.use_workspace import STACK_BYTES
+from tir.visit import walk
 
 from .generator import Generator, stmt_rule
 from .loops import UNROLL, counted_loop
@@ -35,13 +39,36 @@ from .types import memory_bytes
 from .workspace import allocate, workspace_slot
 
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more time than a fast kernel
+AT_ONCE = 4  # vectors whose values wait in registers for each other
 MOST_BYTES = 1 << 56  # more than any address space
 
 
 @stmt_rule(SeqStmt)
 def _seq(g: Generator, s: SeqStmt) -> None:
-    for inner in s.stmts:
-        g.stmt(inner)
+    at = 0
+    while at < len(s.stmts):
+        count = _independent(g, s.stmts[at : at + AT_ONCE])
+        g.later = [] if count > 1 else None
+        for inner in s.stmts[at : at + max(1, count)]:
+            g.stmt(inner)
+        stores, g.later = g.later or (), None
+        for put in stores:
+            put()
+        at += max(1, count)
+
+
+def _independent(g: Generator, stmts: Sequence[Stmt]) -> int:
+    """How many of ``stmts``, from the first on, store vectors that do not depend on each other. Their values are computed first: a load
+    that follows a store at a near place of another page may wait for it, for a processor compares the low bits of addresses first."""
+    stored = set[Var]()
+    for count, s in enumerate(stmts):
+        if not isinstance(s, BufferStore) or s.value.dtype.lanes == 1 or not is_pure(s.value):
+            return count
+        loaded = {n.buffer.data for n in walk(s.value) if isinstance(n, BufferLoad)}
+        stored.add(s.buffer.data)
+        if stored & loaded or s.buffer.data in g.own or not g.owned_pointers >= stored | loaded:
+            return count
+    return len(stmts)
 
 
 @stmt_rule(Evaluate)
