@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from tir.collecting import seldom_collected
 from tir.errors import BuildError
 from tir.function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
-from tir.recursion import with_recursion_limit
+from tir.recursion import with_recursion_limit, with_room
 from tir.target import KINDS, Target, added_kind
 
 from .module import InterpreterModule, LLVMModule, Module
@@ -42,6 +42,7 @@ def build(
 ) -> Module: ...
 @answered_by_program
 @with_recursion_limit
+@with_room
 @seldom_collected
 def build(func_or_mod: PrimFunc | IRModule, target: Any = None) -> Module:
     """Compile a function, a module of functions, or the program of a schedule.

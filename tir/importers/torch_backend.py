@@ -12,6 +12,7 @@ from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError, TirError
 from ..graph import CompiledModel, compile_graph
 from ..interp.dlpack import as_given
+from ..recursion import with_room
 from ..target import CPUS, Target
 from .making import Fault, Faults, Unsupported, reason
 from .torch_graph import Import
@@ -139,6 +140,7 @@ class _Captured:
         frozen = [n for n, arg in enumerate(args) if self._changes[n] < _CHANGES and _is_parameter(arg)]
         return _Plan(self._made(args, frozen), args, frozen)
 
+    @with_room
     @seldom_collected
     def _made(self, args: Sequence[Any], frozen: Sequence[int]) -> Callable[..., Any]:
         """What runs the graph for arguments like these."""

@@ -15,6 +15,7 @@ from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
 from ..node import Memo, frozendict
+from ..recursion import with_room
 from ..stmt import THREAD_BINDING
 from ..target import GPUS, Target, added_kind
 from .canonicalize_loop import canonicalize_loop
@@ -215,6 +216,7 @@ def lower(
     **options: Any,
 ) -> IRModule: ...
 @answered_by_program
+@with_room
 @seldom_collected
 def lower(
     func_or_mod: PrimFunc | IRModule,

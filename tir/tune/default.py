@@ -9,6 +9,7 @@ from typing import Any
 from ..analysis.constants import at_each_call, constant_parameters
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, PrimFunc
+from ..recursion import with_room
 from ..schedule import Schedule
 from ..target import GPUS
 from .model import predict
@@ -22,6 +23,7 @@ GROWTH = 1.2  # times the bytes that are read at each call, which padding may ad
 LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
 
 
+@with_room
 @seldom_collected
 def default(mod: PrimFunc | IRModule | HasProgram, target: Any = "llvm") -> Schedule:
     """A schedule of every function of ``mod`` for ``target``, without measuring anything.
