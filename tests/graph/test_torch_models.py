@@ -161,6 +161,33 @@ def test_regions_of_images_by_torchvision():
         close(made(image, regions), ops.roi_align(image, regions, (3, 4), 0.5, count, aligned))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_deformable_convolutions_of_torchvision(masked):
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    image, weight, offset, bias = (
+        torch.rand(2, 4, 7, 8),
+        torch.rand(6, 2, 3, 2),
+        torch.randn(2, 24, 4, 7),
+        torch.rand(6),
+    )
+    mask = torch.rand(2, 12, 4, 7) if masked else None
+
+    def function(m, x, w, o, b):
+        return ops.deform_conv2d(x, o, w, b, stride=(2, 1), padding=(1, 0), dilation=(1, 1), mask=mask)
+
+    close(
+        compiled(function, image, weight, offset, bias)(image, weight, offset, bias),
+        function(None, image, weight, offset, bias),
+    )
+
+
+def test_largest_elements_of_regions_by_torchvision():
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    image, regions = torch.rand(2, 3, 12, 12), torch.tensor([[0, 1.0, 2, 9, 8], [1, 0, 0, 20, 23.5]])
+    made = compiled(lambda m, x, r: ops.roi_pool(x, r, (3, 4), 0.5), image, regions)
+    close(made(image, regions), ops.roi_pool(image, regions, (3, 4), 0.5))
+
+
 def test_buffers_that_a_program_updates_are_state():
     def function(m, x):
         m.count.add_(1)

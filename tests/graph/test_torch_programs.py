@@ -72,6 +72,11 @@ def test_all_faults_are_one_table_and_steps_after_a_fault_are_tried():
     assert "nearest" not in str(caught.value) and "first node" in str(caught.value)
 
 
+def test_the_table_says_what_would_be_legal():
+    with pytest.raises(ModelError, match="named twice.*; legal: each axis once"):
+        imported(Program(X, (step("a", "aten.permute", (2, 3), x=Ref("x"), dims=[0, 0]),), (Ref("a"),)))
+
+
 def test_the_nearest_row_is_named():
     with pytest.raises(ModelError, match="there is no row for this operator; did you mean|gelu"):
         imported(Program(X, (step("a", "aten.gelu_", x=Ref("x")),), (Ref("a"),)))

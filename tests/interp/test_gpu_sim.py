@@ -351,7 +351,7 @@ def f(C: T.Buffer((4,), "int32")):
         ("T.ptx_init_barrier_thread_count(0, 32)", "create_barriers makes them"),
         (
             'T.evaluate(T.call_extern("int32", "my_function", 3))',
-            "'my_function', which the simulator does not implement",
+            "'my_function', which the simulator does not implement; legal: operators of T, as T.atomic_add",
         ),
     ],
 )

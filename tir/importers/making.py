@@ -38,9 +38,10 @@ FAULTS = (TirError, Unsupported, TypeError, ValueError, AssertionError, KeyError
 
 
 def reason(error: Exception) -> str:
-    """Why a node cannot be imported, in one line."""
-    rule = getattr(error, "rule", "") or str(error)
-    return rule.splitlines()[0] if rule else type(error).__name__
+    """Why a node cannot be imported, and what would be legal where the error says so, in one line."""
+    rule, legal = getattr(error, "rule", "") or str(error), getattr(error, "legal", "")
+    lines = [*rule.splitlines()[:1], *(f"legal: {line}" for line in legal.splitlines()[:1])]
+    return "; ".join(lines) or type(error).__name__
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -360,3 +360,22 @@ def _roi_align(
     return c.op(
         "vision.roi_align_nchw", x, rois, size, float(spatial_scale), "avg", max(sampling_ratio, 0) or -1, aligned
     )
+
+
+@row("torchvision.roi_pool")
+def _roi_pool(
+    c: Call, x: Value, rois: Value, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> Any:  # fmt: skip
+    made = c.op("vision.roi_pool_nchw", x, rois, (pooled_height, pooled_width), float(spatial_scale))
+    return made, NotMade("the places of the largest elements")
+
+
+@row("torchvision.deform_conv2d")
+def _deformable_conv(
+    c: Call, x: Value, weight: Value, offset: Value, mask: Value, bias: Value, stride_h: int, stride_w: int, pad_h: int,
+    pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
+) -> Any:  # fmt: skip
+    steps, pads, dilation = (stride_h, stride_w), (pad_h, pad_w, pad_h, pad_w), (dilation_h, dilation_w)
+    given = {"mask": mask} if use_mask else {}
+    made = c.op("nn.deformable_conv2d_nchw", x, offset, weight, steps, pads, dilation, offset_groups, groups, **given)
+    return c.op("add", made, c.shaped(bias, (-1, 1, 1)))

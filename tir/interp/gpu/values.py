@@ -398,7 +398,8 @@ class Values(ABC):
 
     def _extern(self, e: E.Call) -> Value:
         raise RunError(
-            f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator does not implement"
+            f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator does not implement; legal: operators "
+            "of T, as T.atomic_add is for atomicAdd"
         )
 
 
