@@ -344,6 +344,12 @@ def is_long(stmts: Sequence[Any]) -> bool:
 FEW = 16
 
 
+def in_short_parts(stmts: Sequence[Stmt]) -> tuple[SeqStmt, ...]:
+    """Statements in sequences that are not long, of about one length."""
+    count, number = len(stmts), -(-len(stmts) // FEW)
+    return tuple(SeqStmt(tuple(stmts[n * count // number : (n + 1) * count // number])) for n in range(number))
+
+
 def edited_seq(old: Stmt, new: Stmt) -> Stmt:
     """``new``, which was made by editing ``old``: of a long sequence, it is noted (:func:`~tir.node.made_from`)."""
     return made_from(old, new) if type(new) is SeqStmt and is_long(new.stmts) else new

@@ -1,15 +1,14 @@
-"""What statements contain. In a long sequence, of which a step changes little, it is found from what the version before
-contained.
+"""What statements contain. A long sequence, of which a step changes little, is made of short ones, of which it is found
+once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable
-from dataclasses import dataclass
-from itertools import chain, compress, count
+from collections.abc import Callable, Collection, Hashable
+from itertools import accumulate, chain, compress, count
 from operator import is_not
-from typing import Any, TypeVar
+from typing import Any
 from weakref import ReferenceType, ref
 
 from ..buffer import Buffer
@@ -33,6 +32,7 @@ from ..stmt import (
     LetStmt,
     SeqStmt,
     While,
+    in_short_parts,
     is_long,
 )
 from ..visit import LEAVES, free_vars
@@ -61,46 +61,32 @@ _CHILDREN: dict[type, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Edit:
-    """How a sequence was made from an older one: the adjacent members ``removed``, the first of which was number ``start``,
-    were replaced by ``added``."""
+def parts(seq: SeqStmt) -> tuple[SeqStmt, ...]:
+    """The members of a long sequence in short ones that follow each other. Most are those of a version before: what is known
+    of these is not found again."""
+    known = _PARTS.get(seq)
+    if known is None:
+        known = _PARTS[seq] = _regrouped(seq)
+    return known
 
-    start: int
-    removed: tuple[Any, ...]
-    added: tuple[Any, ...]
+
+_PARTS: Memo[tuple[SeqStmt, ...]] = Memo()
 
 
-def known_before(new: Any, known: Memo[Any]) -> SeqStmt | None:
-    """The nearest version before a long sequence for which something is ``known``; None if there is none."""
-    old = version_before(new) if type(new) is SeqStmt and is_long(new.stmts) else None
-    while old is not None and known.get(old) is None:
+def _regrouped(seq: SeqStmt) -> tuple[SeqStmt, ...]:
+    last = old = version_before(seq)
+    while old is not None and _PARTS.get(old) is None:
         old = version_before(old)
-    return old
-
-
-def made_before(new: Any, known: Memo[Found], make: Callable[[tuple[Any, ...]], Found]) -> SeqStmt | None:
-    """The nearest version before a long sequence for which something is ``known``; if there is none, the last version, for
-    which it is made of the members, since other programs may be made from that too."""
-    found = known_before(new, known)
-    old = version_before(new) if found is None and type(new) is SeqStmt and is_long(new.stmts) else None
-    if old is not None:
-        known[old] = make(old.stmts)
-    return found or old
-
-
-Found = TypeVar("Found")
-
-
-def edit_between(old: SeqStmt, new: SeqStmt) -> Edit:
-    """How a sequence was made from one of its versions before, found once for two in a row."""
-    known = _EDITS.get(new)
-    if known is None or known[0]() is not old:
-        known = _EDITS[new] = ref(old), Edit(*trimmed(old.stmts, new.stmts))
-    return known[1]
-
-
-_EDITS: Memo[tuple[ReferenceType[SeqStmt], Edit]] = Memo()
+    old = last if old is None else old
+    if old is None:
+        return in_short_parts(seq.stmts)
+    # other programs may be made from that version too
+    was = _PARTS.setdefault(old, in_short_parts(old.stmts)) if _PARTS.get(old) is None else parts(old)
+    start, gone, _ = trimmed(old.stmts, seq.stmts)
+    ends = [0, *accumulate(len(part.stmts) for part in was)]
+    first, last = max(bisect_left(ends, start) - 1, 0), bisect_left(ends, start + len(gone))
+    end = len(seq.stmts) - (ends[-1] - ends[last])
+    return (*was[:first], *in_short_parts(seq.stmts[ends[first] : end]), *was[last:])
 
 
 def trimmed(was: tuple[Any, ...], now: tuple[Any, ...]) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
@@ -162,42 +148,19 @@ class Inside:
 
     def __init__(self, kept: Callable[[list[Any]], list[Any]]):
         self._kept = kept
-        self._known: Memo[tuple[Any, ...]] = Memo()
+        self._of_sequence = once(self._of_members)
 
     def __call__(self, stmt: Any) -> tuple[Any, ...]:
-        kept = self._kept
         found = shape(stmt)
-        if found and found[0] is stmt and type(stmt) is SeqStmt:
-            return self._of_long(stmt)
-        if SeqStmt in map(type, found):
-            return tuple(chain.from_iterable(self._of_long(s) if type(s) is SeqStmt else kept([s]) for s in found))
-        return tuple(kept(found))
+        if SeqStmt not in map(type, found):
+            return tuple(self._kept(found))
+        kept = (self._of_sequence(s) if type(s) is SeqStmt else self._kept([s]) for s in found)
+        return tuple(chain.from_iterable(kept))
 
-    def of_all(self, stmts: Iterable[Any]) -> tuple[Any, ...]:
-        """Those in statements that follow each other."""
-        return tuple(chain.from_iterable(map(self, stmts)))
-
-    def _of_long(self, seq: SeqStmt) -> tuple[Any, ...]:
-        known = self._known.get(seq)
-        if known is None:
-            known = self._edited(seq)
-            known = self._known[seq] = self.of_all(seq.stmts) if known is None else known
-        return known
-
-    def _edited(self, seq: SeqStmt) -> tuple[Any, ...] | None:
-        """Those in a sequence, from those in a version before; None if nothing tells where the change is."""
-        old = made_before(seq, self._known, self.of_all)
-        if old is None:
-            return None
-        change = edit_between(old, seq)
-        known, gone, new = self._of_long(old), self.of_all(change.removed), self.of_all(change.added)
-        if gone == new:
-            return known
-        members, holders = old.stmts, _holders(old)
-        if len(holders) != len(contents(old)):
-            return None  # a statement object stands in several places
-        at = bisect_left(known, change.start, key=lambda s: members.index(holders[s]))
-        return known[:at] + new + known[at + len(gone) :]
+    def _of_members(self, seq: SeqStmt) -> tuple[Any, ...]:
+        """Those in a long sequence, or in a part of one."""
+        found = map(self._of_sequence, parts(seq)) if is_long(seq.stmts) else map(self, seq.stmts)
+        return tuple(chain.from_iterable(found))
 
 
 contents = Inside(lambda found: found)
@@ -219,57 +182,42 @@ def members_of(stmt: Any) -> tuple[Any, ...]:
 
 
 class MembersBy:
-    """The members of a sequence by the ``keys`` of each, which depend on it alone. Those of a long sequence are found once,
-    from those of a version before."""
+    """The members of a sequence by the ``keys`` of each, which depend on it alone."""
 
     def __init__(self, keys: Callable[[Any], Collection[Hashable]]):
         self._keys = keys
-        self._known: Memo[dict[Any, tuple[Any, ...]]] = Memo()
+        self._tables = once(self._by_part)
+        self._table = once(self._by_key)
 
-    def of(self, stmt: Any, key: Hashable) -> tuple[Any, ...]:
+    def of(self, stmt: Any, key: Hashable) -> list[Any]:
         """The members of a sequence that have ``key``, in order; any other statement is a sequence of itself."""
-        members = members_of(stmt)
-        if is_long(members):
-            return self._table(stmt).get(key, ())
-        return tuple([s for s in dict.fromkeys(members) if key in self._keys(s)])
+        return self.of_any(stmt, (key,))
 
-    def of_any(self, stmt: Any, keys: Iterable[Hashable]) -> list[Any]:
+    def of_any(self, stmt: Any, keys: Collection[Hashable]) -> list[Any]:
         """The members that have one of ``keys``, in order."""
         members = members_of(stmt)
         if not is_long(members):
             wanted = frozenset(keys)
             return [s for s in dict.fromkeys(members) if not wanted.isdisjoint(self._keys(s))]
-        table = self._table(stmt)
-        found = {s for key in keys for s in table.get(key, ())}
-        if len(found) * len(found) > len(members):
-            return [s for s in members if s in found]
-        return sorted(found, key=members.index)
+        found: list[Any] = []
+        for part, table in self._tables(stmt):
+            having = [table[key] for key in keys if key in table]
+            if len(having) == 1:
+                found += having[0]
+            elif having:
+                wanted = set().union(*having)
+                found += [s for s in part.stmts if s in wanted]
+        return list(dict.fromkeys(found))
 
-    def _table(self, seq: SeqStmt) -> dict[Any, tuple[Any, ...]]:
-        known = self._known.get(seq)
-        if known is None:
-            known = self._known[seq] = self._edited(seq) or self._all(seq.stmts)
-        return known
+    def _by_part(self, seq: SeqStmt) -> list[tuple[SeqStmt, dict[Any, list[Any]]]]:
+        return [(part, self._table(part)) for part in parts(seq)]
 
-    def _all(self, members: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
+    def _by_key(self, part: SeqStmt) -> dict[Any, list[Any]]:
         found: dict[Any, list[Any]] = {}
-        for s in dict.fromkeys(members):
+        for s in part.stmts:
             for key in self._keys(s):
                 found.setdefault(key, []).append(s)
-        return {key: tuple(having) for key, having in found.items()}
-
-    def _edited(self, seq: SeqStmt) -> dict[Any, tuple[Any, ...]] | None:
-        """The table made from that of the nearest version that has one; None if there is none."""
-        old = made_before(seq, self._known, self._all)
-        if old is None or any(len({*members}) < len(members) for members in (old.stmts, seq.stmts)):
-            return None
-        change = edit_between(old, seq)
-        table, new, gone = dict(self._table(old)), self._all(change.added), {*change.removed}
-        for key in {*new, *(key for s in change.removed for key in self._keys(s))}:
-            kept = [s for s in table.get(key, ()) if s not in gone]
-            at = bisect_left(kept, change.start, key=old.stmts.index)
-            table[key] = (*kept[:at], *new.get(key, ()), *kept[at:])
-        return table
+        return found
 
 
 def path_to(root: Any, node: Any) -> list[Any]:
@@ -297,7 +245,7 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
                 break
             s = below[0]
     if is_long(below) and anchor is not None:
-        below = (_holders(s)[anchor],) if anchor in _holders(s) else ()
+        below = [members[anchor] for members in _holders(s) if anchor in members][:1]
     for member in below:
         if _descend(member, node, anchor, trail):
             return True
@@ -305,28 +253,15 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
     return False
 
 
-def _holders(seq: SeqStmt) -> dict[Any, Any]:
-    """The member of a long sequence that contains each loop or realize in it or is it."""
-    known = _HOLDERS.get(seq)
-    if known is None:
-        old = made_before(seq, _HOLDERS, _by_member)
-        if old is not None:
-            change = edit_between(old, seq)
-            known = dict(_holders(old))
-            for inner in contents.of_all(change.removed):
-                known.pop(inner, None)
-            known.update(_by_member(change.added))
-        if known is None or len(known) != len(contents(seq)):  # a statement object may stand in several places
-            known = _by_member(seq.stmts)
-        _HOLDERS[seq] = known
-    return known
+@once
+def _holders(seq: SeqStmt) -> list[dict[Any, Any]]:
+    """Of each part of a long sequence, the member that contains each loop or realize in it or is it."""
+    return [_by_member(part) for part in parts(seq)]
 
 
-def _by_member(members: Iterable[Any]) -> dict[Any, Any]:
-    return {inner: s for s in members for inner in contents(s)}
-
-
-_HOLDERS: Memo[dict[Any, Any]] = Memo()
+@once
+def _by_member(part: SeqStmt) -> dict[Any, Any]:
+    return {inner: s for s in part.stmts for inner in contents(s)}
 
 
 @record

@@ -1,6 +1,6 @@
 """The index of a program: the position of each statement, the loops above it, the blocks below it.
 
-Its tables are made from those of the version of the program before; places are made when they are asked for.
+Places are made when they are asked for.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var
 from ..function import PrimFunc
-from ..node import once, version_before
+from ..node import once
 from ..records import cached_property
-from ..stmt import Block, BlockRealize, For, is_long
-from .contents import contents, difference, marked, path_to, sub_statements, with_memory
+from ..stmt import Block, BlockRealize, For
+from .contents import contents, marked, parts, path_to, shape, sub_statements, with_memory
 
 
 class Place:
@@ -180,7 +180,6 @@ class Index:
         self._own: ReferenceType[Index] = ref(self)  # type: ignore[assignment]
         self._places: dict[Any, Place] = {}
         self._children: dict[BlockRef, list[BlockRef]] = {}
-        self._tables: tuple[dict[Var, For], dict[str, BlockRealize]] | None = None
         self.root = self._places[func.body] = _PLACES.get(type(func.body), Place)(func.body, None, None, self._own)
 
     @cached_property
@@ -188,41 +187,18 @@ class Index:
         """Every loop and realize, in program order."""
         return contents(self.root.node)
 
+    @cached_property
     def _by_key(self) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
         """The loops by variable, and the realizes of blocks by name, in any order."""
-        if self._tables is None:
-            self._tables = (is_long(self.nodes) and self._edited_tables()) or _tables_of(self.nodes)
-        return self._tables
-
-    def _edited_tables(self) -> tuple[dict[Var, For], dict[str, BlockRealize]] | None:
-        """The tables made from those of a version of the function before; None if there are none, or keys are not
-        unique."""
-        func = self._func()
-        before = version_before(func)
-        while before is not None and index_of(before)._tables is None:
-            before = version_before(before)
-        if before is None or func is None:
-            return None
-        changed = difference(before, func)
-        earlier = index_of(before)._by_key()
-        loops, blocks = earlier[0].copy(), earlier[1].copy()
-        tables: Any = ((loops, For, _var_of), (blocks, BlockRealize, _name_of))
-        for table, kind, key in tables:
-            for node in changed.removed:
-                if type(node) is kind:
-                    table.pop(key(node), None)
-            for node in changed.added:
-                if type(node) is kind:
-                    table[key(node)] = node
-        return (loops, blocks) if len(loops) + len(blocks) == len(self.nodes) else None
+        return _tables_of(self.root.node)
 
     @property
     def loops(self) -> Mapping[Var, LoopRef]:
-        return _Places(self, self._by_key()[0], _var_of)
+        return _Places(self, self._by_key[0], _var_of)
 
     @property
     def blocks(self) -> Mapping[str, BlockRef]:
-        return _Places(self, self._by_key()[1], _name_of)
+        return _Places(self, self._by_key[1], _name_of)
 
     @property
     def views(self) -> list[MatchBufferRegion]:
@@ -340,14 +316,22 @@ def _name_of(realize: BlockRealize) -> str:
     return realize.block.name
 
 
-def _tables_of(nodes: Iterable[Any]) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
+def _tables_of(stmt: Any) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
+    """The loops in a statement by variable, and the realizes of blocks by name; of a long sequence, by parts."""
     loops, blocks = dict[Var, For](), dict[str, BlockRealize]()
-    for n in nodes:
+    for n in shape(stmt):
         if type(n) is For:
             loops[n.loop_var] = n
-        else:
+        elif type(n) is BlockRealize:
             blocks[n.block.name] = n
+        else:
+            for inner in map(_tables_of_part, parts(n)):
+                loops.update(inner[0])
+                blocks.update(inner[1])
     return loops, blocks
+
+
+_tables_of_part = once(_tables_of)
 
 
 @once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,8 @@ from ..stmt import (
     is_long,
 )
 from ..visit import uses_var
-from .contents import NAMING, Edit, edit_between, known_before, named
+from .contents import parts
 from .private_clause import clause_problems
-from .wellformed_parts import NoSummary, Summary
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
@@ -91,6 +90,56 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
     return (*buffer.shape, *buffer.strides, *offset)
 
 
+class Summary:
+    """What a well-formed part uses from its context, and defines: it is well-formed wherever these fit."""
+
+    __slots__ = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "blocks", "threads", "plain", "depth")
+
+    def __init__(self, depth: int = 0) -> None:
+        self.uses: set[Var] = set()
+        self.used_in_blocks: set[Var] = set()  # in blocks with iterators, which hide the loops around
+        self.buffers: set[Buffer] = set()
+        self.bound: set[Var] = set()
+        self.allocated: set[Buffer] = set()
+        self.blocks: set[str] = set()
+        self.threads: set[str] = set()
+        self.plain = True  # only what is listed here matters
+        self.depth = depth
+
+    def close(self) -> None:
+        """Remove what is defined inside the part. The summary is complete then, and not changed any more."""
+        if self.bound:
+            self.uses -= self.bound
+            self.used_in_blocks -= self.bound
+        if self.allocated:
+            self.buffers -= self.allocated
+        for name in _SETS:
+            if not getattr(self, name):
+                setattr(self, name, _NOTHING)
+
+    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
+        self.allocated.update(buffers)
+        self.bound.update(pointers)
+
+    def add(self, part: Summary, depth: int) -> None:
+        """Add the summary of ``part``, nested in ``depth`` blocks."""
+        if depth == self.depth:
+            self.uses |= part.uses
+        else:
+            self.used_in_blocks |= part.uses
+        self.used_in_blocks |= part.used_in_blocks
+        self.buffers |= part.buffers
+        self.bound |= part.bound
+        self.allocated |= part.allocated
+        self.blocks |= part.blocks
+        self.threads |= part.threads
+        self.plain = self.plain and part.plain
+
+
+_SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
+_NOTHING = frozenset[Any]()  # for all summaries one: most of their sets are empty
+
+
 _SUMMARIES: Memo[Summary] = Memo()
 _CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocated are constants
 
@@ -106,7 +155,7 @@ class _Checker:
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
-        self.part: Summary = NoSummary()
+        self.part = Summary()
         self.depth = 0  # of blocks with iterators
 
     def say(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
@@ -241,6 +290,8 @@ class _Checker:
 
     def visit(self, s: Any) -> None:
         kind = type(s)
+        if kind is SeqStmt and (len(s.stmts) < 2 or SeqStmt in map(type, s.stmts)):
+            self.say(s, "a sequence holds two or more statements, none of them a sequence")
         if kind is SeqStmt and is_long(s.stmts):
             self.known_part(s)
         elif kind in _VISIT:
@@ -249,8 +300,8 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any, realize: BlockRealize | None = None) -> None:
-        """Visit a block with its ``realize``, a long sequence, or a loop or a block in a sequence: if it is known to be
-        well-formed, only check that it fits here."""
+        """Visit a block with its ``realize``, a long sequence or a part of it, or a loop or a block in a sequence: if it is
+        known to be well-formed, only check that it fits here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
             self.accept(known)
@@ -292,39 +343,10 @@ class _Checker:
             self.expr(child, s)
 
     def seq(self, s: SeqStmt) -> None:
-        if len(s.stmts) < 2 or SeqStmt in map(type, s.stmts):
-            self.say(s, "a sequence holds two or more statements, none of them a sequence")
-        for x in self.unknown_members(s):
-            self.known_part(x) if type(x) is For or type(x) is BlockRealize else self.visit(x)
-
-    def unknown_members(self, s: SeqStmt) -> Collection[Any]:
-        """The members of a sequence that have to be visited; the others are known to be well-formed, and taken as
-        visited."""
-        if not is_long(s.stmts):
-            return s.stmts
-        old = known_before(s, _SUMMARIES)
-        before = _SUMMARIES.get(old)
-        if old is not None and before is not None:
-            change = edit_between(old, s)
-            removed, added = change.removed, change.added
-            rest = before.without(removed, self.no_longer_used(change, old))
-            if not any(x in s.stmts for x in removed) and self.fits(rest):
-                self.accept(rest)
-                return added
-        found = {x: part for x, part in ((x, _SUMMARIES.get(x)) for x in s.stmts) if part is not None}
-        together = Summary.of(found.values()) if len(found) > 1 else None
-        if together is None or not self.fits(together):
-            return s.stmts
-        self.accept(together)
-        return [x for x in s.stmts if x not in found]
-
-    def no_longer_used(self, change: Edit, old: SeqStmt) -> set[Any]:
-        """The buffers, and their pointers, in members removed from the sequence ``old`` that are not known here any more, and
-        do not occur in what remains or was added."""
-        removed, added = change.removed, change.added
-        unknown = {b for s in removed for b in named(s) if type(b) is Buffer and b not in self.known}
-        names = {x for b in unknown for x in (b, b.data) if not any(x in named(s) for s in added)}
-        return {x for x in names if all(s in removed for s in NAMING.of(old, x))}
+        """Visit the members of a sequence; of a long one, by parts."""
+        for x in parts(s) if is_long(s.stmts) else s.stmts:
+            kind = type(x)
+            self.known_part(x) if kind is For or kind is BlockRealize or kind is SeqStmt else self.visit(x)
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)

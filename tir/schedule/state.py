@@ -19,7 +19,7 @@ from ..errors import ScheduleError, require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..names import near_names, unique_name
-from ..node import frozendict, made_from, once
+from ..node import frozendict, once
 from ..stmt import (
     NOP,
     Allocate,
@@ -264,7 +264,6 @@ class State:
             fates = dict(fates)
             for key, value in moved.items():
                 fates[self._fate_key(key)] = self._fate(value)
-        made_from(self.func, func)
         return self.replaced(mod=self.mod.with_function(self.func_name, func), fates=fates)
 
     def _fate_key(self, key: Any) -> Any:
