@@ -10,7 +10,7 @@ from tests.prim_checks import schedule
 from tir.expr import TRUE, IntImm
 from tir.node import frozendict
 from tir.schedule import invariants
-from tir.schedule.invariants.delta import Delta, uses_of
+from tir.schedule.invariants.delta import MARKED, Delta
 from tir.stmt import Block, BlockRealize, seq
 from tir.visit import buffers_in, rewrite
 
@@ -157,7 +157,7 @@ def test_a_statement_object_that_stands_in_two_places():
     loop = sch.get(sch.get_loops("B")[0])
     other = loop.replace(loop_var=loop.loop_var.replace())
     before, after = (sch.func.with_body(seq([loop, *more, other])) for more in ((), (other,)))
-    assert uses_of(before.body).order != uses_of(after.body).order
+    assert MARKED.of(before.body) != MARKED.of(after.body)
     delta = Delta(before, after)
     assert not any(b.data in delta.unchanged_buffers for b in buffers_in(loop))
 
@@ -205,10 +205,10 @@ PLAIN = {"value": "i", "condition": "i < 8", "view": "", "loop": "8", "use": "B"
         ({}, ["P"]),
         ({"value": "P[i]"}, []),
         ({"condition": "P[i] < 8"}, []),
-        ({"view": "W = T.match_buffer(B[0:8, 0:8], (8, 8))", "use": "W"}, []),
+        ({"view": "W = T.match_buffer(B[0:8, 0:8], (8, 8))", "use": "W"}, ["P"]),
         ({"loop": "P[v]"}, []),
         ({"loop": "P[v], 8"}, []),
-        ({"more": "B[v, 0] = 0.0"}, []),
+        ({"more": "B[v, 0] = 0.0"}, ["P"]),
     ],
 )
 def test_what_a_marked_nest_accesses_outside_of_its_blocks_is_not_left_alone(parts, names):
@@ -271,7 +271,7 @@ def _without_more(sch):
         (READS, _allocated_around, "PAB"),
         (KNOWN, _allocated_twice, "PAB"),
         (KNOWN | {"more": "B[v, 0] = 0.0"}, _allocated_around, "PAB"),
-        (VIEWED, _without_more, ""),
+        (VIEWED, _without_more, "P"),
         (TWO, _without_more, "ABL"),
     ],
 )
