@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,52 +70,51 @@ class SameMeaning(Question):
         return PROVED if split is not None and SameMeaning(*split).by_pairs().is_proved else NOT_SHOWN
 
 
-def check(before: PrimFunc, after: PrimFunc, mapping: Mapping[str, Any] | None = None) -> Verdict:
+def check(before: PrimFunc, after: PrimFunc) -> Verdict:
     """Whether ``after`` runs the block instances of ``before`` in an order that keeps every dependence.
 
     Instances are identified by block name and iterator values, those of a statement outside of blocks by the values of its
-    loops, with which it has to do the same in both. ``mapping`` gives the origin of a block of ``after``: a
-    block name, or (name, "init" or "update") for a decomposed reduction. A block may run an instance more than once if
-    it is idempotent; an instance whose result is dead may be omitted.
+    loops, with which it has to do the same in both. A block may run an instance more than once if it is idempotent; an
+    instance whose result is dead may be omitted.
 
     A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
     an instance again is legal.
     """
-    return _check_parts(before, _Compared.changed(before, after), mapping or {})
+    return _check_parts(before, _Compared.changed(before, after))
 
 
 def check_whole(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`, comparing all of both programs, not just the smallest part that differs: for a step that moves
     work between iterations of a loop that it does not change."""
-    return _check_parts(before, _Compared.whole(before, after), {})
+    return _check_parts(before, _Compared.whole(before, after))
 
 
 def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`; idempotent instances may run again also where tiles overlap, so that iterators take the same
     values again."""
     verdict, compared = check(before, after), _Compared.changed(before, after)
-    return verdict if verdict.is_proved or not _check_once(before, compared, {}).is_proved else PROVED
+    return verdict if verdict.is_proved or not _check_once(before, compared).is_proved else PROVED
 
 
 def check_same_instances(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`, and no instance may be omitted, whether its result is dead or not."""
-    return _check_parts(before, replace(_Compared.changed(before, after), needs_all=True), {})
+    return _check_parts(before, replace(_Compared.changed(before, after), needs_all=True))
 
 
-def _check_parts(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
-    verdict = _check(before, compared, mapping)
+def _check_parts(before: PrimFunc, compared: _Compared) -> Verdict:
+    verdict = _check(before, compared)
     if verdict.is_proved or not _repeats(compared):
         return verdict
-    return PROVED if _check_once(before, compared, mapping).is_proved else verdict
+    return PROVED if _check_once(before, compared).is_proved else verdict
 
 
-def _check_once(before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any]) -> Verdict:
+def _check_once(before: PrimFunc, compared: _Compared) -> Verdict:
     """As :func:`_check`; idempotent blocks that loops repeat count once for each value of their iterators."""
     was, now = compared.was, compared.now
-    pure = {u.key for u in was if _is_pure(u)} & {_origin(u, mapping) for u in now if _is_pure(u)}
+    pure = {u.key for u in was if _is_pure(u)} & {u.key for u in now if _is_pure(u)}
     was = [_without_repeats(u) if u.key in pure else u for u in was]
-    now = [_without_repeats(u) if _origin(u, mapping) in pure else u for u in now]
-    return _check(before, replace(compared, was=was, now=now), mapping, pure)
+    now = [_without_repeats(u) if u.key in pure else u for u in now]
+    return _check(before, replace(compared, was=was, now=now), pure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +185,12 @@ def _without_repeats(unit: Statement) -> Statement:
     return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
 
 
-def _check(
-    before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], pure: Collection[tuple[str, str]] = frozenset()
-) -> Verdict:
+def _check(before: PrimFunc, compared: _Compared, pure: Collection[tuple[str, str]] = frozenset()) -> Verdict:
     """``pure``: the blocks of which a further run of an instance makes the same values again."""
-    return by_sets(_compare_instances, before, compared, mapping, pure)
+    return by_sets(_compare_instances, before, compared, pure)
 
 
-def _compare_instances(
-    before: PrimFunc, compared: _Compared, mapping: Mapping[str, Any], pure: Collection[tuple[str, str]]
-) -> Verdict:
+def _compare_instances(before: PrimFunc, compared: _Compared, pure: Collection[tuple[str, str]]) -> Verdict:
     old, was, now = compared.old, compared.was, compared.now
     if old is compared.new:
         return PROVED
@@ -203,12 +198,12 @@ def _compare_instances(
     length = max((len(u.time) for u in (*was, *now)), default=0)
     runs: dict[tuple[str, str], list[Statement]] = {}
     for unit in now:
-        runs.setdefault(_origin(unit, mapping), []).append(unit)
+        runs.setdefault(unit.key, []).append(unit)
     places = [runs.pop(unit.key, []) for unit in was]
     written = memory_of(a for u in was for a in u.writes())
     for added in runs.values():
         if not all(_only_asks(u) and not sharing(u.accesses, written) for u in added):
-            rule = f"{_title(_origin(added[0], mapping)[0])} is new: it runs what the program before did not"
+            rule = f"{_title(added[0].name)} is new: it runs what the program before did not"
             return Refuted(rule, nodes=(added[0].node,))
     sides: list[StatementRelations] = []
 
@@ -328,14 +323,6 @@ def _in_question(
     return [(was[n], places[n]) for n in range(len(was)) if not is_kept(n)]
 
 
-def _origin(unit: Statement, mapping: Mapping[str, Any]) -> tuple[str, str]:
-    found = mapping.get(unit.name, unit.name)
-    if isinstance(found, str):
-        return (found, unit.part)
-    name, part = found
-    return (name, "" if part == "update" else part)
-
-
 def _title(name: str) -> str:
     """What a message calls a statement: a block by its name, a statement outside of blocks by where it is."""
     block, outside, _ = name.partition("#")
@@ -349,24 +336,17 @@ def _after_times(
 ) -> Any:
     made = None
     for run in there:
-        if len(run.coords) != len(unit.coords):
-            run, ok = _drop_repeats(run, unit)
-            if not ok:
-                place = unit.name.split("#")[0] or "the function"
-                raise NotAffine(place, "a statement is repeated by a loop that none of its coordinates names")
+        count = len(unit.coords)
+        if len(run.coords) < count:
+            place = unit.name.split("#")[0] or "the function"
+            raise NotAffine(place, "a statement is repeated by a loop that none of its coordinates names")
+        if len(run.coords) > count:  # loops that only repeat it
+            run = replace(run, coords=run.coords[:count], values=run.values[:count])
         times = schedule_map(run, names, length, side.dims)
         made = times if made is None else made.union(times)
     if made is None:
         return side.before.subtract(side.before)
     return made
-
-
-def _drop_repeats(run: Statement, unit: Statement) -> tuple[Statement, bool]:
-    """``run`` without the loops that only repeat it, if it then has the coordinates of ``unit``."""
-    count = len(unit.coords)
-    if len(run.coords) < count:
-        return run, False
-    return replace(run, coords=run.coords[:count], values=run.values[:count]), True
 
 
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:
