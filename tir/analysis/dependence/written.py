@@ -276,12 +276,20 @@ def _has_started(init: Effect, read: Effect) -> bool:
     """Whether ``init`` has stored what ``read`` reads, in the same iteration of the loops that both are in or an earlier one."""
     if init.block is read.block and init.indices is not None and _index_key(init) == _index_key(read):
         return True
-    shared = [a for a, b in zip(init.loops, read.loops) if a[0] is b[0]]
+    return fills(init, read)
+
+
+def fills(write: Effect, read: Effect) -> bool:
+    """Whether ``write`` stores all that ``read`` reads in the same iteration of the loops that both are in, and as much in
+    each."""
+    shared = [a for a, b in zip(write.loops, read.loops) if a[0] is b[0]]
     around = {var: Range(low, extent) for var, low, extent in shared}
-    if any(uses_var(e, around) for _, low, extent in init.loops[len(shared) :] for e in (low, extent)):
-        return False  # an earlier iteration may have stored less
-    write, load = (_access(e, init.buffer, {v for v, _, _ in e.loops[len(shared) :]}, _guards(e)) for e in (init, read))
-    return _within(Analyzer(around), load, [write])
+    if any(uses_var(e, around) for _, low, extent in write.loops[len(shared) :] for e in (low, extent)):
+        return False
+    store, load = (
+        _access(e, write.buffer, {v for v, _, _ in e.loops[len(shared) :]}, _guards(e)) for e in (write, read)
+    )
+    return _within(Analyzer(around), load, [store])
 
 
 def _index_key(effect: Effect) -> tuple[Any, ...]:

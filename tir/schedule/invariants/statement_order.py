@@ -25,18 +25,16 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Access, Statement, deciding
 from ...analysis.dependence.witness import witness
+from ...analysis.dependence.written import fills
+from ...analysis.effects import Effect
 from ...analysis.index import LoopRef, index_of
-from ...arith import Analyzer
-from ...arith.itermap import covered_box
-from ...arith.regions import encloses
-from ...buffer import Buffer, Range
+from ...buffer import Buffer
 from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...node import MemoAmong
 from ...poly import Names, Relation, Undecided, decide, everything
 from ...stmt import THREAD_BINDING
-from ...visit import substitute, uses_var
 from . import Keeps, Problem, invariant
 from .delta import Delta
 from .thread_values import Stores, is_element, stores_of
@@ -99,42 +97,34 @@ def _is_filled_first(stores: Stores, users: Sequence[Statement]) -> bool:
     readers = [(u, shared_order(writer.time, u.time)) for u in users if u is not writer]
     if any(order is None or not order[1] for _, order in readers):
         return False
-    shared = [(u, set(order[0])) for u, order in readers if order is not None]
-    threads = {v for _, loops in shared for v in loops if v in stores.threads}
-    return stores.is_uniform(stores.unit_of(writer), threads) and all(_fills(writer, u, loops) for u, loops in shared)
+    threads = {v for _, order in readers if order is not None for v in order[0] if v in stores.threads}
+    return stores.is_uniform(stores.unit_of(writer), threads) and all(_fills(writer, u) for u, _ in readers)
 
 
-def _fills(writer: Statement, reader: Statement, around: Collection[Var]) -> bool:
-    """Whether the iterations of the writer's loops inside of those ``around`` both write what the reader reads there.
-    Found once for their accesses, in loops over the same ranges."""
-    told = [x for u in (writer, reader) for access in u.accesses for x in (None, *deciding(u, access))]
-    among = (*sorted(around, key=id), *told)
-    return _FILLED.found(writer.node, among, lambda: _fills_what_is_read(writer, reader, around))
+def _fills(writer: Statement, reader: Statement) -> bool:
+    """Whether the writer stores all that the reader reads in the same iteration of the loops that they share. Found once for
+    their accesses, in loops over the same ranges."""
+    told = [
+        x
+        for u in (writer, reader)
+        for access in u.accesses
+        for x in (None, *deciding(u, access), None, *u.guards, *access.guards)
+    ]
+    write = writer.accesses[0]
+    return _FILLED.found(
+        writer.node,
+        (*told,),
+        lambda: all(fills(_placed(writer, write), _placed(reader, access)) for access in reader.accesses),
+    )
 
 
 _FILLED: MemoAmong[bool] = MemoAmong()
 
 
-def _fills_what_is_read(writer: Statement, reader: Statement, around: Collection[Var]) -> bool:
-    loops = {v: Range(low, extent) for v, low, extent in writer.loops if v not in around}
-    if any(uses_var(e, loops) for r in loops.values() for e in (r.min, r.extent)):
-        return False
-    filled = covered_box(_indices(writer, writer.accesses[0]), loops)
-    if filled is None:
-        return False
-    analyzer = Analyzer({v: Range(low, extent) for v, low, extent in reader.loops})
-    read = [replace(access, indices=tuple(_indices(reader, access))).box() for access in reader.accesses]
-    return all(box and encloses(filled, box, analyzer) for box in read)
-
-
-def _indices(unit: Statement, access: Access) -> list[Any]:
-    """The elements of an access by the loops around it; none if they are not known."""
-    values = dict(unit.inner)
-
-    def placed(index: Any) -> Any:
-        return tuple(placed(part) for part in index) if isinstance(index, tuple) else substitute(index, values)
-
-    return [placed(i) for i in access.indices or ()]
+def _placed(unit: Statement, access: Access) -> Effect:
+    """An access in terms of the loops around its statement, as an effect of all of them."""
+    loops, guards = (*unit.loops, *access.loops), (*unit.guards, *access.guards)
+    return replace(access, loops=loops, guards=guards).substituted(dict(unit.inner))
 
 
 Touch = tuple[StatementRelations, AccessRelation]
