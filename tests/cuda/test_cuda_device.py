@@ -128,14 +128,14 @@ GPU_PROGRAMS = [case for case in PROGRAMS if binds_threads(case)]
 def test_user_program(case):
     """Programs that users schedule for GPUs, against the reference executor."""
     from tir.interp import run
-    from tir.schedule.invariants.executed import random_arguments
+    from tir.schedule.invariants.executed import awkward_inputs
     from tir.script import parse
 
     sch = tir.Schedule(parse(case.text), seed=1)
     name = next(iter(sch.mod))
     before = sch.mod
     case.steps(sch)
-    wanted = random_arguments(before[name])
+    wanted = awkward_inputs(before[name])
     got = [x.copy() if isinstance(x, np.ndarray) else x for x in wanted]
     run(before, *wanted, func=name)
     tir.build(sch.mod, target="cuda")[name].on_copies(*got)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.errors import RunError, ScheduleError
-from tir.testing.oracle import assert_same_result, random_inputs, symbolic_sizes
+from tir.interp.same_results import symbolic_sizes
+from tir.testing.oracle import assert_same_result, random_inputs
 from tir.testing.schedules import Attempt
 
 SEEDS = range(12)

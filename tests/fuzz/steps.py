@@ -35,12 +35,13 @@ from tir.equal import assert_structural_equal
 from tir.errors import BuildError, RunError, ScheduleError
 from tir.function import IRModule, PrimFunc
 from tir.interp import run as interp_run
+from tir.interp.same_results import copied
 from tir.progress import track
 from tir.schedule import Schedule
 from tir.stmt import Block
 from tir.target import Target
 from tir.testing.decisions import SeededChoice
-from tir.testing.oracle import assert_roundtrip, assert_same_call, assert_same_result, copied, random_inputs
+from tir.testing.oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
 from tir.testing.programs import random_program
 from tir.testing.reduce import Case, reduce_case
 from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule, started

@@ -11,8 +11,9 @@ from tir import PrimFunc
 from tir.analysis.wellformed import verify
 from tir.function import IRModule
 from tir.interp import run
+from tir.interp.same_results import compare, copied
 from tir.testing import random_inputs
-from tir.testing.oracle import assert_roundtrip, assert_same_result, compare, copied
+from tir.testing.oracle import assert_roundtrip, assert_same_result
 from tir.testing.programs import random_program
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, random_schedule
 from tir.transform.pipeline import cpu_pipeline, name_of

@@ -11,12 +11,12 @@ import tir
 from tir import testing
 from tir.dtype import DType
 from tir.interp.numbers import decode_table
+from tir.interp.same_results import _array, _with_gaps, compare, copied, random_inputs, symbolic_sizes, usual_tolerance
 from tir.schedule.trace import Entry, Trace
 from tir.script import parse
 from tir.testing import oracle, reduce, stages
 from tir.testing.decisions import SeededChoice
 from tir.testing.instructions import intrinsics
-from tir.testing.oracle import _array, _with_gaps, compare, copied, random_inputs, usual_tolerance
 
 # ---------------------------------------------------------------- arguments
 
@@ -74,7 +74,7 @@ def f(a: T.handle, b: T.handle, p: T.handle("int8"), x: T.float32, y: T.bool, n:
     assert {row[5] for row in rows} == {*range(1, 10)} and {int(v) for row in rows for v in row[2]} == {*range(-3, 4)}
     a, *_, n, m = random_inputs(func, 0, {"n": 4, "k": 0, "m": 20})
     assert (a.shape, n, m) == ((0, 4), 4, 20)
-    assert oracle.symbolic_sizes(func) == ["k", "n"]
+    assert symbolic_sizes(func) == ["k", "n"]
 
 
 def test_indices_are_within_the_smallest_axis_that_they_index():

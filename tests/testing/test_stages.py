@@ -126,7 +126,7 @@ def test_the_first_step_that_changes_a_result_is_named(wrong_step):
 def test_a_wrong_step_is_refused_where_each_step_is_run(wrong_step):
     sch = tir.Schedule(ROWS, verify="run")
     sch.split("k", [None, 8])
-    with pytest.raises(tir.ScheduleError, match=r"something else: argument B at \[\d\] was -?[\d.]+, and would be"):
+    with pytest.raises(tir.ScheduleError, match=r"something else: after it: B\[\d\] is -?[\d.]+, expected"):
         sch.subtract_instead("B")
     assert len(sch.trace) == 1
 

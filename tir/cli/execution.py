@@ -83,7 +83,8 @@ def _of_program(options: argparse.Namespace) -> Checks:
     from ..analysis.wellformed import verify
     from ..interp import run as execute
     from ..interp.named_arguments import parameter_names
-    from ..testing.oracle import assert_same_result, copied, symbolic_sizes, usual_engine
+    from ..interp.same_results import copied, symbolic_sizes
+    from ..testing.oracle import assert_same_result, usual_engine
 
     if is_saved(options.program):
         raise ValueError("a saved module has no program to check")

@@ -93,7 +93,7 @@ def assert_as_reference(path: str, names: Sequence[str], args: Sequence[Any], ma
 
     from ..dtype import DType
     from ..importers.onnx import read_model
-    from ..testing.oracle import compare
+    from ..interp.same_results import compare
 
     read = read_model(path)
     from onnx.reference import ReferenceEvaluator

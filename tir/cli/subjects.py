@@ -89,7 +89,7 @@ class ProgramSubject:
 
     def __init__(self, module: Module, name: str, engine: str, is_saved: bool = False):
         from ..interp.named_arguments import parameter_names
-        from ..testing.oracle import symbolic_sizes
+        from ..interp.same_results import symbolic_sizes
 
         program = module.ir
         self.name, self.engine = name, engine
@@ -208,7 +208,8 @@ def arguments_of(func: tir.PrimFunc, given: Mapping[str, Any], seed: int) -> lis
     """The arguments of a call: those given, and random ones of the sizes that these determine."""
     from ..interp.arguments import bind_arguments, written_positions
     from ..interp.named_arguments import parameter_names
-    from ..testing.oracle import random_inputs, symbolic_sizes
+    from ..interp.same_results import symbolic_sizes
+    from ..testing.oracle import random_inputs
 
     for name in symbolic_sizes(func):
         if name in given and not isinstance(given[name], int):

@@ -15,8 +15,9 @@ from ..errors import RunError, TirError
 from ..expr import IntImm
 from ..function import IRModule, PrimFunc
 from ..interp import run
+from ..interp.same_results import compare, copied, symbolic_sizes
 from ..target import GPUS, Target
-from ..testing.oracle import assert_same_call, compare, copied, random_inputs, symbolic_sizes, usual_engine
+from ..testing.oracle import assert_same_call, random_inputs, usual_engine
 
 MOST_CHECKED = 40_000_000  # iterations, some two microseconds each
 

@@ -162,7 +162,7 @@ def _difference(name: str, dtype: Any, expected: Any, actual: Any, terms: int) -
     """
     import numpy as np
 
-    from tir.testing.oracle import compare, usual_tolerance
+    from tir.interp.same_results import compare, usual_tolerance
 
     size = np.abs(np.nan_to_num(np.asarray(expected, np.float64))).mean() if expected.dtype.kind == "f" else 0.0
     try:
@@ -182,7 +182,7 @@ def _copy(value: Any) -> Any:
     import numpy as np
 
     if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
-        from tir.testing.oracle import copied
+        from tir.interp.same_results import copied
 
         return copied(value)
     memory = np.empty(value.nbytes + 64, np.uint8)

@@ -129,7 +129,7 @@ def _require_sizes(module: IRModule, sizes: Mapping[str, int]) -> None:
     """Raise ``TirError`` for a name among ``sizes`` that is no symbolic size or scalar of a function."""
     if not sizes:
         return
-    from ..testing.oracle import symbolic_sizes
+    from ..interp.same_results import symbolic_sizes
 
     functions = list(module.functions.values())
     scalars = [p.name for f in functions for p in f.params if p not in f.buffer_map]
