@@ -239,7 +239,9 @@ def test_what_is_not_tried_would_not_have_been_chosen(name: str, monkeypatch: py
     made = tir.tune.default(func, NARROW).func
     module = importlib.import_module("tir.tune.default")
     predict = module.predict
-    monkeypatch.setattr(module, "predict", lambda *of: (p := predict(*of)) and dataclasses.replace(p, floor=0.0))
+    monkeypatch.setattr(
+        module, "predict", lambda *of: (p := predict(*of)) and dataclasses.replace(p, floor=0.0, blocks={})
+    )
     assert tir.tune.default(func, NARROW).func.script() == made.script()
 
 

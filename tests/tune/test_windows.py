@@ -239,3 +239,11 @@ def test_tiles_are_shared_out_to_threads(image: tuple[int, ...], monkeypatch: py
     assert [sch.get(loop).kind for loop in sch.get_loops(product)].count("parallel") == 1
     assert not [b for b in sch.get_child_blocks("root") if b.name.startswith("pad")]
     assert_same_result(func, sch.mod, engines=("llvm", "interpreter"))
+
+
+def test_what_follows_and_takes_little_time_is_not_tried_apart(monkeypatch: pytest.MonkeyPatch):
+    tried: list[str] = []
+    without = space.Space.without
+    monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of[1].rule) or without(*of))
+    tir.tune.default(depthwise((1, 56, 56, 64), window=5), TARGET.format(512, 1))
+    assert "inline" not in tried and "windows" in tried

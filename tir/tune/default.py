@@ -7,14 +7,16 @@ from math import prod
 from typing import Any
 
 from ..analysis.constants import at_each_call, constant_parameters
+from ..analysis.index import index_of
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, PrimFunc
 from ..recursion import with_room
 from ..schedule import Schedule
+from ..schedule.queries import consumers_of, producers_of
 from ..target import GPUS
-from .model import predict
+from .model import Prediction, predict
 from .nest import usual
-from .space import Space, likeliest_offer, space_of
+from .space import Decision, Made, Space, likeliest_offer, space_of
 from .versions import in_versions
 
 TRIES = 3  # decisions of each kind that are tried the other way: the last ones
@@ -82,20 +84,40 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     found = predict(best.schedule, space.env)
     if found is None:
         return best.schedule
-    seconds = found.seconds
     on_cpu = space.env.target.kind not in GPUS
     left: list[tuple[str, str]] = []
     for fuses, gain in ((True, GAIN), (False, LESS))[: 1 + on_cpu]:
         for one in [d for d in best.decisions if d.fuses is fuses][: -TRIES - 1 : -1]:
-            if one not in best.decisions or gain * seconds <= found.floor:
+            if one not in best.decisions or gain * found.seconds <= max(found.floor, _elsewhere(one, best, found)):
                 continue  # without another decision, there is none of it; or no schedule is faster by so much
             other = space.without(one, best, [*left, (one.rule, one.block)])
-            shorter = _seconds(other.schedule, space)
-            if shorter is not None and shorter < gain * seconds and not _grows(best.schedule, other.schedule):
-                best, seconds = other, shorter
+            shorter = predict(other.schedule, space.env)
+            is_less = shorter is not None and shorter.seconds < gain * found.seconds
+            if shorter is not None and is_less and not _grows(best.schedule, other.schedule):
+                best, found = other, shorter
                 left.append((one.rule, one.block))
-    plain = _seconds(begin, space) if on_cpu and LESS * seconds > found.floor else None
-    return begin if plain is not None and plain < LESS * seconds else best.schedule
+    plain = predict(begin, space.env) if on_cpu and LESS * found.seconds > found.floor else None
+    return begin if plain is not None and plain.seconds < LESS * found.seconds else best.schedule
+
+
+def _elsewhere(one: Decision, made: Made, found: Prediction) -> float:
+    """Seconds of the blocks that a decision leaves as they are: all but its own, those that read or (where it is not inlined) write what that
+    has, and what became of these. Where it joins loops, no block counts as left."""
+    if one.fuses:
+        return 0.0
+    decisions = list(made.decisions)
+    after = [*(d.before for d in decisions[1:]), made.schedule]
+    of: dict[str, str] = {}  # the block of the program that others were made for
+    for decision, then in zip(decisions, after):
+        for name in index_of(decision.before.func).blocks:
+            of.setdefault(name, name)
+        for name in index_of(then.func).blocks:
+            of.setdefault(name, of[decision.block])
+    block = index_of(one.before.func).blocks[one.block]
+    is_inlined = one.block not in index_of(after[decisions.index(one)].func).blocks
+    near = [block, *consumers_of(block), *(() if is_inlined else producers_of(block))]
+    names = {of[ref.block.name] for ref in near}
+    return sum(seconds for name, seconds in found.blocks.items() if of.get(name) not in names)
 
 
 def _grows(one: Schedule, other: Schedule) -> bool:
@@ -106,8 +128,3 @@ def _grows(one: Schedule, other: Schedule) -> bool:
         if constant_parameters(sch.func)
     ]
     return bool(sizes) and sizes[1] > GROWTH * sizes[0]
-
-
-def _seconds(sch: Schedule, space: Space) -> float | None:
-    found = predict(sch, space.env)
-    return None if found is None else found.seconds

@@ -8,7 +8,7 @@ starting threads costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import gcd, prod
 from typing import Any
@@ -66,11 +66,13 @@ TILES_FASTER = 8  # times as many products of a group a cycle as a core's vector
 
 @dataclass(frozen=True)
 class Prediction:
-    """``seconds`` that a schedule should take; ``terms`` are its parts in seconds; none can be faster than ``floor``."""
+    """``seconds`` that a schedule should take; ``terms`` are its parts in seconds; none can be faster than ``floor``. ``blocks`` has the seconds
+    of the instructions of each block, by name, on a CPU."""
 
     seconds: float
     terms: Mapping[str, float]
     floor: float
+    blocks: Mapping[str, float] = field(default_factory=dict)
 
 
 def predict(
@@ -136,16 +138,20 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         lowest = floor(before, env)
     except ValueError:  # a size that is not a constant
         return None
-    core, shared, passes = _core(lower_match_buffer(func), machine, env)
+    blocks, shared, passes = _core(lower_match_buffer(func), machine, env)
     terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         terms["memory"] = 0.0  # the call before has left them in the cache
-    terms = {"core": core, **{level: EXPOSED[level] * t for level, t in terms.items()}, "arguments": lowest}
+    terms = {
+        "core": sum(blocks.values()),
+        **{level: EXPOSED[level] * t for level, t in terms.items()},
+        "arguments": lowest,
+    }
     seconds = sum(t**SHARPNESS for t in terms.values()) ** (1 / SHARPNESS)
     if shared > 1:
         terms["threads"] = START
         seconds += START
-    return Prediction(max(seconds, lowest), terms, lowest)
+    return Prediction(max(seconds, lowest), terms, lowest, blocks)
 
 
 @dataclass(frozen=True)
@@ -221,6 +227,7 @@ class _Around:
     loops: tuple[For, ...] = ()
     values: Mapping[Var, Expr] | None = None
     passes: float = 1.0
+    block: str = ""
     compiled: Compiled | None = None
     gather: float = GATHER
 
@@ -243,10 +250,11 @@ def _extent(loop: For) -> int:
     return usual(loop.extent)
 
 
-def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, float, float]:
-    """Seconds of the instructions of the busiest thread; of the store that takes most of them, the number of threads and
+def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float], float, float]:
+    """Seconds of the instructions of the busiest thread, by block; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
-    total, most, shared, passes = 0.0, 0.0, 1.0, 1.0
+    blocks: dict[str, float] = {}
+    most, shared, passes = 0.0, 1.0, 1.0
     rate = machine.peak / (2 * PORTS * env.lanes(32))  # cycles a second, by the peak of float32
     found = list(_stores(func.body, _Around(compiled=Compiled.of(func.body))))
     for store, around in found:
@@ -257,11 +265,10 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[float, float, flo
             cycles = TILE_CYCLES[store.op] * around.count(SERIAL, PARALLEL, UNROLLED)
         count = max(1, around.count(PARALLEL))
         threads = count / -(-count // env.threads)  # as many as are never idle
-        seconds = cycles / rate / threads
-        total += seconds
+        blocks[around.block] = blocks.get(around.block, 0.0) + cycles / rate / threads
         if cycles / rate > most:
             most, shared, passes = cycles / rate, threads, around.passes
-    return total, shared, passes
+    return blocks, shared, passes
 
 
 def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Around]]:
@@ -276,7 +283,7 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Arou
         known = dict(around.values or {})
         known.update({v: substitute(e, known) if known else e for v, e in s.bindings.items()})
         passes = around.passes * _passing(s, around.loops)
-        yield from _stores(s.block.body, replace(around, values=known, passes=passes))
+        yield from _stores(s.block.body, replace(around, values=known, passes=passes, block=s.block.name))
     elif isinstance(s, SeqStmt):
         for part in s.stmts:
             yield from _stores(part, around)
