@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from tir.config import override
-from tir.graph import PASSES, Builder, compile_graph, kept
+from tir.graph import PASSES, Builder, compile_graph, kept, kernels
 from tir.graph import model as models
 from tir.ops import registry
 from tir.target import Target
@@ -68,6 +68,16 @@ def test_a_model_that_is_found_is_as_the_one_that_was_compiled(compilations, fol
     assert [k.bytes for k in second.profile(X, repeat=1).kernels] == [k.bytes for k in first.profile(X).kernels]
     second.save(folder / "model.o")
     np.testing.assert_array_equal(tir.load(folder / "model.o")(X), first(X))
+
+
+def test_weights_of_one_model_have_the_same_bytes(monkeypatch):
+    b = Builder()
+    half = b.constant(np.ones(4, "float16"), "half")
+    graph = b.graph({"y": b.call("add", b.input("x", (4,), "float16"), half)})
+    monkeypatch.setenv("TIR_CACHE", "0")
+    monkeypatch.setattr(kernels, "memory", lambda nbytes: np.full(max(nbytes, 1), 255, "uint8"))
+    assert not compile_graph(graph, TARGET).weights[8:].any()
+    assert not compile_graph(updated(), TARGET).weights.any()
 
 
 def test_a_state_is_found_with_its_model(compilations):

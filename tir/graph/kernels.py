@@ -202,7 +202,9 @@ class Kernels:
             offsets[value] = total
             total += aligned(value.nbytes)
         packed = memory(total)
+        packed[total:] = 0
         for value, begin in offsets.items():
+            packed[begin + value.nbytes : begin + aligned(value.nbytes)] = 0  # files of one model have the same bytes
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
         if self.makers:
