@@ -25,6 +25,7 @@ from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
 from ..target import KINDS, Target
 from ..te.to_primfunc import identifier
+from .apart import compile_apart
 from .building import built
 from .calls import Model, Parameter, give_back
 from .fusion import Formula, groups
@@ -69,6 +70,18 @@ def compile_graph(
     kept = None if key is None else find(key, chosen)
     if kept is not None:
         return kept
+    if key is not None:
+        compile_apart(key, graph, chosen, state)
+        kept = find(key, chosen)
+        if kept is not None:
+            return kept
+    return compile_here(key, graph, target, state, cases)
+
+
+def compile_here(
+    key: str | None, graph: Graph, target: Any, state: Sequence[str], cases: Sequence[Mapping[str, int]] = ()
+) -> CompiledModel:
+    """Compile a graph in this process, whatever the disk cache has, and keep the model there if it has a key."""
     special = [(_case(values, graph), optimized(graph.at(values))) for values in cases]
     final = optimized(graph)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it

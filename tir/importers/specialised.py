@@ -34,10 +34,11 @@ def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | Specialise
         if not error.needs:
             raise
         return SpecialisedModel(read, error.needs, target)
+    del read  # its tensors are in the graph
     made = compile_graph(graph, target)
     if key is not None and not elsewhere:
         keep_file(key, made)
-    del read, graph
+    del graph
     give_back()  # what the file was read into
     return made
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-HEAD = struct.Struct("<II")  # bytes of the command, and of the pickled program behind it
+HEAD = struct.Struct("<IQ")  # bytes of the command, and of the pickled program behind it
 _WARM_UP = """
 @T.prim_func
 def warm_up(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -360,7 +360,7 @@ def _read(stream: BinaryIO, commands: SimpleQueue[tuple[dict[str, Any], bytes]])
         commands.put((json.loads(stream.read(about)), stream.read(program)))
 
 
-def answer(server: Server, about: dict[str, Any], program: bytes) -> dict[str, Any]:
+def answer(server: Any, about: dict[str, Any], program: bytes) -> dict[str, Any]:
     """The answer to one command; an exception is one too."""
     try:
         mod = pickle.loads(program) if program else None
@@ -369,13 +369,12 @@ def answer(server: Server, about: dict[str, Any], program: bytes) -> dict[str, A
         return {"error": f"{type(error).__name__}: {error}"[:4000]}
 
 
-def main() -> None:
-    """Serve until standard input ends."""
+def main(server: Any) -> None:
+    """Let ``server`` answer until standard input ends."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a program prints must not look like an answer
     commands: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
     threading.Thread(target=_read, args=(os.fdopen(os.dup(0), "rb"), commands), daemon=True).start()
-    server = Server()
     while True:
         made = answer(server, *commands.get())
         text = json.dumps(made, default=_plain).encode()
@@ -389,4 +388,4 @@ def _plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    main(Server())

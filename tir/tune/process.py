@@ -37,14 +37,20 @@ class CandidateFailed(TirError):
 class Child:
     """A process that builds and runs candidates, started when made. ``close`` kills it.
 
-    ``memory`` limits its address space, in bytes; ``environment`` is added to this process's.
+    ``memory`` limits its address space, in bytes; ``environment`` is added to this process's. ``module`` answers its commands, by
+    :func:`tir.tune.child.main`.
     """
 
-    def __init__(self, memory: int | None = None, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        memory: int | None = None,
+        environment: dict[str, str] | None = None,
+        module: str = "tir.tune.child",
+    ):
         found = os.environ.get("PYTHONPATH", "")
         path = os.pathsep.join([str(ROOT), *([found] if found else [])])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tir.tune.child"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -66,9 +72,9 @@ class Child:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def request(self, command: str, mod: Any = None, limit: float = 60.0, **about: Any) -> dict[str, Any]:
+    def request(self, command: str, mod: Any = None, limit: float | None = 60.0, **about: Any) -> dict[str, Any]:
         """The answer to a command. Raises ``CandidateFailed`` for an exception there, ``ChildFailed`` if the process
-        ends, or does not answer within ``limit`` seconds: then it is killed."""
+        ends, or does not answer within ``limit`` seconds, if there is one: then it is killed."""
         self.post(command, mod, **about)
         return self.receive(limit)
 
@@ -77,7 +83,7 @@ class Child:
         self._send(command, mod, about)
         self._waiting += 1
 
-    def receive(self, limit: float) -> dict[str, Any]:
+    def receive(self, limit: float | None) -> dict[str, Any]:
         """The answer to the last command; those to earlier ones are skipped. Raises as ``request``."""
         made: dict[str, Any] | None = {}
         while self._waiting:
@@ -117,7 +123,8 @@ class Child:
         program = b"" if mod is None else _pickled(mod)
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError):  # it is gone: `receive` says so
-            self._process.stdin.write(HEAD.pack(len(text), len(program)) + text + program)
+            self._process.stdin.write(HEAD.pack(len(text), len(program)) + text)
+            self._process.stdin.write(program)
             self._process.stdin.flush()
 
     def _listen(self) -> None:

@@ -1,0 +1,79 @@
+"""Models compiled by a process of their own, ``python -m tir.graph.apart``, which leaves them in the disk cache.
+
+Compiling takes some hundred megabytes in small pieces, and what lives on among them (modules, caches) keeps most of that from going back to the
+system. That of a process is gone with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import config
+from ..errors import BuildError
+from ..target import Target
+from ..tune.child import main
+from ..tune.process import CandidateFailed, Child, ChildFailed
+from . import kept
+from .graph import Graph, Value
+from .kernels import part
+from .memory import aligned
+from .passes import PASSES
+
+LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a process starts in 0.7
+
+
+def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) -> None:
+    """Let a process compile a graph, so that the disk cache has the model under its key. It has none where the graph is small, where no process can be
+    started, and where that fails, for whatever reason: compiling the graph here raises the error."""
+    if len(graph.nodes) < LEAST or not sys.executable or hasattr(sys, "frozen") or config.current().explain:
+        return  # the executable of a frozen program is that program
+    around = kept.surroundings(target, PASSES)
+    with (
+        contextlib.suppress(OSError, ChildFailed, CandidateFailed),
+        _in_a_file(graph.constants) as (path, offsets),
+        contextlib.closing(Child(module=__name__)) as child,
+    ):
+        given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, tuple(state))
+        child.request("compile", given, limit=None)
+
+
+@contextlib.contextmanager
+def _in_a_file(constants: Mapping[Value, np.ndarray]) -> Iterator[tuple[str, dict[Value, int]]]:
+    """The path of a file with the bytes of arrays, and where each begins. Processes share its pages."""
+    offsets: dict[Value, int] = {}
+    with tempfile.NamedTemporaryFile(prefix="tir-constants-") as file:
+        for value, array in constants.items():
+            offsets[value] = file.seek(aligned(file.tell()))
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        file.truncate(file.tell() + 1)  # an empty file cannot be mapped
+        yield file.name, offsets
+
+
+class Server:
+    """The commands of the process."""
+
+    def hello(self, about: dict[str, Any], given: Any) -> dict[str, Any]:
+        return {}
+
+    def compile(self, about: dict[str, Any], given: Any) -> dict[str, Any]:
+        from .model import compile_here
+
+        around, passes, path, offsets, (key, graph, target, state) = given
+        PASSES[:] = passes
+        if kept.surroundings(target, PASSES) != around:
+            raise BuildError("this process has another machine, or other rules")
+        held = np.memmap(path, np.uint8, "r")
+        constants = {v: part(held, begin, v) for v, begin in offsets.items()}
+        compile_here(key, replace(graph, constants=constants), target, state)
+        return {}
+
+
+if __name__ == "__main__":
+    main(Server())
