@@ -83,11 +83,19 @@ def test_the_model_does_not_prefer_the_plain_program(name: str):
     assert default is not None and plain is not None and default.seconds < plain.seconds
 
 
-def test_rows_are_fused_where_each_row_needs_its_own_sums():
-    x, s = summed(N, lambda j, k: (j, k))
-    program = te.create_prim_func([x, te.compute((N, N), lambda i, j: x[i, j] - s[i], name="Y")])
+def rows_by(index: Callable[..., tuple], shape: tuple[int, ...]) -> tir.PrimFunc:
+    x, k = te.placeholder((N, N), name="X"), te.reduce_axis((0, N), "k")
+    s = te.compute(shape, lambda j, *_: te.sum(x[j, k], axis=k), name="S")
+    return te.create_prim_func([x, te.compute((N, N), lambda i, j: x[i, j] - s[index(i)], name="Y")])
+
+
+@pytest.mark.parametrize(
+    "program", [rows_by(lambda i: (i,), (N,)), rows_by(lambda i: (i, 0), (N, 1))], ids=["vector", "kept axis"]
+)
+def test_rows_are_fused_where_each_row_needs_its_own_sums(program: tir.PrimFunc):
     sch = tir.tune.default(program, TARGET)
     assert sch.get_loops("S")[0] == sch.get_loops("Y")[0]
+    assert_same_result(program, sch.mod, rtol=1e-4)
 
 
 def test_a_fusion_that_the_model_expects_to_lose_is_left_out():

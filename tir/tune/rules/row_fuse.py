@@ -32,7 +32,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     for stage in reversed(stages):
         made.compute_at(stage.name, row, preserve_unit_loops=True)
         place_parts(made, parts.get(stage.name, []), row, lanes)
-        if not stage.reduce and len(stage.spatial) == len(nest.axes):
+        if not stage.reduce and _has_columns(stage, nest):
             vectorize(made, made.get_loops(stage.name)[-1], column.size, lanes, UNROLL)
     vectorize(made, column.loop, column.size, lanes, UNROLL)
     share_out(made, [a.loop for a in rows], sum(s.runs * s.work for s in (nest, *stages)), env)
@@ -71,8 +71,12 @@ def _is_apart(stage: Nest, of: Nest, lanes: int) -> bool:
     """Whether a sum walks along the last of several axes that it reduces, or for each element of a row: a rule of reductions
     makes vectors of it."""
     *others, along = stage.reduce
-    is_own = bool(others) or len(stage.spatial) == len(of.axes)
-    return is_own and walks(stage, along) and along.size >= 2 * lanes
+    return (bool(others) or _has_columns(stage, of)) and walks(stage, along) and along.size >= 2 * lanes
+
+
+def _has_columns(stage: Nest, of: Nest) -> bool:
+    """Whether a stage has results for each element of a row, not one for the row (maybe along an axis of one element)."""
+    return len(stage.spatial) == len(of.axes) and stage.spatial[-1].extent != 1
 
 
 def are_of_rows(stages: Sequence[Nest], of: Nest) -> bool:
