@@ -28,8 +28,8 @@ CHAINED = "T.float32(0.5) * Y[vi, vj] + X[vi, vj + 1]"
 
 BEST = """
 @T.prim_func
-def f(A: T.Buffer((32, 40), "float32"), V: T.Buffer((32,), "float32"), I: T.Buffer((32,), "int32")):
-    for i, k in T.grid(32, 40):
+def f(A: T.Buffer((ROWS, STEPS), "float32"), V: T.Buffer((ROWS,), "float32"), I: T.Buffer((ROWS,), "int32")):
+    for i, k in T.grid(ROWS, STEPS):
         with T.block("best"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
@@ -93,10 +93,15 @@ def test_short_chains_and_steps_that_do_not_wait_stay_as_they_are():
     assert "T.vectorized" in free.mod.script()
 
 
-def test_a_selection_that_leaves_open_what_it_does_with_equals_keeps_its_order():
-    data = numbers(32, 40)
+@pytest.mark.parametrize(("rows", "steps"), [(32, 48), (32, 41), (16, 9), (24, 41)])
+def test_a_selection_that_leaves_open_what_it_does_with_equals_keeps_its_order(rows: int, steps: int):
+    """Of rows that fill vectors, steps of these: what lies along the rows is turned."""
+    data = numbers(rows, steps)
     data[3, 7] = np.nan
-    assert abreast(default(parse(BEST), data), "best") == 16
+    sch = default(parse(BEST.replace("ROWS", str(rows)).replace("STEPS", str(steps))), data)
+    kind, extent = ("vectorized", 16) if rows % 16 == 0 else ("unrolled", 8)
+    inner = sch.get_loops("best")[-1]
+    assert (sch.get(inner).kind, extent_of(sch, inner)) == (kind, extent)
 
 
 def test_rows_that_data_chooses_are_added_to_as_they_lie_in_memory():
