@@ -11,9 +11,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from codegen import disk
 
 from .. import config
 from ..errors import BuildError
@@ -31,13 +34,15 @@ LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a pr
 
 def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) -> None:
     """Let a process compile a graph, so that the disk cache has the model under its key. It has none where the graph is small, where no process can be
-    started, and where that fails, for whatever reason: compiling the graph here raises the error."""
+    started or nothing be written, and where that fails, for whatever reason: compiling the graph here raises the error."""
     if len(graph.nodes) < LEAST or not sys.executable or hasattr(sys, "frozen") or config.current().explain:
         return  # the executable of a frozen program is that program
-    around = kept.surroundings(target, PASSES)
+    around, place = kept.surroundings(target, PASSES), disk.place(key, "")
+    if place is None:
+        return
     with (
         contextlib.suppress(OSError, ChildFailed, CandidateFailed),
-        _in_a_file(graph.constants) as (path, offsets),
+        _in_a_file(place.parent, graph.constants) as (path, offsets),
         contextlib.closing(Child(module=__name__)) as child,
     ):
         given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, tuple(state))
@@ -45,10 +50,11 @@ def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) 
 
 
 @contextlib.contextmanager
-def _in_a_file(constants: Mapping[Value, np.ndarray]) -> Iterator[tuple[str, dict[Value, int]]]:
-    """The path of a file with the bytes of arrays, and where each begins. Processes share its pages."""
+def _in_a_file(folder: Path, constants: Mapping[Value, np.ndarray]) -> Iterator[tuple[str, dict[Value, int]]]:
+    """The path of a file in a folder with the bytes of arrays, and where each begins. Processes share its pages."""
     offsets: dict[Value, int] = {}
-    with tempfile.NamedTemporaryFile(prefix="tir-constants-") as file:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp") as file:
         for value, array in constants.items():
             offsets[value] = file.seek(aligned(file.tell()))
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     from .model import CompiledModel
 
 OWN = "tir."
-MOST = 1 << 29  # bytes of weights of a model that is kept
+MOST = 1 << 29  # bytes of the constants of a model that is kept
 ALL = 1 << 31  # bytes of weights that are kept in all: of the models that were compiled last
 _PLAIN = (str, int, float, type(None), np.generic, DType, Value)
 
 
 def model_key(graph: Graph, target: Target, state: Sequence[str], passes: Sequence[Any]) -> str | None:
-    """What names a compiled model in the disk cache; None if code of other packages has a part in it, or a stage is to be printed or
-    verified."""
+    """What names a compiled model in the disk cache; None if code of other packages has a part in it, if a stage is to be printed or
+    verified, and for more than :data:`MOST` bytes of constants."""
     if not all(isinstance(size, int) for v in graph.inputs for size in v.shape):
         return None  # of symbolic sizes: programs of several files would have variables of their own
+    if sum(array.nbytes for array in graph.constants.values()) > MOST:
+        return None
     around = surroundings(target, passes) if all(map(_is_known, graph.nodes)) else None
     if around is None:
         return None
@@ -73,9 +75,9 @@ def _are_plain(arguments: Any) -> bool:
 
 
 def keep(key: str, model: CompiledModel) -> None:
-    """Write a model where :func:`find` finds it, unless it has more than :data:`MOST` bytes of weights."""
+    """Write a model where :func:`find` finds it."""
     paths = [disk.place(key, suffix) for suffix in (".weights", ".model")]
-    if not isinstance(model.module, LLVMModule) or model.weights.nbytes > MOST or None in paths:
+    if not isinstance(model.module, LLVMModule) or None in paths:
         return
     compiled = model.module.compiled
     first = model.weights.ctypes.data
