@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in, with_views
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion
 from ..expr import BufferLoad, Var
 from ..node import once
-from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, LetStmt, SeqStmt, Stmt
-from ..visit import LEAVES, nodes_of, walk
+from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, While
+from ..visit import LEAVES, contains, walk
 from .contents import NAMING, MembersBy, sub_statements
 from .effects import effects
 from .index import BlockRef, Place
@@ -172,22 +172,9 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:
     """Whether an execution of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before
     would be stale."""
-    kinds = list(_accesses_in_order(block.body, buffer))
-    return BufferStore in kinds and BufferLoad in kinds[kinds.index(BufferStore) :]
-
-
-def _accesses_in_order(s: Any, buffer: Buffer) -> Iterator[type]:
-    """Loads and stores of ``buffer``, as their classes, in an order that may be that of an execution. In a loop or under
-    conditions a store counts as both before and after the loads."""
-    if isinstance(s, SeqStmt):
-        for part in s.stmts:
-            yield from _accesses_in_order(part, buffer)
-    elif isinstance(s, LetStmt):
-        yield from _accesses_in_order(s.value, buffer)
-        yield from _accesses_in_order(s.body, buffer)
-    else:
-        kinds = {type(n) for n in nodes_of(s) if isinstance(n, (BufferLoad, BufferStore)) and n.buffer is buffer}
-        if not isinstance(s, BufferStore):
-            yield from kinds & {BufferStore}
-        yield from kinds & {BufferLoad}
-        yield from kinds & {BufferStore}
+    found, again = effects(block.body).of(buffer), contains(While, block.body)
+    return any(
+        a.write and not b.write and (n < m or again or any(f[0] is g[0] for f, g in zip(a.loops, b.loops)))
+        for n, a in enumerate(found)
+        for m, b in enumerate(found)
+    )

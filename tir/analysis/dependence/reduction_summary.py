@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...aliases import memory_of, sharing
+from ...aliases import sharing
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
-from ...expr import BufferLoad, Var, const, is_const
+from ...arith.linear import key
+from ...expr import BufferLoad, const, is_const
 from ...function import PrimFunc
-from ...render import short_text
-from ...stmt import Block, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
-from ...visit import refresh, rewrite, substitute, uses_var, walk
+from ...stmt import Block, BufferStore, For, Stmt, seq
+from ...visit import refresh, rewrite, substitute, uses_var
+from ..effects import READ, Effect, effects
 from ..index import BlockRef, index_of
 
 
@@ -52,9 +54,9 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     if block.init is None or not reduce:
         return None
     stores, starts = _stores(block.body), _stores(block.init)
-    if not stores or not starts or not _places(stores) <= _places(starts):
+    if not stores or not starts or not _elements(stores) <= _elements(starts):
         return None
-    if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.indices):
+    if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.index_parts()):
         return None
     loops = _loops_of(ref, reduce)
     about = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
@@ -69,7 +71,7 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     mine = [f.loop_var for f in chain]
     if uses_var(predicate, mine) or any(uses_var(v, mine) for _, v in kept):
         return None
-    body: Any = substitute(_unread(block.body, _places(stores)), {i.var: v for i, v in reduce})
+    body: Any = substitute(_unread(block.body, stores), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
@@ -97,17 +99,16 @@ def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
     return loops[start:]
 
 
-def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[BufferStore]) -> bool:
+def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[Effect]) -> bool:
     """Whether ``spatial`` loops may be moved outside the reduction loops: results are distinct elements."""
     inner = [f.loop_var for f in chain]
     if any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
         return False
     free = {i.var for i in block.iter_vars if i.iter_type != "reduce" and not (i.dom and is_const(i.dom.extent, 1))}
-    if any(not free <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+    if any(not free.issubset(s.index_parts()) for s in stores):
         return False
-    places, written = _places(stores), memory_of(stores)
-    loads = sharing((n for n in walk(block.body) if isinstance(n, BufferLoad)), written)
-    return all(_place(n) in places for n in loads)
+    elements, found = _elements(stores), effects(block.body)
+    return all(_element(e) in elements for e in sharing(found, found.writes))
 
 
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
@@ -125,30 +126,24 @@ def _complete(reduce: list[Any], chain: list[For]) -> bool:
     )
 
 
-def _stores(s: Stmt) -> list[BufferStore]:
+def _stores(s: Stmt) -> list[Effect]:
     """The stores of a body that executes each of them once; none if it is of another form."""
-    if isinstance(s, BufferStore):
-        return [s]
-    if isinstance(s, LetStmt):
-        return _stores(s.body)
-    if isinstance(s, SeqStmt):
-        parts = [_stores(p) for p in s.stmts]
-        return [store for p in parts for store in p] if all(parts) else []
-    return []
+    found = effects(s)
+    stores = [e for e in found if e.write]
+    plain = all(isinstance(e.node, BufferStore) and not e.loops and not e.guards for e in stores)
+    return stores if plain and not found.opaque else []
 
 
-def _place(access: BufferStore | BufferLoad) -> tuple[Any, ...]:
-    return (access.buffer, *(short_text(i) for i in access.indices))
+def _element(access: Effect) -> tuple[Any, ...]:
+    return (access.buffer, *map(key, access.index_parts()))
 
 
-def _places(stores: list[BufferStore]) -> set[tuple[Any, ...]]:
-    return {_place(s) for s in stores}
+def _elements(stores: Sequence[Effect]) -> set[tuple[Any, ...]]:
+    return {_element(s) for s in stores}
 
 
-def _unread(body: Stmt, places: set[tuple[Any, ...]]) -> Stmt:
+def _unread(body: Stmt, stores: list[Effect]) -> Stmt:
     """``body`` without its reads of the elements that it writes."""
-
-    def visit(item: Any) -> Any:
-        return const(0, item.dtype) if isinstance(item, BufferLoad) and _place(item) in places else None
-
-    return rewrite(body, visit)
+    elements = _elements(stores)
+    loads = {id(e.node) for e in effects(body) if e.kind == READ and _element(e) in elements}
+    return rewrite(body, lambda n: const(0, n.dtype) if isinstance(n, BufferLoad) and id(n) in loads else None)

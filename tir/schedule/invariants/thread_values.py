@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...analysis.contents import sub_statements
 from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
 from ...analysis.dependence.statements import Access, Statement, bare_statements_of
 from ...analysis.effects import READ
@@ -22,7 +21,7 @@ from ...op import is_pure
 from ...poly import Names, Relation, everything
 from ...records import cached_property
 from ...stmt import BufferStore, LetStmt
-from ...visit import has_load, uses_var
+from ...visit import has_load, nodes_of, uses_var
 
 _VALUE = decl_buffer((1,), "int32", "value")  # stands for the memory of a variable's value
 
@@ -55,7 +54,7 @@ class Stores:
     @cached_property
     def _named(self) -> set[Var]:
         """Variables that have a value by a ``let``."""
-        return set(_lets_in(self.func.body))
+        return {n.var for n in nodes_of(self.func.body) if type(n) is LetStmt}
 
     def threads_of(self, unit: Statement) -> list[LoopRef]:
         """The loops of threads around a statement, except those across which it reduces."""
@@ -140,13 +139,6 @@ class Stores:
 def stores_of(func: PrimFunc) -> Stores:
     """The stores of ``func``, found once for each function object."""
     return Stores(func)
-
-
-@once
-def _lets_in(stmt: Any) -> frozenset[Var]:
-    """The variables of the ``let`` statements in a statement; found once for each."""
-    own = {stmt.var} if isinstance(stmt, LetStmt) else ()
-    return frozenset(own).union(*map(_lets_in, sub_statements(stmt)))
 
 
 def _agreeing(side: StatementRelations) -> Relation:
