@@ -113,18 +113,8 @@ def _known_accesses(part: Stmt, buffer: Buffer, loops: Sequence[For], outer: int
     """The accesses of ``buffer`` in ``part``, which is inside ``loops``; cached, since steps keep most parts."""
     about = (outer > 0, *(x for loop in loops for x in (loop.loop_var, loop.min, loop.extent)))
 
-    def find() -> list[_Access]:
-        around = [loop.loop_var for loop in loops]
-        found = _accesses(part, buffer, around, outer)
-        if not loops or has_load(*(e for loop in loops for e in (loop.min, loop.extent))):
-            return list(found)  # what the loops' bounds are changes in them
-        return [_ACCESSES.found(buffer, about, lambda a=a: a, a.key()) for a in found]
-
-    return _KNOWN.found(part, (buffer, *about), find)
-
-
-# of a buffer, the first of equal ones in the same loops, with what is known of it
-_ACCESSES: MemoAmong[_Access] = MemoAmong()
+    around = [loop.loop_var for loop in loops]
+    return _KNOWN.found(part, (buffer, *about), lambda: list(_accesses(part, buffer, around, outer)))
 
 
 def _conjuncts(condition: Expr) -> frozenset[Any]:
@@ -147,12 +137,6 @@ class _Access:
         self._box: Any = False
         # the conditions under which what it touches lies in what another access fills
         self.inside: dict[_Access, frozenset[Any] | None] = {}
-
-    def key(self) -> Any:
-        """Equal for accesses of which everything else is equal too."""
-        loops = tuple((id(v), key(r.min), key(r.extent)) for v, r in self.loops.items())
-        indices = None if self.indices is None else tuple(map(key, self.indices))
-        return indices, loops, key(self.condition), self.is_write, self.own
 
     def box(self, analyzer: Analyzer) -> Box | None:
         if self._box is False:

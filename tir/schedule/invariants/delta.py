@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...aliases import shares_memory
-from ...analysis.contents import difference, has_blocks, kept_members, named
+from ...analysis.contents import difference, has_blocks, kept_members, named, sub_statements, with_memory
 from ...analysis.effects import effects
 from ...analysis.index import LoopRef, index_of
 from ...expr import Var
@@ -34,8 +33,7 @@ class _Uses:
     """The accesses of memory in statements, comparably: :meth:`of` one, and what of them is :meth:`changed` between two.
     ``mark`` has what matters of a loop beside its iterations.
 
-    What is not a block in loops, or has views, which give memory other names, counts as one statement that accesses all
-    memory that it names.
+    What is not a block in loops, or has views, counts as one statement.
     """
 
     def __init__(self, mark: Callable[[For], Any]):
@@ -51,7 +49,7 @@ class _Uses:
             allocated: Order = {b.data: (id(b),) for b in stmt.block.alloc_buffers}
             inner = _together((self._of_init(stmt.block), self.of(stmt.block.body)))
             return _together((allocated, _inside(inner, _realize_key(stmt))))
-        return dict.fromkeys((n for n in named(stmt) if type(n) is Var and n.dtype.is_handle), (id(stmt),))
+        return dict.fromkeys(_memory_of(stmt), (id(stmt),))
 
     def _of_init(self, block: Block) -> Order:
         return {} if block.init is None else self.of(block.init)
@@ -89,6 +87,22 @@ class _Uses:
             else:
                 found.append((passed, self.of(s)))
         return found
+
+
+def _memory_of(stmt: Any) -> Iterable[Var]:
+    """The memory that a statement accesses; with views inside, under which name is not known, all that it names."""
+    if any(n.block.match_buffers for n in with_memory(stmt)):
+        return [n for n in named(stmt) if type(n) is Var and n.dtype.is_handle]
+    return effects(stmt).reads | effects(stmt).writes
+
+
+@once
+def _written(stmt: Any) -> frozenset[tuple[Var, str]]:
+    """The memory that a statement writes, with its scopes."""
+    kind: Any = type(stmt)
+    if has_blocks(stmt) and (kind in (For, SeqStmt, Block) or (kind is BlockRealize and _is_nest(stmt.block))):
+        return frozenset[tuple[Var, str]]().union(*map(_written, sub_statements(stmt)))
+    return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt) if e.write)
 
 
 def _together(parts: Iterable[Order]) -> Order:
@@ -231,8 +245,6 @@ class Delta:
         shared = self._shared_now(loop)
         threads = loop.node.kind == THREAD_BINDING
         return any(
-            effect.write
-            and (shares_memory(effect, shared) or not shares_memory(effect, same))
-            and not (threads and ends_with_launch(effect.buffer.scope))
-            for effect in effects(loop.node)
+            (memory in shared or memory not in same) and not (threads and ends_with_launch(scope))
+            for memory, scope in _written(loop.node)
         )
