@@ -7,6 +7,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -56,10 +57,19 @@ class Contraction:
     @staticmethod
     def of(nest: Nest) -> Contraction | None:
         """The contraction that a nest is; None for anything else, and for one without results or terms."""
+        return Contraction._of(nest, _operands)
+
+    @staticmethod
+    def of_pairs(nest: Nest) -> Contraction | None:
+        """As :meth:`of`, also of terms that are another function of two operands, such as distances."""
+        return Contraction.of(nest) or Contraction._of(nest, _pair)
+
+    @staticmethod
+    def _of(nest: Nest, operands_of: Callable[[Update, Nest, Axis], list[Access]]) -> Contraction | None:
         lane, update = nest.contiguous(), nest.reduction and nest.reduction.of_one_value()
         if lane is None or not update or nest.block.init is None or any(a.extent == 0 for a in nest.axes):
             return None
-        operands = _operands(update, nest, lane)
+        operands = operands_of(update, nest, lane)
         sides = [o for o in operands if o.stride(lane.var) != 0]
         if len(operands) != 2 or len(sides) != 1:
             return None
@@ -140,6 +150,12 @@ def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
     return [found for side in sides if (found := _operand(side, nest, lane)) is not None]
 
 
+def _pair(_: Update, nest: Nest, lane: Axis) -> list[Access]:
+    """What any terms are computed of, if some of it lies across the lanes: else a rule of reductions makes vectors of it without panels."""
+    is_across = any(a.stride(lane.var) not in (0, 1) for a in nest.loads)
+    return nest.loads if is_across and not nest.computed else []
+
+
 def _operand(factor: Expr, nest: Nest, lane: Axis) -> Access | None:
     """The load that a factor is, or of one that is computed for all lanes at once, the load whose indices have all its iterators."""
     if isinstance(factor, BufferLoad):
@@ -156,7 +172,7 @@ def _operand(factor: Expr, nest: Nest, lane: Axis) -> Access | None:
 def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
     nest = Nest.in_steps(sch, block)
-    found = nest and Contraction.of(nest)
+    found = nest and Contraction.of_pairs(nest)
     if not found or not found.rows or found.is_of_few_rows:
         return []
     found = replace(found, gather=gathered(sch, found))
@@ -330,7 +346,7 @@ class Tiling:
 
         sch.transform_layout(copy, ("write", 0), split)
         nest = Nest.of(sch, sums.name)
-        made = nest and Contraction.of(nest)
+        made = nest and Contraction.of_pairs(nest)
         assert made is not None
         chunks = tuple(a for a in made.batch if made.nest.stores[0].places[a.var] == 0)
         return replace(self, found=replace(made, gather=copy.name, chunks=chunks)).apply(sch)
