@@ -64,10 +64,12 @@ def _loads_indirectly(func: PrimFunc) -> bool:
         return has_load(e) or (has_lets and uses_var(e, data))
 
     for node in nodes_of(func.body):  # a let before what uses it, which is below
-        if isinstance(node, (LetStmt, Let)) and depends(node.value):
+        kind = type(node)
+        if kind is BufferLoad:
+            if any(map(depends, node.indices)):
+                return True
+        elif kind in _LETS and depends(node.value):
             data.add(node.var)
-        elif isinstance(node, BufferLoad) and any(depends(index) for index in node.indices):
-            return True
     return False
 
 

@@ -5,6 +5,7 @@ Indices may be flat (one per access, after flattening) or one per axis; a buffer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from tir.arith.lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
+from tir.records import cached_property
 from tir.transform.layout import dot
 
 from .generator import Generator, expr_rule
@@ -43,14 +45,15 @@ class Access:
         strides = element_strides(buffer)
         if len(strides) != len(indices):
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
-        self.offsets: list[int] | None = [0] * self.lanes  # of each lane from the first
+        self.offsets: Sequence[int] | None = (0,) * self.lanes  # of each lane from the first
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
         found = [lane_offsets(i) if i.dtype.lanes > 1 else (i, (0,) * self.lanes) for i in indices]
         for index, lanes, stride in zip(indices, found, strides):
             if lanes is not None and (isinstance(stride, int) or not any(lanes[1])):
                 offsets.append(self._scaled(g.index(lanes[0]), stride, 1))
-                self.offsets = [a + b * stride if b else a for a, b in zip(self.offsets, lanes[1])]  # type: ignore
+                if any(lanes[1]):
+                    self.offsets = [a + b * stride for a, b in zip(self.offsets, lanes[1])]  # type: ignore
             else:
                 vectors.append(self._scaled(g.index(index), stride, index.dtype.lanes))
         self.first = self._sum(offsets, 1)
@@ -59,7 +62,7 @@ class Access:
             self.vector = self._sum([self._from_first(), *vectors], self.lanes)
             self.offsets = None
 
-    @property
+    @cached_property
     def step(self) -> int | None:
         """The step from each lane to the next; None if that varies, or is not constant."""
         return None if self.offsets is None else constant_step(self.offsets)

@@ -83,7 +83,7 @@ class _Place:
                 self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
             forms.append(linear(index))
-            self.reads |= any(type(n) in _READS for n in nodes_of(index))
+            self.reads |= not _READS.isdisjoint(map(type, nodes_of(index)))
             self.ok &= index.dtype.lanes == 1
         self.ok &= not self.reads
         self.constants = tuple(form.const for form in forms)

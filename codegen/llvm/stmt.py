@@ -62,11 +62,11 @@ def _independent(g: Generator, stmts: Sequence[Stmt]) -> int:
     that follows a store at a near place of another page may wait for it, for a processor compares the low bits of addresses first."""
     stored = set[Var]()
     for count, s in enumerate(stmts):
-        if not isinstance(s, BufferStore) or s.value.dtype.lanes == 1 or not is_pure(s.value):
+        if not isinstance(s, BufferStore) or s.value.dtype.lanes == 1 or s.buffer.data in g.own or not is_pure(s.value):
             return count
         loaded = {n.buffer.data for n in walk(s.value) if isinstance(n, BufferLoad)}
         stored.add(s.buffer.data)
-        if stored & loaded or s.buffer.data in g.own or not g.owned_pointers >= stored | loaded:
+        if stored & loaded or not g.owned_pointers >= stored | loaded:
             return count
     return len(stmts)
 

@@ -186,8 +186,10 @@ class Elements:
 
 def constant_step(offsets: Sequence[int]) -> int | None:
     """The step between lanes at ``offsets``; None if it varies."""
-    step = offsets[1] - offsets[0] if len(offsets) > 1 else 0
-    return step if all(offset == offsets[0] + k * step for k, offset in enumerate(offsets)) else None
+    first, count = offsets[0], len(offsets)
+    step = offsets[1] - first if count > 1 else 0
+    steady = [*range(first, first + count * step, step)] if step else [first] * count
+    return step if steady == list(offsets) else None
 
 
 def reversed_lanes(g: Generator, value: str, type_: str, lanes: int) -> str:

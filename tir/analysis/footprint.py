@@ -59,8 +59,12 @@ class _Span:
 
     def data(self, loops: Mapping[Var, Range]) -> set[Var]:
         """The loops that what it loads depends on, if its place is loaded from memory."""
-        found = [f for factors, _ in self.first.items() for f in factors if has_load(f)]
-        return {var for var in loops if any(uses_var(f, var) for f in found)}
+        return {var for var in loops if any(uses_var(f, var) for f in self.loaded)} if self.loaded else set()
+
+    @cached_property
+    def loaded(self) -> list[Expr]:
+        """The factors in its place that are loaded from memory."""
+        return [f for factors, _ in self.first.items() for f in factors if has_load(f)]
 
     def hull(self, other: _Span) -> _Span | None:
         """The elements of both and between them; None if they are far apart, or it is not known how far."""
@@ -184,12 +188,6 @@ class _Node:
     def extent(self) -> int:
         return _length(self.around[-1]) if self.around else 1
 
-    def below(self) -> Iterator[tuple[_Node, _Access]]:
-        for access in self.accesses:
-            yield self, access
-        for child in self.children:
-            yield from child.below()
-
     def flops(self) -> int:
         """Operations of all iterations."""
         return self.extent * (self.work + sum(child.flops() for child in self.children))
@@ -210,6 +208,11 @@ class _Node:
         return _united([*self.accesses, *(access for child in self.children for access in child.boxes)])
 
     @cached_property
+    def own_lines(self) -> int:
+        """Bytes of the cache lines that what is directly in it touches, in any one iteration."""
+        return _lines(_united(self.accesses))
+
+    @cached_property
     def lines(self) -> int:
         """Bytes of the cache lines that all iterations touch."""
         return _lines(self.boxes)
@@ -221,20 +224,25 @@ class _Node:
 
     def _over_loops(self, depth: int) -> Iterator[_Access]:
         """The accesses in it, over all iterations of the loops inside of the outermost ``depth``."""
-        for node, (buffer, box) in self.below():
-            loops = {f.loop_var: f.domain for f in node.around[depth:]}
+        if self.accesses:
+            loops = {f.loop_var: f.domain for f in self.around[depth:]}
             ends = {var: domain.ends() for var, domain in loops.items()}
-            yield buffer, _gathered(buffer, box, loops) or tuple(span and span.over(loops, ends) for span in box)
+            for buffer, box in self.accesses:
+                gathered = _gathered(buffer, box, loops, ends)
+                yield buffer, gathered or tuple(span and span.over(loops, ends) for span in box)
+        for child in self.children:
+            yield from child._over_loops(depth)
 
 
-def _gathered(buffer: Buffer, box: _Box, loops: Mapping[Var, Range]) -> _Box | None:
+def _gathered(
+    buffer: Buffer, box: _Box, loops: Mapping[Var, Range], ends: Mapping[Var, tuple[int, int] | None]
+) -> _Box | None:
     """The box of an access whose place is loaded from memory: as many elements as ``loops`` have iterations, anywhere. None if it
     is not."""
     depends = [set[Var]() if span is None else span.data(loops) for span in box]
     moving = set[Var]().union(*depends)
     if not moving:
         return None
-    ends = {var: loops[var].ends() for var in loops}
     left = prod(getattr(loops[var].extent, "value", 1) for var in moving)
     made: list[_Span | None] = []
     for span, own, size in zip(box, depends, buffer.shape):
@@ -374,7 +382,7 @@ def _moved(node: _Node, size: int) -> int:
     """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
     if node.lines_of_one_iteration <= size or not node.children:
         return node.lines
-    return node.extent * (_lines(_united(node.accesses)) + sum(_moved(child, size) for child in node.children))
+    return node.extent * (node.own_lines + sum(_moved(child, size) for child in node.children))
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:

@@ -14,7 +14,8 @@ def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
     (T.Add(i, 0), (0, 1, 1, 2))
     """
     if isinstance(e, Ramp) and isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
-        return e.base, tuple(k * e.stride.value for k in range(e.lanes))
+        step = e.stride.value
+        return e.base, tuple(range(0, e.lanes * step, step)) if step else (0,) * e.lanes
     if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
         return e.value, (0,) * e.lanes
     if isinstance(e, Cast) and is_index(e.value.dtype.element) and is_index(e.dtype.element):  # no lane overflows
