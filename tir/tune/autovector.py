@@ -17,7 +17,7 @@ from ..buffer import Buffer
 from ..expr import Add, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
 from ..visit import has_load, substitute, uses_var, walk
-from .nest import Access, computed, cost, usual
+from .nest import Access, computed, own_cost, usual
 
 STRAIGHT = 300  # operations of a loop that becomes straight code
 COUNTED = 1  # operations of a loop beside those of its statement
@@ -82,7 +82,7 @@ def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> 
 
 def _instructions(e: Expr) -> int:
     """Instructions of a load or an operation, without its operands."""
-    return max(1, cost(e) - sum(cost(c) for c in e.children() if isinstance(c, Expr)))
+    return max(1, own_cost(e))
 
 
 def _statements(s: Any) -> list[Any]:
@@ -162,7 +162,7 @@ def work_of(value: Expr) -> tuple[float, float]:
             return 0.0, LATENCY
         children = [c for c in e.children() if isinstance(c, Expr)]
         parts = [visit(c) for c in children]  # noqa: F821  (deleted only afterwards)
-        own = cost(e) - sum(cost(c) for c in children)
+        own = own_cost(e)
         again = own > 0 and key(e) in seen
         seen.add(key(e))
         work = 0.0 if again else own + sum(w for w, _ in parts)

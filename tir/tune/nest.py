@@ -399,11 +399,14 @@ def volume(axes: Iterable[Axis]) -> int:
 
 def cost(item: Any) -> int:
     """About how many simple operations an expression or a statement takes; calls such as ``exp`` count for many."""
+    return own_cost(item) + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+
+
+def own_cost(item: Any) -> int:
+    """As :func:`cost`, without its operands."""
     if isinstance(item, Call) and item.op not in NO_FUNCTIONS:
-        own = 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
-    else:
-        own = 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
-    return own + sum(cost(c) for c in item.children() if hasattr(c, "children"))
+        return 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
+    return 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
 
 
 def computed(value: Expr) -> Iterator[Expr]:
