@@ -47,6 +47,9 @@ def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: 
     """The transposed convolution: the gradient of :func:`conv2d` by its data. ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows. Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the stride and the dilation."""
 conv2d_transpose_nchw = conv2d_transpose
 group_conv2d_transpose_nchw = conv2d_transpose
+from tir.ops.nn.winograd import conv2d_winograd_nhwc as conv2d_winograd_nhwc
+from tir.ops.nn.winograd import conv2d_winograd_nhwc_without_weight_transform as conv2d_winograd_nhwc_without_weight_transform
+from tir.ops.nn.winograd import conv2d_winograd_weight_transform as conv2d_winograd_weight_transform
 def conv3d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of three dimensions: ``data`` is ``(N, C, D, H, W)``, the kernel ``(O, C / groups, D, H, W)``."""
 def conv3d_ncdhw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:

@@ -22,7 +22,7 @@ from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
 from ..model import tile_cost
-from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, least, unconverted, usual, volume
+from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, block_names, choose, rule
 from .reductions import AHEAD
 from .spatial import share_out
@@ -289,9 +289,9 @@ class Tiling:
     def streams(self) -> bool:
         """Whether the result is stored past the caches: it is large, and there is little work for each element."""
         found = self.found
-        result = found.nest.stores[0].buffer
         is_thin = volume(found.terms) <= THIN and found.lane.size % self.lanes == 0
-        return is_thin and streams(least(result.shape), result.dtype.bytes)
+        least = prod(a.extent or 1 for a in found.nest.spatial)
+        return is_thin and streams(least, found.nest.stores[0].buffer.dtype.bytes)
 
     def together(self) -> list[int]:
         """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""
