@@ -30,7 +30,7 @@ def test_random_models_are_right_for_every_target(seed, target):
 
 
 @pytest.mark.parametrize(
-    ("seed", "target"), [(301, "llvm"), (304, "llvm"), (302, "interpreter"), (303, "interpreter"), (305, "cuda-sim")]
+    ("seed", "target"), [(306, "llvm"), (309, "llvm"), (302, "interpreter"), (303, "interpreter"), (305, "cuda-sim")]
 )
 def test_random_models_are_right_at_several_sizes(seed, target):
     assert check_sizes(random_model(seed, 8), seed, target) > 1

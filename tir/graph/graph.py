@@ -473,3 +473,16 @@ class Builder:
                 needed.update(node.inputs)
         constants = {v: a for v, a in self.constants.items() if v in needed}
         return Graph(tuple(self._inputs), tuple(reversed(kept)), named, constants, dict(self.limits))
+
+
+Pass = Callable[[Graph], Graph]
+
+
+def for_targets(*kinds: str) -> Callable[[Pass], Pass]:
+    """Mark a pass as one for models of these kinds of targets alone."""
+
+    def mark(one: Pass) -> Pass:
+        one.__dict__["targets"] = kinds
+        return one
+
+    return mark

@@ -82,8 +82,8 @@ def compile_here(
     key: str | None, graph: Graph, target: Any, state: Sequence[str], cases: Sequence[Mapping[str, int]] = ()
 ) -> CompiledModel:
     """Compile a graph in this process, whatever the disk cache has, and keep the model there if it has a key."""
-    special = [(_case(values, graph), optimized(graph.at(values))) for values in cases]
-    final = optimized(graph)
+    special = [(_case(values, graph), optimized(graph.at(values), target=target)) for values in cases]
+    final = optimized(graph, target=target)
     del graph  # what passes have made anew of its constants is freed, if nobody else has it
     model = compile_optimized(final, target, state, cases=special)
     del final

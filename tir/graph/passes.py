@@ -13,11 +13,13 @@ from ..checked import checked
 from ..errors import ModelError, TirError
 from ..interp.numbers import array_dtype
 from ..ops import registry
+from ..target import Target
 from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .layout import channels_last
 from .products import join_products, transposed_operands
 from .taps import CONVOLUTIONS, leave_out_taps
+from .winograd import winograd
 
 LARGEST_FOLDED = (
     1 << 16
@@ -231,13 +233,13 @@ def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple
 
 
 PASSES: list[Callable[[Graph], Graph]] = [
-    fold_constants, remove_copies, fold_batch_norm, inline_scalars, leave_out_taps, channels_last, join_products, transposed_operands,
+    fold_constants, remove_copies, fold_batch_norm, inline_scalars, leave_out_taps, channels_last, winograd, join_products, transposed_operands,
 ]  # fmt: skip
 
 
 @checked
-def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = None) -> Graph:
-    """The graph after ``passes`` (``PASSES``, as it is now), each of which is checked after it ran.
+def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = None, target: Any = "llvm") -> Graph:
+    """The graph after ``passes`` (``PASSES``, as it is now) that are for ``target``, each of which is checked after it ran.
 
     Raises ``ModelError`` for a graph that is none, and for a pass that makes one, changes an input, or changes the names,
     shapes or types of the results.
@@ -251,7 +253,10 @@ def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = 
       return y=%exp
     """
     graph.verify()
+    kind = Target.of(target).kind
     for each in PASSES if passes is None else passes:
+        if kind not in getattr(each, "targets", (kind,)):
+            continue
         made = each(graph)
         try:
             made.verify()

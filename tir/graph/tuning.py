@@ -46,7 +46,7 @@ def tune_graph(
     >>> float(model(np.zeros((8, 16), "float32"))[0, 0])
     0.0625
     """
-    final = with_own_results(optimized(graph))
+    final = with_own_results(optimized(graph, target=target))
     functions = list(group_functions(groups(final), final.constants).values())
     distinct = dict.fromkeys(functions)
     module = IRModule({f"kernel_{n}": func for n, func in enumerate(distinct)})
