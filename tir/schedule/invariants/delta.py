@@ -99,8 +99,8 @@ def _memory_of(stmt: Any) -> Iterable[Var]:
 @once
 def _written(stmt: Any) -> frozenset[tuple[Var, str]]:
     """The memory that a statement writes, with its scopes."""
-    kind: Any = type(stmt)
-    if has_blocks(stmt) and (kind in (For, SeqStmt, Block) or (kind is BlockRealize and _is_nest(stmt.block))):
+    taken_apart = _is_nest(stmt.block) if isinstance(stmt, BlockRealize) else isinstance(stmt, (For, SeqStmt, Block))
+    if taken_apart and has_blocks(stmt):
         return frozenset[tuple[Var, str]]().union(*map(_written, sub_statements(stmt)))
     return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt) if e.write)
 
