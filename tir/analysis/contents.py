@@ -286,57 +286,14 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
-    was, now = shape(old), shape(new)
-    if SeqStmt not in map(type, chain(was, now)):
-        before, after = dict.fromkeys(was), dict.fromkeys(now)
-        return Difference(tuple([s for s in before if s not in after]), tuple([s for s in after if s not in before]))
-    removed: dict[Any, None] = {}
-    added: dict[Any, None] = {}
-    _compare(old, new, removed, added)
+    was, now = (
+        dict.fromkeys(s for x in shape(root) for s in (parts(x) if type(x) is SeqStmt else (x,))) for root in (old, new)
+    )
+    removed, added = (
+        dict.fromkeys(s for x in some if x not in others for s in (contents(x) if type(x) is SeqStmt else (x,)))
+        for some, others in ((was, now), (now, was))
+    )
     return Difference(tuple([s for s in removed if s not in added]), tuple([s for s in added if s not in removed]))
-
-
-def _compare(old: Any, new: Any, removed: dict[Any, None], added: dict[Any, None]) -> None:
-    """Collect the loops and realizes of ``old`` and of ``new``, but for those in parts that are one object."""
-    while True:
-        if old is new:
-            return
-        if type(old) is For and type(new) is For:
-            removed[old] = added[new] = None
-            old, new = old.body, new.body
-            continue
-        if type(old) in _COLLECTED:
-            removed[old] = None
-        if type(new) in _COLLECTED:
-            added[new] = None
-        was, now = sub_statements(old), sub_statements(new)
-        if len(was) != 1 or len(now) != 1:
-            break
-        (old,), (new,) = was, now
-    _, gone, new = trimmed(was, now)
-    pending: dict[Any, list[Any]] = {}
-    for s in gone:
-        if s not in now:
-            pending.setdefault(_key(s), []).append(s)
-    for s in new:
-        if s not in was:
-            partners = pending.get(_key(s))
-            if partners:
-                _compare(partners.pop(0), s, removed, added)
-            else:
-                added.update(dict.fromkeys(contents(s)))
-    for s in (s for left in pending.values() for s in left):
-        removed.update(dict.fromkeys(contents(s)))
-
-
-_COLLECTED = (For, BlockRealize)
-
-
-def _key(stmt: Any) -> Any:
-    """Statements that are likely to be a version of each other have the same."""
-    if isinstance(stmt, For):
-        return stmt.loop_var
-    return stmt.block.name if isinstance(stmt, BlockRealize) else type(stmt)
 
 
 def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:
