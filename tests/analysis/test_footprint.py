@@ -237,3 +237,11 @@ def test_the_lowest_mark_of_a_roofline_stands_on_its_axis():
     starts = [float(y) for y in re.findall(r'<polyline points="[^,]*,([0-9.]+)', text)]
     points = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([0-9.]+)"', text)]
     assert starts and points and max(starts + points) == 300 and min(starts + points) > 40
+
+
+def test_what_a_value_has_twice_is_computed_once():
+    a, b, k = (tir.te.placeholder((8, 4), name="a"), tir.te.placeholder((9, 4), name="b"), tir.te.reduce_axis((0, 4)))
+    squares = tir.te.compute(
+        (8, 9), lambda i, j: tir.te.sum((a[i, k] - b[j, k]) * (a[i, k] - b[j, k]), axis=k), name="d"
+    )
+    assert footprint(tir.te.create_prim_func([a, b, squares])).flops == 3 * 8 * 9 * 4

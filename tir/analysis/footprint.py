@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from ..arith import Analyzer
-from ..arith.linear import Linear, is_index, linear
+from ..arith.linear import Linear, is_index, key, linear
 from ..arith.regions import Box, relax
 from ..buffer import Buffer, Range
 from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var, const
@@ -113,8 +113,8 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
 
     ``machine``: sizes and rates (default: :meth:`Machine.of` ``target``). Sizes must be constant: raises ``ValueError``
     with the loop whose extent is not. Operations are floating-point additions, multiplications, divisions, minima and
-    maxima, and calls such as ``exp``, one each; the work of tensorized blocks is not counted: compute the footprint
-    before.
+    maxima, and calls such as ``exp``, one each; what a value has twice, as ``(a - b) * (a - b)``, is counted once. The work of
+    tensorized blocks is not counted: compute the footprint before.
 
     >>> from tir.library import gemm
     >>> print(footprint(gemm.gemm(64, 64, 64)).bottleneck in ("compute", "L1", "L2", "L3", "memory"))
@@ -292,8 +292,9 @@ def _add_loops(item: Any, node: _Node, values: Mapping[Var, Expr]) -> None:
         for part in (item.then_case, item.else_case):
             if part is not None:
                 _add_loops(part, node, values)
-    elif isinstance(item, (Stmt, Expr)) and not isinstance(item, Var):
-        node.work += _operations(item)
+    elif isinstance(item, Expr):
+        node.work += sum({key(n): work for n in walk(item) if (work := _operations(n))}.values())
+    elif isinstance(item, Stmt):
         for child in item.children():
             if isinstance(child, (Stmt, Expr)):
                 _add_loops(child, node, values)
