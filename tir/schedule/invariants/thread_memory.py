@@ -64,7 +64,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
     if suspects or _blocks_may_meet(bound):
-        yield from _Kernels(after, bound).problems([b for _, b in suspects], same)
+        yield from _Kernels(after, bound, final=False).problems([b for _, b in suspects], same)
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -77,7 +77,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
     if suspects or _blocks_may_meet(bound):
-        yield from _FinalKernels(func, bound).problems(suspects, frozenset())
+        yield from _Kernels(func, bound, final=True).problems(suspects, frozenset())
 
 
 def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
@@ -168,12 +168,15 @@ Common = list[tuple[Var, Var]] | None  # pairs of loops
 
 
 class _Kernels:
-    """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory."""
+    """The statements of a program, the threads that run them, and the pairs of them that conflict in some memory.
 
-    final = False  # whether no further loop is going to be bound
+    ``final``: the schedule is complete, so that no further loop is going to be bound, and a block without a loop for some
+    axis is run by every thread (or by thread 0 if its buffer is shared).
+    """
 
-    def __init__(self, func: PrimFunc, bound: list[LoopRef]):
+    def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool):
         self.func = func
+        self.final = final
         self.loops = {ref.var: ref for ref in bound}
         self.units = without_swizzles(statements_of(func.body))
         self.reductions = reduction_iterators(index_of(func))
@@ -478,13 +481,6 @@ class _Kernels:
             return bool(own_axes(access.buffer.scope))
         asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
         return any(own_axes(a.buffer.scope) for a in unit.writes()) or bool(sharing(asked, access.buffer))
-
-
-class _FinalKernels(_Kernels):
-    """Of a complete schedule. A block without a loop for some axis is run by every thread (or by thread 0 if its buffer
-    is shared)."""
-
-    final = True
 
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
