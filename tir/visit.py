@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from .buffer import Buffer, IterVar
 from .expr import BufferLoad, Expr, FloatImm, IntImm, Let, StringImm, Var
 from .node import Memo, Node
-from .stmt import Allocate, AllocateConst, Block, BufferStore, For, LetStmt, SeqStmt, Stmt, edited_seq
+from .stmt import Allocate, AllocateConst, Block, BufferStore, Evaluate, For, LetStmt, SeqStmt, Stmt, edited_seq
 
 N = TypeVar("N")
 _CONSTANTS = frozenset((IntImm, FloatImm, StringImm))
@@ -47,6 +47,24 @@ def nodes_of(root: Any) -> list[Any]:
         if type(item) not in LEAVES:
             found += item.children()
     return found
+
+
+def statements(root: Stmt) -> Iterator[Stmt]:
+    """Every statement under ``root``, itself included, parents first, in program order: as :func:`walk`, but no expressions.
+
+    >>> import tir
+    >>> [type(s).__name__ for s in statements(tir.library.elementwise.scale_add(4).body)]
+    ['BlockRealize', 'Block', 'For', 'BlockRealize', 'Block', 'BufferStore']
+    """
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        yield item
+        if type(item) not in _WITHOUT_STATEMENTS:
+            stack += [child for child in reversed(item.children()) if isinstance(child, Stmt)]
+
+
+_WITHOUT_STATEMENTS = frozenset((BufferStore, Evaluate))
 
 
 def rewrite(

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from tir.expr import BufferLoad, Call, Cast, Expr, FloorMod, IntImm, Let, Mod, Var
-from tir.stmt import BufferStore, For, LetStmt
-from tir.visit import Somewhere, nodes_of, uses_var, walk
+from tir.stmt import BufferStore, For, LetStmt, Stmt
+from tir.visit import Somewhere, nodes_of, statements, uses_var, walk
 
 from .generator import Generator
 from .invariants import reciprocal
@@ -67,7 +67,7 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
 
 def _stores_narrow(s: For) -> bool:
     """Whether a loop stores integers of fewer than 64 bits, or other numbers that are held in them."""
-    stored = (memory_element(n.buffer.dtype) for n in walk(s.body) if isinstance(n, BufferStore))
+    stored = (memory_element(n.buffer.dtype) for n in statements(s.body) if isinstance(n, BufferStore))
     return any(element in ("i8", "i16", "i32") for element in stored)
 
 
@@ -102,7 +102,11 @@ def _indexes_by_last_bits(s: For) -> bool:
     if not _has_last_bits(s.body):
         return False
     moving, wrapping = {s.loop_var}, set[Var]()
-    for n in walk(s.body):
+
+    def concerned(n: Any) -> bool:
+        return bool(wrapping) or not isinstance(n, Stmt) or _has_last_bits(n)
+
+    for n in walk(s.body, concerned):
         if isinstance(n, For) and (uses_var(n.min, moving) or uses_var(n.extent, moving)):
             moving.add(n.loop_var)
         elif isinstance(n, (LetStmt, Let)) and uses_var(n.value, moving):

@@ -9,7 +9,7 @@ from ..errors import BuildError
 from ..expr import BufferLoad, IntImm, Var
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, Stmt
-from ..visit import nodes_of, walk
+from ..visit import nodes_of, statements, walk
 from .effects import PREFETCH, Effect, effects
 
 Bounds = dict[Var, tuple[int, int]]
@@ -25,7 +25,7 @@ def check_bounds(mod: IRModule) -> None:
     for func in mod.functions.values():
         # whose memory is as large as they say; what else is declared may say anything
         sized = set(func.buffer_map.values())
-        sized.update(b for block in walk(func.body) if isinstance(block, Block) for b in block.alloc_buffers)
+        sized.update(b for block in statements(func.body) if isinstance(block, Block) for b in block.alloc_buffers)
         for effect in effects(func.body):
             if effect.buffer in sized and effect.kind != PREFETCH and not effect.guards:
                 _check(func, effect)

@@ -14,7 +14,7 @@ from ..arith.linear import key
 from ..expr import BufferLoad, Expr, is_const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore
-from ..visit import contains, has_load, vars_in, walk
+from ..visit import contains, has_load, statements, vars_in, walk
 from .dependence.domains import Injective
 from .effects import effects
 from .reductions import Reduction
@@ -149,7 +149,7 @@ def _moving(access: BufferLoad | BufferStore) -> list[Any]:
 
 
 def _stores(block: Block) -> Iterator[BufferStore]:
-    return (n for n in walk(block.body) if isinstance(n, BufferStore))
+    return (n for n in statements(block.body) if isinstance(n, BufferStore))
 
 
 def _loads(store: Any) -> Iterator[BufferLoad]:

@@ -32,10 +32,11 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     >>> speculatable_loads(f)
     frozenset({A[7 - i]})
     """
-    if LAZY.isdisjoint(kinds(func.body)) or not any(type(n) in LAZY and is_lazy(n) for n in nodes_of(func.body)):
+    nodes = [] if LAZY.isdisjoint(kinds(func.body)) else nodes_of(func.body)
+    if not any(type(n) in LAZY and is_lazy(n) for n in nodes):
         return frozenset()
     sizes: Sizes = {}
-    may_be_null = {a for n in walk(func.body) if isinstance(n, Call) and n.op == "isnullptr" for a in n.args}
+    may_be_null = {a for n in nodes if type(n) is Call and n.op == "isnullptr" for a in n.args}
     for buffer in func.buffer_map.values():
         count = _count(buffer)
         if count is not None and not shares_memory(buffer, may_be_null):

@@ -11,7 +11,7 @@ from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..recursion import with_recursion_limit
 from ..stmt import Block
-from ..visit import rewrite, walk
+from ..visit import rewrite, statements
 from .block_regions import block_access_region
 from .effects import READ, WRITE, effects
 
@@ -39,7 +39,7 @@ def _all_declared(func: PrimFunc) -> Any:
 
 def _buffers(func: PrimFunc) -> Mapping[Var, Buffer]:
     """The buffers that are parameters or allocated, by their pointers."""
-    allocated = (b for n in walk(func.body) if isinstance(n, Block) for b in n.alloc_buffers)
+    allocated = (b for n in statements(func.body) if isinstance(n, Block) for b in n.alloc_buffers)
     return {b.data: b for b in (*func.buffer_map.values(), *allocated)}
 
 

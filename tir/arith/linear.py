@@ -63,7 +63,12 @@ _DATA: Memo[bool] = Memo()
 def _is_data(e: Expr) -> bool:
     parts: list[Any] = [e]
     for item in parts:  # which grows
-        if isinstance(item, IntImm):
+        if type(item) is IntImm:
+            continue
+        known = _DATA.get(item)
+        if known is not None:
+            if known:
+                return True
             continue
         if isinstance(item, Var):
             if not is_index(item.dtype.element):

@@ -19,7 +19,7 @@ from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range,
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.computation import ComputeOp
 from ..te.tensor import PlaceholderOp
-from ..visit import substitute, walk
+from ..visit import statements, substitute, walk
 from .graph import Graph, Node, Value, mapped
 from .sizes import Extent, extents, is_size, sized, symbols, usual, variables
 
@@ -180,7 +180,7 @@ class _Moves:
 def _moved(func: PrimFunc) -> _Moves | None:
     source, result = func.buffers()
     blocks = _blocks(func)
-    stores = [n for n in walk(func.body) if isinstance(n, BufferStore)]
+    stores = [n for n in statements(func.body) if isinstance(n, BufferStore)]
     if len(stores) != 1 or stores[0].buffer is not result or not isinstance(stores[0].value, BufferLoad):
         return None
     store, load = stores[0], stores[0].value
@@ -192,7 +192,7 @@ def _moved(func: PrimFunc) -> _Moves | None:
 
 
 def _blocks(func: PrimFunc) -> list[Block]:
-    return [n for n in walk(func.body) if isinstance(n, Block) and n.iter_vars]
+    return [n for n in statements(func.body) if isinstance(n, Block) and n.iter_vars]
 
 
 def _count(shape: Sequence[Any]) -> int:

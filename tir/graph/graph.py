@@ -17,6 +17,7 @@ from ..errors import ModelError, TirError
 from ..expr import Expr, IntImm
 from ..interp.numbers import array_dtype
 from ..ops import registry
+from ..records import cached_property
 from ..te import Tensor, placeholder
 from ..te.tensor import operations_of
 from ..te.to_primfunc import identifier
@@ -108,7 +109,7 @@ class Node:
     outputs: tuple[Value, ...]
     name: str = ""
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, in order of the parameters."""
         return tuple(values_in(self.arguments.values()))

@@ -33,7 +33,7 @@ from .passes import func_pass
 
 N = TypeVar("N")
 _DIVISIONS = (FloorDiv, FloorMod, Mod)
-_MAY_BE_EXPENSIVE = (*_DIVISIONS, Call)
+_MAY_BE_EXPENSIVE = frozenset((*_DIVISIONS, Call))
 _LEAVES = (AssertStmt, BufferStore, Evaluate)
 _COMPOUND = (Allocate, AllocateConst, AttrStmt, DeclBuffer, For, IfThenElse, LetStmt, SeqStmt, While)
 
@@ -41,7 +41,7 @@ _COMPOUND = (Allocate, AllocateConst, AttrStmt, DeclBuffer, For, IfThenElse, Let
 def _is_expensive(e: Any) -> bool:
     """Worth eliminating: divisions, and named functions of scalars. Sums and products stay: in indices they say what
     the strides are."""
-    if not isinstance(e, Expr) or e.dtype.lanes > 1 or e.dtype.is_bool or e.dtype.is_handle:
+    if type(e) not in _MAY_BE_EXPENSIVE or e.dtype.lanes > 1 or e.dtype.is_bool or e.dtype.is_handle:
         return False
     if isinstance(e, _DIVISIONS):
         return e.dtype.is_int
@@ -213,7 +213,7 @@ class _Namer:
             values[var] = _named_inside(e, names)
             names[key(e)] = var
         made = _named_inside(s, names)
-        uses = Counter(n for root in (made, *values.values()) for n in walk(root) if isinstance(n, Var))
+        uses = Counter(n for root in (made, *values.values()) for n in nodes_of(root) if type(n) is Var)
         once: dict[Var, Expr] = {}  # what occurs only inside of one larger expression needs no name
         lets: list[tuple[Var, Expr]] = []
         for var, value in values.items():

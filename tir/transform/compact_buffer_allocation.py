@@ -20,7 +20,7 @@ from ..levels import shared_axes
 from ..node import Node
 from ..op import is_pure
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
-from ..visit import has_load, rewrite, walk
+from ..visit import has_load, rewrite, statements
 from .layout import minus
 from .passes import func_pass
 
@@ -116,7 +116,7 @@ def _aligned(buffer: Buffer, rules: Any) -> Buffer:
 def _alignment_rules(root: Any) -> dict[Buffer, list[tuple[int, int, int]]]:
     """The ``buffer_dim_align`` annotations: rows of (index of the written buffer, axis, factor, offset)."""
     rules: dict[Buffer, list[tuple[int, int, int]]] = {}
-    for block in walk(root):
+    for block in statements(root):
         if isinstance(block, Block):
             for row in block.annotations.get(DIM_ALIGN, ()):
                 which, axis, factor, offset = (int(v) for v in row)

@@ -12,14 +12,14 @@ from ..expr import is_const
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
-from ..visit import walk
+from ..visit import statements, walk
 from .passes import func_pass
 
 
 def _marked(root: Any) -> dict[str, Buffer]:
     """The buffer that each annotated block asks to be doubled."""
     found = {}
-    for n in walk(root):
+    for n in statements(root):
         if isinstance(n, Block) and DOUBLE_BUFFER in n.annotations:
             which = int(n.annotations[DOUBLE_BUFFER])
             if not 0 <= which < len(n.writes):

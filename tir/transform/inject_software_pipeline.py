@@ -20,7 +20,7 @@ from ..names import unique_name
 from ..node import frozendict
 from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
-from ..visit import accesses, rewrite, substitute, walk
+from ..visit import accesses, rewrite, statements, substitute, walk
 from .passes import func_pass
 from .threads import flat
 
@@ -444,7 +444,7 @@ def inject_software_pipeline(func: PrimFunc, cpu: bool = False) -> PrimFunc:
             T.writes(B[7])
             B[7] = H[7] + 1.0
     """
-    if not any(isinstance(n, For) and STAGE in n.annotations for n in walk(func.body)):
+    if not any(isinstance(n, For) and STAGE in n.annotations for n in statements(func.body)):
         return func
     func = with_one_memory(func)
     injector = _Injector(func, cpu)

@@ -38,7 +38,7 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ..visit import rewrite, substitute, uses_var, walk
+from ..visit import rewrite, statements, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
@@ -187,7 +187,7 @@ class _Cutter:
             if isinstance(item, IfThenElse):
                 likely = _likely(item.condition)
                 # a guard around fast loops counts as well as one inside them
-                fast = speed or any(isinstance(n, For) and n.kind in _SPEED_KINDS for n in walk(item.then_case))
+                fast = speed or any(isinstance(n, For) and n.kind in _SPEED_KINDS for n in statements(item.then_case))
                 asked = (wanted or likely or fast) and item.else_case is None and not _is_start(item.condition)
                 if asked or demanded:
                     add(item.condition, inner)

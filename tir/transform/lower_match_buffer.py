@@ -11,7 +11,7 @@ from ..errors import BuildError
 from ..expr import EQ, BufferLoad, Expr, IntImm, Let, StringImm, Var, cast, const, is_const
 from ..function import PrimFunc
 from ..stmt import AssertStmt, Block, BufferStore, For, LetStmt, Stmt, seq
-from ..visit import free_vars, rewrite, substitute, walk
+from ..visit import free_vars, rewrite, statements, substitute, walk
 from .layout import dot, plus, strides_of
 from .passes import func_pass
 
@@ -152,7 +152,7 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
                 for j in range(8):
                     A[i, j] = T.float32(1)
     """
-    if not any(isinstance(item, MatchBufferRegion) for item in walk(func.body)):
+    if not any(isinstance(item, Block) and item.match_buffers for item in statements(func.body)):
         return func
     defined = _defined(func)
 

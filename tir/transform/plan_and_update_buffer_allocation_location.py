@@ -19,7 +19,7 @@ from ..levels import ends_with_launch
 from ..names import unique_name
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For
-from ..visit import walk
+from ..visit import statements
 from .passes import func_pass
 
 Path = tuple[Any, ...]
@@ -164,9 +164,9 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if place is not start[-1]:
             arrivals.setdefault(place, []).append(buffer)
             moved.add(buffer)
-    if not moved and not any(isinstance(n, For) and n.private for n in walk(func.body)):
+    if not moved and not any(isinstance(n, For) and n.private for n in statements(func.body)):
         return func
-    names = {n.name for n in walk(func.body) if isinstance(n, Block)}
+    names = {n.name for n in statements(func.body) if isinstance(n, Block)}
 
     def place_in(item: Any, old: Any) -> Any:
         arrived = tuple(arrivals.get(old, ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import BuildError
 from ..function import PrimFunc
 from ..stmt import AttrStmt, For
-from ..visit import walk
+from ..visit import statements
 from .passes import func_pass
 
 
@@ -25,7 +25,7 @@ def reject_thread_axes(func: PrimFunc) -> PrimFunc:
         ...
     tir.errors.BuildError: f: loop `i` is bound to the thread axis 'threadIdx.x': thread axes need a GPU target; use parallel instead of bind
     """
-    for n in walk(func.body):
+    for n in statements(func.body):
         if isinstance(n, For) and n.kind == "thread_binding":
             raise BuildError(
                 f"{func.name}: loop `{n.loop_var.name}` is bound to the thread axis {n.thread!r}: thread axes need a "

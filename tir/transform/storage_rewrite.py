@@ -10,7 +10,7 @@ from ..expr import Var, is_const
 from ..function import PrimFunc
 from ..levels import GLOBAL, LOCAL
 from ..stmt import SERIAL, UNROLLED, Allocate, AttrStmt, BufferStore, For, Stmt
-from ..visit import free_vars, substitute, walk
+from ..visit import free_vars, nodes_of, substitute
 from .layout import element_count
 from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
 from .passes import func_pass
@@ -46,7 +46,7 @@ class _Places:
             if isinstance(child, Stmt):
                 self._visit(child, path, zone)
             else:
-                self.raw.update(n for n in walk(child) if isinstance(n, Var) and n.dtype.is_handle)
+                self.raw.update(n for n in nodes_of(child) if type(n) is Var and n.dtype.is_handle)
 
     def common(self, pointers: list[Var]) -> Stmt:
         """The innermost statement around all allocations of ``pointers``."""

@@ -16,7 +16,7 @@ from ..arith.linear import key
 from ..buffer import Buffer
 from ..expr import Add, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
-from ..visit import has_load, substitute, uses_var, walk
+from ..visit import has_load, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual
 
 STRAIGHT = 300  # operations of a loop that becomes straight code
@@ -47,7 +47,7 @@ class Compiled:
         """Of all loops in ``s``."""
         straight, innermost = set[Var](), set[Var]()
         _size(s, straight, innermost, set())
-        own = (b for n in walk(s) if isinstance(n, Block) for b in n.alloc_buffers)
+        own = (b for n in statements(s) if isinstance(n, Block) for b in n.alloc_buffers)
         return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
 
 

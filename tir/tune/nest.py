@@ -24,7 +24,7 @@ from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..transform.layout import dot, strides_of
-from ..visit import has_load, substitute, uses_var, walk
+from ..visit import has_load, statements, substitute, uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
 NO_FUNCTIONS = (
@@ -168,7 +168,7 @@ class Nest:
             *([realize] * bool(loops)),
         ]:
             return None
-        if any(isinstance(n, BlockRealize) for n in walk(realize.block.body)) or realize.block.annotations:
+        if any(isinstance(n, BlockRealize) for n in statements(realize.block.body)) or realize.block.annotations:
             return None
         if not _are_axes(loops, realize, steps - {loop.var for loop in loops}):
             return None
@@ -196,7 +196,7 @@ class Nest:
 
     @cached_property
     def stores(self) -> list[Access]:
-        return [Access(n.buffer, n.indices) for n in walk(self.block.body) if isinstance(n, BufferStore)]
+        return [Access(n.buffer, n.indices) for n in statements(self.block.body) if isinstance(n, BufferStore)]
 
     @cached_property
     def loads(self) -> list[Access]:
@@ -227,7 +227,7 @@ class Nest:
     @property
     def width(self) -> int:
         """Bits of the widest element that the block accesses or computes."""
-        stored = [width_of(n.value) for n in walk(self.block.body) if isinstance(n, BufferStore)]
+        stored = [width_of(n.value) for n in statements(self.block.body) if isinstance(n, BufferStore)]
         return max([*stored, *(a.buffer.dtype.element.bits for a in self.accesses)], default=32)
 
     @property

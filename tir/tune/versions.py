@@ -13,7 +13,7 @@ from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
 from ..transform.simplify import simplify as tidied
-from ..visit import rewrite, substitute, walk
+from ..visit import rewrite, statements, substitute, walk
 from .nest import assuming
 
 SHORT = 8  # what a short size counts as
@@ -31,12 +31,13 @@ def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc |
     if not sizes or "tir.constant" in func.attrs:
         return None
     made: dict[frozenset[Var], PrimFunc] = {}
+    of_text: dict[str, PrimFunc] = {}
 
     def version(short: frozenset[Var]) -> PrimFunc:
         if short not in made:
             with assuming(dict.fromkeys(short, SHORT)):
                 new = scheduled()
-            made[short] = next((f for f in made.values() if f.script() == new.script()), new)
+            made[short] = of_text.setdefault(new.script(), new)
         return made[short]
 
     usual = version(frozenset())
@@ -72,14 +73,14 @@ def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Exp
     if yes is no:
         return yes
     own = {b: b.data.replace() for b in yes.root.alloc_buffers}
-    viewed = {match.source.buffer for n in walk(yes.body) if isinstance(n, Block) for match in n.match_buffers}
+    viewed = {match.source.buffer for n in statements(yes.body) if isinstance(n, Block) for match in n.match_buffers}
     longest = {b: tuple(simplify(substitute(e, {} if b in viewed else most or {})) for e in b.shape) for b in own}
     yes = substitute(yes, {}, {b: b.replace(data=data, shape=longest[b]) for b, data in own.items()})
     roots = (yes.body, no.body)
     assert all(isinstance(root, BlockRealize) for root in roots)
     (first, second) = (root.block for root in roots)  # type: ignore[union-attr]
     buffers = (*first.alloc_buffers, *second.alloc_buffers)
-    mine, others = ({n.name for n in walk(func.body) if isinstance(n, Block)} for func in (yes, no))
+    mine, others = ({n.name for n in statements(func.body) if isinstance(n, Block)} for func in (yes, no))
     taken = mine | others
 
     def renamed(item: Any) -> Any:
