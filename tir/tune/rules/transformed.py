@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...analysis.annotations import PARTITION_HINT
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
@@ -172,8 +171,6 @@ class _Transformed:
                 strips.append(axis.loop)
         vector, lane = sch.split(self.nest.axes[-1].loop, [None, self.lanes])
         sch.reorder(*strips, *around, vector, *inside, lane)
-        for loop in around:
-            sch.annotate(loop, PARTITION_HINT, 1)
         return strips, around, [*inside, lane]
 
     def _transform(self, sch: Schedule, stage: Nest) -> list[LoopRV]:
@@ -186,8 +183,6 @@ class _Transformed:
         sch.vectorize(lane)
         for loop in unrolled:
             sch.unroll(loop)
-        for loop in around:
-            sch.annotate(loop, PARTITION_HINT, 1)
         return around
 
 
