@@ -185,6 +185,20 @@ def test_layouts_of_inputs_and_results_are_those_of_torch(given):
     assert [t.stride() for t in made] == [t.stride() for t in expected]
 
 
+@pytest.mark.parametrize(
+    "overlapping",
+    [lambda x: x.expand(3, 4), lambda x: x.unfold(0, 2, 1), lambda x: x.view(1, 4).expand(2, 4).unfold(1, 3, 1).mT],
+)
+def test_results_may_have_one_element_at_several_places(overlapping):
+    def function(x):
+        return overlapping(x.exp())
+
+    x = torch.arange(4.0)
+    made, expected = compiled(function)(x), function(x)
+    torch.testing.assert_close(made, expected)
+    assert made.stride() == expected.stride()
+
+
 def test_images_with_their_channels_last_are_taken():
     model, x = model_and_input("inverted")
     x = x.to(memory_format=torch.channels_last)

@@ -263,7 +263,7 @@ def _layouts(gm: Any) -> dict[int, _Layout]:
             if whole and n != whole[0]:
                 found[n] = _view(whole[0], tuple(value.shape), strides, offset)
             elif not value.is_contiguous():
-                found[n] = _copy(n, strides)
+                found[n] = _copy(n, tuple(value.shape), strides)
     return found
 
 
@@ -277,10 +277,32 @@ def _view(of: int, sizes: Sequence[Any], strides: Sequence[Any], offset: Any) ->
     return lambda tensors: tensors[of].as_strided(sizes, strides, offset)
 
 
-def _copy(n: int, strides: Sequence[Any]) -> _Layout:
+def _copy(n: int, sizes: Sequence[int], strides: Sequence[int]) -> _Layout:
+    """The elements of result ``n`` in another order; where strides overlap, as in an expanded tensor, several have one place."""
     import torch
 
-    return lambda tensors: torch.empty_strided(tensors[n].shape, strides, dtype=tensors[n].dtype).copy_(tensors[n])
+    if not _may_overlap(sizes, strides):
+        return lambda tensors: torch.empty_strided(sizes, strides, dtype=tensors[n].dtype).copy_(tensors[n])
+    places = torch.zeros((), dtype=torch.int64)
+    for size, stride in zip(sizes, strides):
+        places = places.unsqueeze(-1) + torch.arange(size) * stride
+    room = sum((size - 1) * stride for size, stride in zip(sizes, strides)) + 1
+
+    def copied(tensors: Sequence[Any]) -> Any:
+        made = torch.empty(room, dtype=tensors[n].dtype)
+        made[places.flatten()] = tensors[n].flatten()
+        return made.as_strided(sizes, strides)
+
+    return copied
+
+
+def _may_overlap(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    last = 0
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes) if size > 1):
+        if stride <= last:
+            return True
+        last += (size - 1) * stride
+    return False
 
 
 def _partitioned(gm: Any, failed: set[str], target: Any) -> Callable[..., Any]:
