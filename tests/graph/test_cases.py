@@ -101,7 +101,7 @@ def test_cases_may_leave_symbols_open_and_the_first_that_holds_is_run():
         given = RNG.standard_normal(shape).astype("float32")
         np.testing.assert_allclose(made(given), np.cumsum(given.sum(1, keepdims=True) * given, 0), rtol=1e-4, atol=1e-5)
         assert {k.kernel for k in made.profile(given, repeat=1).kernels} == set(found.kernels)
-        assert made._bytes(values) >= found.plan.at(values).nbytes
+        assert made.sized([given]).nbytes >= found.plan.at(values).nbytes
 
 
 def test_a_state_is_updated_in_place_in_each_case():

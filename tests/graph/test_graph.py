@@ -564,7 +564,7 @@ def test_a_profile_runs_each_kernel_on_what_it_has_in_a_call():
     made = compile_graph(network())
     x = np.random.default_rng(1).standard_normal(made.inputs[0].shape).astype("float32")
     result = np.empty(made.outputs[0].shape, "float32")
-    with made.workspace() as work:
+    with made.workspace(made.sized(()).nbytes) as work:
         names, calls = calls_of(made, [x, result, made.weights, work])
     for call in calls:
         call()

@@ -188,6 +188,16 @@ def test_sizes_are_solved_from_all_inputs(target):
             model(*(np.zeros(s, "float32") for s in shapes))
 
 
+def test_calls_in_a_row_of_the_same_shapes_solve_sizes_once():
+    b = Builder()
+    x = b.input("x", ("n", 4))
+    model = compile_graph(b.graph({"y": b.call("exp", x)}), "interpreter")
+    two, three = np.ones((2, 4), "float32"), np.ones((3, 4), "float32")
+    found = model.sized([two])
+    assert model.sized([two.copy()]) is found and found.values == {"n": 2}
+    assert model.sized([three]).outputs[0].shape == (3, 4) and model.sized([two]).values == {"n": 2}
+
+
 def test_a_size_that_stands_only_in_expressions_is_solved():
     b = Builder()
     model = compile_graph(b.graph({"y": b.call("exp", b.input("x", ("4 * n",)))}), "interpreter")

@@ -88,7 +88,8 @@ class DeviceArrays(HostArrays):
         seen = self.seen(parameter, given)
         if seen is None:
             return self._module.array(input_array(parameter, given))
-        require(f"input {parameter}", parameter, seen)
+        if wrong := mismatch(parameter, seen):
+            raise RunError(f"input {parameter}: {wrong}")
         if not seen.flags.c_contiguous:
             raise RunError(
                 f"input {parameter}: the array on the device is not contiguous; copy it, as by x.contiguous()"
@@ -149,26 +150,28 @@ def arrays_of(module: Module) -> HostArrays:
 
 def input_array(parameter: Parameter, given: Any) -> np.ndarray:
     """An argument as a compact array. Raises ``RunError`` for one of another type or shape."""
-    if not is_array(given) and not isinstance(given, (np.generic, int, float, bool, list, tuple)):
-        raise RunError(f"input {parameter}: {type(given).__name__} is no array{way_out(given)}")
     if isinstance(given, (int, float, bool, list, tuple)):
         given = np.asarray(given, storage_dtype(parameter.dtype))
+    elif not isinstance(given, (np.ndarray, np.generic)) and not is_array(given):
+        raise RunError(f"input {parameter}: {type(given).__name__} is no array{way_out(given)}")
     try:
         array = np.asarray(given) if isinstance(given, np.generic) else host_array(given, parameter.dtype)
     except RunError as error:
         raise RunError(f"input {parameter}: {error}") from error
-    require(f"input {parameter}", parameter, array)
-    return np.require(
-        array, requirements=["C", "A", "W"]
-    )  # W: the module takes what it is given as if it might write it
+    if wrong := mismatch(parameter, array):
+        raise RunError(f"input {parameter}: {wrong}")
+    if array.flags.carray:  # contiguous, aligned, writeable: the module takes what it is given as if it might write it
+        return array
+    return np.require(array, requirements=["C", "A", "W"])
 
 
-def require(what: str, parameter: Parameter, array: np.ndarray) -> None:
-    """Raise ``RunError`` for an array of another type or shape than a parameter's."""
+def mismatch(parameter: Parameter, array: np.ndarray) -> str:
+    """Why an array is none for a parameter: its type or its shape; nothing, where it is one."""
     if array.dtype not in (array_dtype(parameter.dtype), storage_dtype(parameter.dtype)):
-        raise RunError(f"{what}: the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})")
+        return f"the array is of {array.dtype}; convert it, as by x.astype({str(parameter.dtype)!r})"
     if array.ndim != len(parameter.shape):
-        raise RunError(f"{what}: the array has {array.ndim} dimensions, {list(array.shape)}")
+        return f"the array has {array.ndim} dimensions, {list(array.shape)}"
     for axis, (size, wanted) in enumerate(zip(array.shape, parameter.shape)):
         if size != wanted and not isinstance(wanted, Size):
-            raise RunError(f"{what}: the array has {list(array.shape)}: size {axis} is {array.shape[axis]}")
+            return f"the array has {list(array.shape)}: size {axis} is {array.shape[axis]}"
+    return ""

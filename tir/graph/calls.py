@@ -6,8 +6,8 @@ import ctypes
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from codegen.module import Module
 from ..dtype import DType
 from ..errors import RunError
 from ..names import did_you_mean
-from .arrays import arrays_of, memory, require
+from .arrays import arrays_of, memory, mismatch
 from .sizes import Extent, Size, number, symbols
 
 
@@ -37,10 +37,19 @@ class Parameter:
 
     def at(self, values: Mapping[str, int]) -> Parameter:
         """The parameter with numbers for symbols."""
-        return replace(self, shape=tuple(number(s, values) for s in self.shape))
+        return Parameter(self.name, tuple(number(s, values) for s in self.shape), self.dtype)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+class Sized(NamedTuple):
+    """What depends only on the shapes of a call's arrays: the values of the symbols by name, the bytes of a workspace, the results."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    values: dict[str, int]
+    nbytes: int
+    outputs: tuple[Parameter, ...]
 
 
 class Model:
@@ -77,11 +86,12 @@ class Model:
         self._idle: list[Any] = []  # workspaces that no call uses; pop and append are atomic
         self._set: dict[str, Any] = {}
         self._last: tuple[Any, ...] | None = None
+        self._sized: Sized | None = None  # of the last call
         self.place = arrays_of(module)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what calls leave: workspaces, inputs that were set, results."""
-        return {**self.__dict__, "_idle": [], "_set": {}, "_last": None, "place": None}
+        return {**self.__dict__, "_idle": [], "_set": {}, "_last": None, "_sized": None, "place": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Unpickled arrays begin anywhere; weights begin at a multiple of the alignment."""
@@ -98,13 +108,14 @@ class Model:
         """
         arrays = self.arrays(args, named)
         updated = self.updated(state, arrays)
-        values = self.sizes(arrays, updated)
-        made = self._results(out, (*arrays, *updated), values)
-        with self.workspace(values) as work:
-            self.module["main"](*arrays, *made, *updated, self.place.held(self.weights), work, *values.values())
+        sized = self.sized(arrays, updated)
+        made = self._results(out, (*arrays, *updated), sized.outputs)
+        with self.workspace(sized.nbytes) as work:
+            self.module["main"](*arrays, *made, *updated, self.place.held(self.weights), work, *sized.values.values())
         if out is not None:
             return out
-        stays = any(a is one for a in arrays for one in (*args, *named.values()))  # an input was used where it is
+        given_here = set(map(id, (*args, *named.values())))
+        stays = any(id(a) in given_here for a in arrays)  # an input was used where it is
         given = [self.place.result(p, a, stays) for p, a in zip(self.outputs, made)]
         return given[0] if len(given) == 1 else tuple(given)
 
@@ -112,23 +123,23 @@ class Model:
         """The inputs of a call as compact arrays, in order. Raises ``RunError`` as the call does."""
         return [self.place.input(p, a) for p, a in zip(self.inputs, inputs_in_order(self.inputs, args, named))]
 
-    def sizes(self, arrays: Sequence[Any], state: Sequence[Any] = ()) -> dict[str, int]:
-        """The values of the symbols by name, read off the arrays of a call. Raises ``RunError`` for arrays whose sizes do not agree, and for a symbol that
-        would not be at least 1."""
-        if not self._symbols:
-            return {}
-        found = solved(list(zip((*self.inputs, *self.state), (*arrays, *state))))
+    def sized(self, arrays: Sequence[Any], state: Sequence[Any] = ()) -> Sized:
+        """What the shapes of the arrays of a call decide. Raises ``RunError`` for arrays whose sizes do not agree, and for a symbol that
+        would not be at least 1, or has a value that an operator cannot have."""
+        given = (*arrays, *state)
+        shapes = tuple(a.shape for a in given) if self._symbols else ()
+        made = self._sized
+        if made is not None and made.shapes == shapes:
+            return made
+        found = solved(list(zip((*self.inputs, *self.state), given))) if self._symbols else {}
         values = {name: found[name] for name in self._symbols}
         try:
-            self._bytes(values)
+            nbytes = self.module["workspace_bytes"](*values.values()) if values else number(self.workspace_bytes, {})
         except RunError as error:
             shown = ", ".join(f"{name} = {value}" for name, value in found.items())
             raise RunError(f"{error}; the arrays of the call have {shown}") from None
-        return values
-
-    def _bytes(self, values: Mapping[str, int]) -> int:
-        """The bytes of a workspace for values of the symbols. Raises ``RunError`` for values that an operator cannot have."""
-        return self.module["workspace_bytes"](*values.values()) if values else number(self.workspace_bytes, {})
+        self._sized = made = Sized(shapes, values, nbytes, tuple(p.at(values) for p in self.outputs))
+        return made
 
     def new_state(self, **sizes: int) -> dict[str, Any]:
         """Arrays of zeros for what calls update, by name; ``sizes`` are the values of symbols in their shapes."""
@@ -160,25 +171,25 @@ class Model:
             array = seen[what]
             if array is None or not (array.flags.c_contiguous and array.flags.writeable):
                 raise RunError(f"{what} is no {self.place.what}")
-            require(what, parameter, array)
+            if wrong := mismatch(parameter, array):
+                raise RunError(f"{what}: {wrong}")
             others = [*read, *(a for other, a in seen.items() if other != what)]
             if any(np.may_share_memory(array, other) for other in others if other is not None):
                 raise RunError(f"{what} shares memory with another argument; give it memory of its own")
 
-    def _results(self, out: Any, inputs: Sequence[Any], values: Mapping[str, int]) -> list[Any]:
-        outputs = [p.at(values) for p in self.outputs] if values else self.outputs
+    def _results(self, out: Any, inputs: Sequence[Any], outputs: Sequence[Parameter]) -> list[Any]:
         if out is None:
             return [self.place.empty(p) for p in outputs]
         several: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
-        if len(several) != len(self.outputs):
-            raise RunError(f"out has {len(several)} arrays; the model has {len(self.outputs)} results")
+        if len(several) != len(outputs):
+            raise RunError(f"out has {len(several)} arrays; the model has {len(outputs)} results")
         self._require_own(inputs, {f"out for {p}": (p, a) for p, a in zip(outputs, several)})
         return several
 
     @contextmanager
-    def workspace(self, values: Mapping[str, int] | None = None) -> Iterator[Any]:
-        """Memory that a call may use; ``values`` are those of the symbols."""
-        nbytes = max(self._bytes(values or {}), 1)
+    def workspace(self, nbytes: int) -> Iterator[Any]:
+        """Memory that a call may use, of the bytes that :meth:`sized` finds, at least one."""
+        nbytes = max(nbytes, 1)
         work = self._idle.pop() if self._idle else self.place.bytes(nbytes)
         if work.nbytes < nbytes:
             work = self.place.bytes(nbytes)
@@ -222,6 +233,8 @@ class Model:
 
 def inputs_in_order(inputs: Sequence[Parameter], args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """What a call gives by position and by name, in the order of the inputs. Raises ``RunError`` for a wrong number or name."""
+    if not named and len(args) == len(inputs):
+        return list(args)
     names = [p.name for p in inputs]
     shown = ", ".join(map(str, inputs)) or "no inputs"
     if len(args) > len(names):
@@ -245,7 +258,7 @@ def _require_input(inputs: Sequence[Parameter], name: str) -> None:
 
 
 def solved(given: Sequence[tuple[Parameter, np.ndarray]]) -> dict[str, int]:
-    """The values of the symbols in the shapes of parameters, for the arrays that are given. Raises ``RunError`` as :meth:`Model.sizes`."""
+    """The values of the symbols in the shapes of parameters, for the arrays that are given. Raises ``RunError`` as :meth:`Model.sized`."""
     found: dict[str, int] = {}
     said: dict[str, str] = {}  # of each symbol: the input and the size that gave its value
     sizes = [

@@ -118,9 +118,9 @@ def profile(model: CompiledModel, args: Sequence[Any], named: Mapping[str, Any],
     if repeat < 1:
         raise RunError(f"repeat must be at least 1, got {repeat}")
     arrays = model.arrays(args, named)
-    values = model.sizes(arrays)
-    with model.workspace(values) as work:
-        made = [model.place.empty(p.at(values)) for p in model.outputs]
+    _, values, nbytes, outputs = model.sized(arrays)
+    with model.workspace(nbytes) as work:
+        made = [model.place.empty(p) for p in outputs]
         memory = [*arrays, *made, *model.new_state().values(), model.place.held(model.weights), work]
         names, calls = calls_of(model, memory, values)
         times = [model.place.timed(calls) for _ in range(repeat + 1)][1:]

@@ -53,14 +53,16 @@ class Size:
     (True, False, n * 3, True, 0)
     """
 
-    __slots__ = ("form", "text")
+    __slots__ = ("form", "names", "text")
 
     def __init__(self, form: Linear):
         self.form = Linear(form.const)
         ordered = [(k, tuple(sorted(factors, key=repr)), c) for k, (factors, c) in form.terms.items()]
         for term, factors, c in sorted(ordered, key=lambda each: (-len(each[1]), repr(each[1]))):
             self.form.add_term(factors, c, term)
-        self.text = repr(self.expr)
+        expr = self.expr
+        self.text = repr(expr)
+        self.names = tuple(dict.fromkeys(v.name for v in free_vars(expr)))  # of the symbols
 
     @property
     def expr(self) -> Expr:
@@ -72,11 +74,6 @@ class Size:
     def wide(self) -> Expr:
         """The expression in int64."""
         return self.form.build(const(1 << 40).dtype)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The symbols."""
-        return tuple(dict.fromkeys(v.name for v in free_vars(self.expr)))
 
     def at(self, values: Mapping[str, Any]) -> Any:
         """The number for values of the symbols; a size, where some of these are sizes.

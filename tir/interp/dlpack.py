@@ -207,6 +207,8 @@ def require_elements(tensor: Tensor, dtype: DType) -> None:
 def plain(array: np.ndarray) -> np.ndarray:
     """An array of NumPy, in place, as one that indexes by the usual rules, which np.matrix does not. Raises ``RunError`` for
     one with masked elements."""
+    if type(array) is np.ndarray:
+        return array
     if np.ma.is_masked(array):
         raise RunError(
             "the array has masked elements, and a function sees no mask: pass x.filled(value), or x.data with all elements"
