@@ -328,8 +328,8 @@ class Loaded(_Code):
     """
 
     def __init__(self, code: bytes, beside: str = ""):
-        self._name = f"code{next(_NAMES)}"
-        self._linker = _linker()
+        number = next(_NUMBERS)
+        self._name, self._linker = f"code{number}", _linker(number // _OBJECTS)
         parts = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
         self._holder = [(parts.add_ir(beside) if beside else parts).link(self._linker, self._name)]
 
@@ -344,13 +344,16 @@ class Loaded(_Code):
     variable = function
 
 
-_NAMES = itertools.count()  # of what is loaded: none may come twice
+_NUMBERS = itertools.count()  # of what is loaded: a linker takes no name twice
+_OBJECTS = (
+    16  # that one linker links: making it takes as long as linking five, and it keeps 4 KB of each until it is gone
+)
 
 
-@functools.cache
-def _linker() -> Any:
+@functools.lru_cache(maxsize=1)
+def _linker(number: int) -> Any:
     """What links objects in memory, and maps the sections of each in one piece. (MCJIT maps each where there is room, and ends
-    the process where that is more than 2 GB apart.)"""
+    the process where that is more than 2 GB apart.) It is there as long as code that it linked."""
     binding = llvm()
     return binding.create_lljit_compiler(machine().target_machine(), use_jit_link=True, suppress_errors=True)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import re
+import weakref
 
 import numpy as np
 import pytest
 
 import tir
 from codegen.build import compile_lowered
-from codegen.llvm.compile import Loaded, Machine, llvm
+from codegen.llvm.compile import Loaded, Machine, llvm, machine, object_code
 from codegen.llvm.scalar_replacement import promote_accumulators
 from codegen.runtime.packed import register_func
 from tir import BuildError
@@ -177,6 +179,17 @@ def f(A: T.Buffer((100000,), "float32")):
     gc.collect()
     ((name, address),) = freed
     assert re.search("__tir_release$", name) and address
+
+
+def test_linkers_are_there_as_long_as_code_that_they_linked():
+    code = object_code("define i32 @more(i32 %x) {\n  %y = add i32 %x, 7\n  ret i32 %y\n}\n", machine())
+    loaded = [Loaded(code) for _ in range(48)]
+    linker = weakref.ref(loaded[16]._linker)  # neither of the first nor of the last, which other code may have
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(one.function("more")) for one in loaded]
+    held = [one._holder for one in loaded[::5]]  # as finalizers hold it
+    loaded.clear()
+    assert linker() is None
+    assert [f(3) for f in functions[::5]] == [10] * len(held)
 
 
 def test_a_loop_that_never_runs_has_no_first_iteration():
