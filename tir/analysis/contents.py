@@ -287,10 +287,11 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
     was, now = (
-        dict.fromkeys(s for x in shape(root) for s in (parts(x) if type(x) is SeqStmt else (x,))) for root in (old, new)
+        dict.fromkeys([s for x in shape(root) for s in (parts(x) if type(x) is SeqStmt else (x,))])
+        for root in (old, new)
     )
     removed, added = (
-        dict.fromkeys(s for x in some if x not in others for s in (contents(x) if type(x) is SeqStmt else (x,)))
+        dict.fromkeys([s for x in some if x not in others for s in (contents(x) if type(x) is SeqStmt else (x,))])
         for some, others in ((was, now), (now, was))
     )
     return Difference(tuple([s for s in removed if s not in added]), tuple([s for s in added if s not in removed]))
