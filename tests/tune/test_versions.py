@@ -157,7 +157,7 @@ def test_two_sizes_are_asked_one_after_the_other():
     def named(item: Any, name: str) -> Any:
         return item.replace(name=name) if isinstance(item, tir.stmt.Block) and item.name == "sum" else None
 
-    found = in_versions(func, scheduled)
+    found = in_versions(func, scheduled(), scheduled)
     assert found is not None
     text = found.script()
     order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 256) for b in (SHORT, 256)]

@@ -66,11 +66,12 @@ def of_each(
 
 def usual_schedule(begin: Schedule, space: Space) -> Schedule:
     """As :func:`_least`; on a CPU in versions for short and for long sizes, without a trace, where these differ."""
+    best = _least(begin, space)
     if space.env.target.kind in GPUS:
-        return _least(begin, space)
-    func = in_versions(begin.func, lambda: _least(begin, space).func)
+        return best
+    func = in_versions(begin.func, best.func, lambda: _least(begin, space).func)
     if func is None:
-        return _least(begin, space)
+        return best
     mod = begin.mod.with_function(begin.func_working_on, func)
     made = Schedule(mod, seed=0, target=space.env.target, error_render_level="none")
     made.work_on(begin.func_working_on)

@@ -21,8 +21,8 @@ LONG = 32  # from this on a size is a long one: two vectors of partial results f
 FEW = 2  # sizes for each of which there are versions of its own
 
 
-def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
-    """``func`` as ``scheduled`` gives it where its sizes are short or as usual (:func:`.nest.assuming`); None if that is the same,
+def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
+    """``func`` as ``scheduled`` gives it where its sizes are short (:func:`.nest.assuming`), or else ``usual``; None if that is the same,
     and where panels of constants are made once in any case. What a version asks of its iterations that its sizes imply, it asks no more.
 
     With some sizes there are versions for each of them being short or long; with many, one for all short that runs where any is.
@@ -30,8 +30,8 @@ def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc |
     sizes = _sizes(func)
     if not sizes or "tir.constant" in func.attrs:
         return None
-    made: dict[frozenset[Var], PrimFunc] = {}
-    of_text: dict[str, PrimFunc] = {}
+    made = {frozenset[Var](): usual}
+    of_text = {usual.script(): usual}
 
     def version(short: frozenset[Var]) -> PrimFunc:
         if short not in made:
@@ -40,7 +40,6 @@ def in_versions(func: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc |
             made[short] = of_text.setdefault(new.script(), new)
         return made[short]
 
-    usual = version(frozenset())
     telling = [v for v in sizes if version(frozenset([v])) is not usual]
     if not telling:
         return None
