@@ -78,6 +78,8 @@ def compile_graph(
     return compile_here(key, graph, target, state, cases)
 
 
+@with_room
+@seldom_collected
 def compile_here(
     key: str | None, graph: Graph, target: Any, state: Sequence[str], cases: Sequence[Mapping[str, int]] = ()
 ) -> CompiledModel:
