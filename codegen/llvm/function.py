@@ -15,6 +15,7 @@ from tir.analysis.speculation import speculatable_loads
 from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
+from tir.progress import track
 from tir.stmt import LetStmt
 from tir.visit import has_load, kinds, nodes_of, uses_var
 
@@ -43,7 +44,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
         program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
     text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
-    for name, func in mod.items():
+    for name, func in track(mod.items(), "compiling functions", len(mod.functions)):
         emit_function(program, name, func)
     declare_runtime(text)
     emit_workspaces(text)

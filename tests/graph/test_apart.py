@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tir import progress
 from tir.config import override
 from tir.errors import ModelError
 from tir.graph import PASSES, Builder, Graph, apart, compile_graph
@@ -97,6 +98,29 @@ def test_proofs_are_printed_by_this_process(here: list, capsys: pytest.CaptureFi
     with override(explain=True):
         compile_graph(network(), TARGET, ["memory"])
     assert len(here) == 1
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_the_process_shows_how_far_it_is_where_somebody_looks(wanted: str, here: list, monkeypatch: pytest.MonkeyPatch):
+    started = []
+
+    def child(memory, environment, module, heard):
+        started.append((environment, heard))
+        return Child(memory, environment, module, heard)
+
+    monkeypatch.setattr(apart, "Child", child)
+    with override(progress=wanted):
+        compile_graph(network(), TARGET, ["memory"])
+    assert started == [({"TIR_PROGRESS": wanted}, wanted == "1")] and not here
+
+
+def test_kernels_are_counted_where_somebody_looks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "bar", lambda what, total, done=0: None)
+    with override(progress="1"):
+        models.compile_here(None, network(), TARGET, ["memory"])
+    shown = capsys.readouterr().err
+    assert "scheduling kernels: 2 of 3" in shown and "compiling functions: 4 of 5" in shown
 
 
 def test_errors_are_those_of_this_process():

@@ -45,6 +45,7 @@ def test_convolutions_of_many_tiles_and_channels_have_fewer_products(size, chann
         ((1, 56, 56, 64), 64, (1, 1), {"taps": (3, 1)}),
         ((1, 56, 56, 64), 64, (1, 1), {"taps": (5, 5)}),
         ((1, 56, 56, 64), 64, (1, 1), {"dtype": "float16"}),
+        ((1, 56, 56, 64), 64, (1, 1), {"dtype": "int32"}),  # halves of it are no integers
         ((1, 64, 56, 56), 64, (1, 1), {"layout": "NCHW"}),
         ((1, "h", 56, 64), 64, (1, 1), {}),
     ],

@@ -1,4 +1,4 @@
-"""Models compiled by a process of their own, ``python -m tir.graph.apart``, which leaves them in the disk cache.
+"""Models compiled by a process of their own, which leaves them in the disk cache.
 
 Compiling takes some hundred megabytes in small pieces, and what lives on among them (modules, caches) keeps most of that from going back to the
 system. That of a process is gone with it.
@@ -20,8 +20,8 @@ from codegen import disk
 
 from .. import config
 from ..errors import BuildError
+from ..progress import is_watched
 from ..target import Target
-from ..tune.child import main
 from ..tune.process import CandidateFailed, Child, ChildFailed
 from . import kept
 from .graph import Graph, Value
@@ -40,10 +40,11 @@ def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) 
     around, place = kept.surroundings(target, PASSES), disk.place(key, "")
     if place is None:
         return
+    watched = is_watched()
     with (
         contextlib.suppress(OSError, ChildFailed, CandidateFailed),
         _in_a_file(place.parent, graph.constants) as (path, offsets),
-        contextlib.closing(Child(module=__name__)) as child,
+        contextlib.closing(Child(None, {"TIR_PROGRESS": str(int(watched))}, __name__, watched)) as child,
     ):
         given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, tuple(state))
         child.request("compile", given, limit=None)
@@ -79,7 +80,3 @@ class Server:
         constants = {v: part(held, begin, v) for v, begin in offsets.items()}
         compile_here(key, replace(graph, constants=constants), target, state)
         return {}
-
-
-if __name__ == "__main__":
-    main(Server())

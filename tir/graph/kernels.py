@@ -22,6 +22,7 @@ from ..function import IRModule, PrimFunc
 from ..interp.numbers import array_dtype
 from ..names import unique_name
 from ..node import frozendict
+from ..progress import track
 from ..target import CPUS, Target
 from ..te.to_primfunc import identifier
 from ..transform import cpu_pipeline
@@ -137,7 +138,8 @@ class Kernels:
         self._of: dict[Group, tuple[str, Kernel]] = {}
         self._over: dict[tuple[str, int, int], PrimFunc | None] = {}
         known: dict[PrimFunc, tuple[str, Kernel]] = {}
-        for group, func in group_functions(order, constants).items():
+        functions = group_functions(order, constants)
+        for group, func in track(functions.items(), "scheduling kernels", len(functions)):
             if func not in known:
                 taken = {*(name for name, _ in known.values()), "main", "run", "workspace_bytes"}
                 name = unique_name(identifier(group.name)[:60], taken)

@@ -57,6 +57,7 @@ def _is_plain(arguments: Mapping[str, Any]) -> bool:
         kernel.shape[:2] == (TAPS, TAPS)
         and set(steps) == {1}
         and kernel.dtype == data.dtype
+        and kernel.dtype.is_float
         and kernel.dtype.bits >= 32
     )
 

@@ -1,4 +1,4 @@
-"""The process in which candidates are built and run: ``python -m tir.tune.child``.
+"""The process in which candidates are built and run: ``main("tir.tune.child")``.
 
 It may crash, hang or be killed without harm to the search. It reads commands from its standard input and answers each
 with one object of JSON on its standard output: see :class:`tir.tune.process.Child`. What a program prints goes to
@@ -8,6 +8,7 @@ standard error.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import math
 import os
@@ -369,8 +370,9 @@ def answer(server: Any, about: dict[str, Any], program: bytes) -> dict[str, Any]
         return {"error": f"{type(error).__name__}: {error}"[:4000]}
 
 
-def main(server: Any) -> None:
-    """Let ``server`` answer until standard input ends."""
+def main(module: str) -> None:
+    """Let the ``Server`` of a module answer until standard input ends."""
+    server = importlib.import_module(module).Server()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a program prints must not look like an answer
     commands: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
@@ -385,7 +387,3 @@ def main(server: Any) -> None:
 def _plain(value: Any) -> Any:
     number = float(value)
     return number if math.isfinite(number) else None
-
-
-if __name__ == "__main__":
-    main(Server())

@@ -37,8 +37,8 @@ class CandidateFailed(TirError):
 class Child:
     """A process that builds and runs candidates, started when made. ``close`` kills it.
 
-    ``memory`` limits its address space, in bytes; ``environment`` is added to this process's. ``module`` answers its commands, by
-    :func:`tir.tune.child.main`.
+    ``memory`` limits its address space, in bytes; ``environment`` is added to this process's. The ``Server`` of ``module`` answers its
+    commands, by :func:`tir.tune.child.main`. It writes to the standard error of this process if it is ``heard``.
     """
 
     def __init__(
@@ -46,14 +46,15 @@ class Child:
         memory: int | None = None,
         environment: dict[str, str] | None = None,
         module: str = "tir.tune.child",
+        heard: bool = False,
     ):
         found = os.environ.get("PYTHONPATH", "")
         path = os.pathsep.join([str(ROOT), *([found] if found else [])])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-c", f"from tir.tune.child import main; main({module!r})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=None if heard else subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             start_new_session=True,  # an interrupt from the keyboard is for the search, which ends its children
         )
