@@ -49,6 +49,15 @@ def weights(*shape):
     return RNG.uniform(-1, 1, shape).astype("float32")
 
 
+def test_products_of_half_precision_are_rounded_once():
+    x, w = (RNG.uniform(0, 1, shape).astype("float16") for shape in ((3, 1000), (1000, 4)))
+    given, made = tensor("x", (3, 1000), TensorProto.FLOAT16), tensor("y", (3, 4), TensorProto.FLOAT16)
+    model = from_onnx(model_of([("MatMul", "x w", "y")], [given], [made], {"w": w}))
+    exact = x.astype("float64") @ w.astype("float64")
+    for target in ("llvm", "interpreter"):
+        np.testing.assert_allclose(compile_graph(model, target)(x).astype("float64"), exact, rtol=1.01 * 2.0**-11)
+
+
 def network():
     constants = {
         "w": weights(4, 3, 3, 3), "bias": weights(4), "gamma": weights(4), "beta": weights(4), "mean": weights(4),

@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from tests.tune.test_contraction import PRODUCTS, product
-from tir import te
+from tir import ops, te
 from tir.function import IRModule
 from tir.library import rows
 from tir.testing import assert_same_result
@@ -122,6 +122,13 @@ TENSORS = {
 def test_narrow_products_run_on_tensor_cores(name: str):
     text = check(halves(*TENSORS[name]), HOPPER, rtol=3e-2 if "into half" in name else None)
     assert "ptx_mma" in text and "ldmatrix" in text
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_that_are_rounded_as_they_are_stored_run_on_tensor_cores(dtype: str):
+    x, w = (te.placeholder(shape, dtype, name=n) for n, shape in (("x", (32, 64)), ("w", (64, 64))))
+    text = check(te.create_prim_func([x, w, ops.matmul(x, w)]), HOPPER)
+    assert "ptx_mma" in text and text.count("@T.prim_func") == 1
 
 
 def test_a_convolution_of_half_precision_runs_on_tensor_cores():

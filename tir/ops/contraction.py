@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
 from ..expr import Expr, cast, const
 from ..te import Tensor, compute, reduce_axis
-from ..te import sum as sum_
 from ..te.places import error
 from ..te.sizes import equate
-from ..te.tensor import data_type
 from .places import is_one, listed
-from .promotion import result_type
+from .products import ProductType, product_type
 from .registry import arg, case, operator
 from .shapes import axis_of
 
@@ -56,7 +53,8 @@ def einsum(subscripts: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
 
     A letter names an axis of each operand that has it; without ``->``, the result has the letters that occur once, in
     alphabetical order; an ellipsis stands for axes that broadcast. More than two operands are contracted from the left.
-    Elements are converted to ``out_dtype``, or to their common type, before they are multiplied.
+    Elements are converted to ``out_dtype``, or to their common type (narrow floats to ``float32``, and the sum back), before
+    they are multiplied.
 
     Raises ``TensorExpressionError`` for subscripts that are none of the operands', and for extents that differ.
 
@@ -66,33 +64,35 @@ def einsum(subscripts: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
     """
     inputs, output = _parsed(subscripts, operands)
     extents = _extents(inputs, operands)
-    kind = data_type(out_dtype) if out_dtype is not None else result_type(t.dtype for t in operands)
+    types = product_type(out_dtype, *operands)
     made, labels = operands[0], inputs[0]
     if len(operands) == 1:
-        return _contracted([(made, labels)], output, extents, kind)
+        return _contracted([(made, labels)], output, extents, types)
     for n in range(1, len(operands)):
         later = {name for names in inputs[n + 1 :] for name in names} | set(output)
         kept = tuple(dict.fromkeys(name for name in (*labels, *inputs[n]) if name in later))
-        target = output if n == len(operands) - 1 else kept
+        target, kind = (output, types) if n == len(operands) - 1 else (kept, types.unrounded)
         made, labels = _contracted([(made, labels), (operands[n], inputs[n])], target, extents, kind), target
     return made
 
 
 def _contracted(
-    operands: Sequence[tuple[Tensor, Labels]], output: Labels, extents: Mapping[str, Expr], dtype: DType
+    operands: Sequence[tuple[Tensor, Labels]], output: Labels, extents: Mapping[str, Expr], types: ProductType
 ) -> Tensor:
     """The sum over the labels that are not in the output."""
     summed = dict.fromkeys(name for _, names in operands for name in names if name not in output)
     axes = {name: reduce_axis((0, extents[name]), _axis_name(name)) for name in summed}
+    inner = types.inner if axes or len(operands) > 1 else types.result
 
     def element(*indices: Any) -> Expr:
         at = {**dict(zip(output, indices)), **axes}
         value: Expr | None = None
         for t, names in operands:
             places = [0 if is_one(s) and not is_one(extents[n]) else at[n] for n, s in zip(names, t.shape)]
-            factor = cast(dtype, t(*places))
+            factor = cast(inner, t(*places))
             value = factor if value is None else value * factor
-        return sum_(value, axis=list(axes.values())) if axes else value  # type: ignore[return-value]
+        assert value is not None
+        return types.sum(value, axis=list(axes.values())) if axes else cast(types.result, value)
 
     return compute([extents[n] for n in output], element, name="einsum")
 
@@ -187,7 +187,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2, out_dtype: Any = None) -> Ten
     first = tuple(f"s{n}" if n in summed else f"a{n}" for n in range(a.ndim))
     second = tuple(f"s{ours[theirs.index(m)]}" if m in theirs else f"b{m}" for m in range(b.ndim))
     output = tuple(n for n in (*first, *second) if n[0] != "s")
-    kind = data_type(out_dtype) if out_dtype is not None else result_type((a.dtype, b.dtype))
+    types = product_type(out_dtype, a, b)
     return _contracted(
-        [(a, first), (b, second)], output, {**dict(zip(second, b.shape)), **dict(zip(first, a.shape))}, kind
+        [(a, first), (b, second)], output, {**dict(zip(second, b.shape)), **dict(zip(first, a.shape))}, types
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,47 @@ from ..expr import Expr
 from ..te import Tensor
 from ..te.places import error
 from ..te.sizes import equate
+from ..te.tensor import data_type
 from .contract import BY_RANK
 from .operands import require_kind
 from .places import replaced
 from .promotion import result_type
+from .reduction import accumulator
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 
 _NUMBERS = ("integer", "float")
+
+
+class ProductType(NamedTuple):
+    """The type of the results of sums of products, and ``inner``, that in which they are made and added."""
+
+    result: DType
+    inner: DType
+
+    def sum(self, product: Expr, axis: Any) -> Expr:
+        """The sum of products of type ``inner`` over axes, as a result."""
+        return te.sum(product, axis=axis).astype(self.result)
+
+    @property
+    def unrounded(self) -> ProductType:
+        """These products without the conversion to the type of the result, where more is added before it."""
+        return ProductType(self.inner, self.inner)
+
+
+def product_type(out_dtype: Any, *tensors: Tensor) -> ProductType:
+    """The types of sums of products of ``tensors``: ``out_dtype``, where it is given, else the type that they are promoted to,
+    added up as :func:`tir.ops.sum` does: narrow floats in ``float32``, and rounded once.
+
+    Raises ``TensorExpressionError`` where there is none.
+
+    >>> product_type(None, te.placeholder((2,), "float16"))
+    ProductType(result='float16', inner='float32')
+    """
+    if out_dtype not in (None, ""):
+        return ProductType(data_type(out_dtype), data_type(out_dtype))
+    result = result_type(t.dtype for t in tensors)
+    return ProductType(result, accumulator(result, None))
 
 
 def product_of_matrices(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -72,27 +105,27 @@ def matmul_reference(
 def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False) -> Tensor:
     """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
 
-    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Types are promoted; with
-    an accumulator of another type or a bias it is ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not
+    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Types are promoted, and
+    narrow floats added up in ``float32``; with a result of another type or a bias it is ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not
     agree, for tensors of no dimensions, and for bools.
 
     >>> from tir import ops, te
     >>> ops.matmul(te.placeholder((2, 3, 8), name="a"), te.placeholder((4, 8), name="b"), transp_b=True)
     Tensor(matmul, (2, 3, 4), float32)
     """
-    return matrix_product(a, b, _common_type(a, b), transp_a, transp_b)
+    return matrix_product(a, b, _numeric_type(a, b), transp_a, transp_b)
 
 
-def _common_type(a: Tensor, b: Tensor) -> DType:
-    dtype = result_type((a.dtype, b.dtype))
-    require_kind(dtype, _NUMBERS, "an operand")
-    return dtype
+def _numeric_type(a: Tensor, b: Tensor) -> ProductType:
+    types = product_type(None, a, b)
+    require_kind(types.result, _NUMBERS, "an operand")
+    return types
 
 
 def matrix_product(
-    first: Tensor, second: Tensor, dtype: DType, transpose_first: bool, transpose_second: bool
+    first: Tensor, second: Tensor, types: ProductType, transpose_first: bool, transpose_second: bool
 ) -> Tensor:
-    """The product of vectors, matrices or batches of them, multiplied and added in ``dtype``."""
+    """The product of vectors, matrices or batches of them."""
     a = _Operand(first, "the first operand of matmul", transpose_first, is_row=True)
     b = _Operand(second, "the second operand of matmul", transpose_second, is_row=False)
     if not equate(a.columns, b.rows):
@@ -107,7 +140,7 @@ def matrix_product(
     def element(*i: Any) -> Expr:
         row, column = (None if a.is_vector else i[len(batch)]), (None if b.is_vector else i[-1])
         x, y = (m.at(batch, i[: len(batch)], *at) for m, at in ((a, (row, k)), (b, (k, column))))
-        return te.sum(x.astype(dtype) * y.astype(dtype), axis=k)
+        return types.sum(x.astype(types.inner) * y.astype(types.inner), axis=k)
 
     return te.compute(shape, element, name="matmul")
 
@@ -172,14 +205,14 @@ def vecdot(x1: Tensor, x2: Tensor, axis: int = -1) -> Tensor:
     extents = [x.shape[at] for x, at in zip((x1, x2), axes)]
     if not equate(*extents):
         raise error(f"`{x1.name}` has {extents[0]!r} elements along axis {axis}, and `{x2.name}` {extents[1]!r}")
-    dtype = _common_type(x1, x2)
+    types = _numeric_type(x1, x2)
     rest = [replaced(x.shape, at) for x, at in zip((x1, x2), axes)]
     shape = broadcast(*rest)
     k = te.reduce_axis((0, extents[0]), "k")
 
     def element(*i: Any) -> Expr:
         own = [read_index(left, shape, i) for left in rest]
-        x, y = (t(*at[:n], k, *at[n:]).astype(dtype) for t, at, n in zip((x1, x2), own, axes))
-        return te.sum(x * y, axis=k)
+        x, y = (t(*at[:n], k, *at[n:]).astype(types.inner) for t, at, n in zip((x1, x2), own, axes))
+        return types.sum(x * y, axis=k)
 
     return te.compute(shape, element, name="vecdot")

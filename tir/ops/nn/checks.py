@@ -8,9 +8,8 @@ from typing import Any
 from ...dtype import DType
 from ...te.places import error
 from ...te.sizes import equate, equate_shapes
-from ...te.tensor import Tensor, data_type
+from ...te.tensor import Tensor
 from ..places import integer
-from ..promotion import result_type
 
 
 def require_tensor(value: Any, what: str, *ranks: int) -> Tensor:
@@ -69,8 +68,3 @@ def numbers(value: Any, count: int, what: str, least: int = 0) -> tuple[int, ...
 def wide(dtype: DType) -> DType:
     """The type in which values of ``dtype`` are computed and accumulated: float32 for floats of 16 bits and less."""
     return DType("float32") if dtype.is_float and dtype.bits < 32 else dtype
-
-
-def out_type(out_dtype: Any, *tensors: Tensor) -> DType:
-    """``out_dtype``, or the type that ``tensors`` are promoted to. Raises ``TensorExpressionError`` where there is none."""
-    return data_type(out_dtype) if out_dtype else result_type(t.dtype for t in tensors)

@@ -1,6 +1,6 @@
 """Convolutions of one to three dimensions, in any layout: windows of the image, multiplied by the kernel and added up.
 
-The type of the result is that in which products are made and added.
+Products are made and added in ``out_dtype``, by default the type of the operands; narrow floats then in ``float32``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from ...te.tensor import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..places import constant, integer
+from ..products import product_type
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
-from .checks import numbers, out_type
+from .checks import numbers
 from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
 
@@ -96,10 +97,8 @@ def summed(
     out_layout: str,
 ) -> Tensor:
     """The sums over windows of ``image``, ``out`` of them in each spatial axis, that begin where the image does."""
-    (per_group, inputs), dtype = (
-        channels_of_group(image, weight, groups),
-        out_type(out_dtype, image.tensor, weight.tensor),
-    )
+    per_group, inputs = channels_of_group(image, weight, groups)
+    types = product_type(out_dtype, image.tensor, weight.tensor)
     layout = _out_layout(image, weight, out_layout)
     shape = layout.shape({"N": image.extent("N"), "C": weight.extent("O"), **out})
     is_depthwise = groups != 1 and constant(inputs) == 1
@@ -114,7 +113,8 @@ def summed(
         at = {a: place[a] * s + k * d for a, s, k, d in zip(spatial, steps, window, gaps)}
         x = image.at({"N": place["N"], "C": input_channel, **at})
         w = weight.at({"O": output, "I": 0 if is_depthwise else channel, **dict(zip(spatial, window))})
-        return te.sum(x.astype(dtype) * w.astype(dtype), axis=window if is_depthwise else [channel, *window])
+        product = x.astype(types.inner) * w.astype(types.inner)
+        return types.sum(product, axis=window if is_depthwise else [channel, *window])
 
     return te.compute(shape, element, name=f"conv{len(spatial)}d")
 

@@ -13,6 +13,7 @@ from ...te.places import error
 from ...te.tensor import Tensor
 from ..padding import nn_pad
 from ..places import integer
+from ..products import product_type
 from ._operator import arg, case, nn_operator, of_products
 from .windows import pads_of
 
@@ -86,13 +87,15 @@ def correlation_nchw(
     high, wide = (simplify((n - 2 * border + step - 1) // step) for n in first.shape[2:])
     channel = te.reduce_axis((0, data1.shape[1]), "c")
     ky, kx = te.reduce_axis((0, size), "ky"), te.reduce_axis((0, size), "kx")
-    elements = cast(data1.dtype, data1.shape[1] * (size * size))
+    types = product_type(None, data1, data2)
+    elements = cast(types.inner, data1.shape[1] * (size * size))
 
     def element(n: Any, q: Any, y: Any, x: Any) -> Expr:
         v, u = y * step + far + ky, x * step + far + kx
-        one = first(n, channel, v, u)
-        other = second(n, channel, v + (q // count - radius) * apart, u + (q % count - radius) * apart)
+        one = first(n, channel, v, u).astype(types.inner)
+        moved = (v + (q // count - radius) * apart, u + (q % count - radius) * apart)
+        other = second(n, channel, *moved).astype(types.inner)
         return te.sum(one * other if is_multiply else te.abs(one - other), axis=[channel, ky, kx])
 
     total = te.compute((data1.shape[0], count * count, high, wide), element, name="correlation_sum")
-    return te.compute(total.shape, lambda *i: total(*i) / elements, name="correlation")
+    return te.compute(total.shape, lambda *i: (total(*i) / elements).astype(types.result), name="correlation")

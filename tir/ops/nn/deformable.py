@@ -14,10 +14,11 @@ from ...te.sizes import equate_shapes, is_multiple
 from ...te.tensor import Tensor
 from ..cases import Case
 from ..places import clamped, integer
+from ..products import ProductType, product_type
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
-from .checks import numbers, out_type, wide
+from .checks import numbers, wide
 from .convolution import channels_of_group, usual_kernel_layout
 from .layouts import Arranged, arranged
 from .windows import dilated, pads_of, window_count
@@ -66,7 +67,7 @@ def _deformable(
 
     shape = (image.extent("N"), image.extent("C"), *sizes, *out)
     samples = te.compute(shape, sample, name="deformed")
-    return _summed(samples, image, weight, out, groups, out_type(out_dtype, data, kernel))
+    return _summed(samples, image, weight, out, groups, product_type(out_dtype, data, kernel))
 
 
 def _channels_of_part(image: Arranged, parts: Any) -> Any:
@@ -104,7 +105,9 @@ def _between(image: Arranged, n: Any, c: Any, place: list[Any], borders: str) ->
     return total
 
 
-def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], groups: int, dtype: Any) -> Tensor:
+def _summed(
+    samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], groups: int, types: ProductType
+) -> Tensor:
     per_group, inputs = channels_of_group(image, weight, groups)
     shape = image.layout.shape({"N": image.extent("N"), "C": weight.extent("O"), "H": out[0], "W": out[1]})
     rc = te.reduce_axis((0, inputs), "rc")
@@ -116,7 +119,7 @@ def _summed(samples: Tensor, image: Arranged, weight: Arranged, out: list[Any], 
         channel: Any = rc if groups == 1 else output // per_group * inputs + rc
         x = samples(place["N"], channel, rh, rw, place["H"], place["W"])
         w = weight.at({"O": output, "I": rc, "H": rh, "W": rw})
-        return te.sum(x.astype(dtype) * w.astype(dtype), axis=[rc, rh, rw])
+        return types.sum(x.astype(types.inner) * w.astype(types.inner), axis=[rc, rh, rw])
 
     return te.compute(shape, element, name="deformable_conv2d")
 

@@ -1,8 +1,9 @@
-"""Products of matrices: the type of the result is that in which products are added."""
+"""Products of matrices: they are made and added in ``out_dtype``, by default the operands' type; narrow floats in ``float32``."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,22 @@ from ... import te
 from ...expr import Expr
 from ...te.tensor import Tensor
 from ..contract import BY_RANK
-from ..products import matmul_reference, matrix_product, product_of_matrices
+from ..products import ProductType, matmul_reference, matrix_product, product_of_matrices, product_type
+from ..promotion import result_type
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import out_type, require_shape, require_vector
+from .checks import require_shape, require_vector
 
 
-def _with_bias(x: Tensor, bias: Any, name: str) -> Tensor:
-    """``x`` plus ``bias``, one element for each index of the last axis; ``x``, where there is none."""
+def _with_bias(product: Callable[[ProductType], Tensor], types: ProductType, bias: Any, name: str) -> Tensor:
+    """A product plus ``bias``, one element for each index of the last axis, where there is one."""
     if bias is None:
-        return x
+        return product(types)
+    x = product(types.unrounded)
     added = require_vector(bias, x.shape[-1], f"the bias of {name}")
-    return te.compute(x.shape, lambda *i: x(*i) + added(i[-1]).astype(x.dtype), name=f"{name}_bias")
+    return te.compute(
+        x.shape, lambda *i: (x(*i) + added(i[-1]).astype(x.dtype)).astype(types.result), name=f"{name}_bias"
+    )
 
 
 def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) -> np.ndarray:
@@ -47,21 +52,24 @@ def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) ->
 def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
     """``data @ weight.T + bias``: ``data`` is ``(…, K)``, ``weight`` ``(N, K)``, ``bias`` ``(N,)``; the result ``(…, N)``.
 
-    Products are made and added in ``out_dtype``, by default the type of both operands. Raises ``TensorExpressionError``
-    where shapes do not agree, and where the types of the operands differ and ``out_dtype`` is not given.
+    Products are made and added in ``out_dtype``, by default the type that the operands are promoted to; then narrow floats
+    are added up in ``float32``. Raises ``TensorExpressionError`` where shapes do not agree, and where there is no such type.
 
     >>> from tir import te, topi
     >>> x, w = te.placeholder((8, 16), "int8", name="x"), te.placeholder((4, 16), "int8", name="w")
     >>> topi.nn.dense(x, w, out_dtype="int32")
     Tensor(dense, (8, 4), int32)
     """
-    x, w, out = data, weight, out_type(out_dtype, data, weight)
+    x, w = data, weight
     k = te.reduce_axis((0, x.shape[-1]), "k")
 
-    def element(*i: Any) -> Expr:
-        return te.sum(x(*i[:-1], k).astype(out) * w(i[-1], k).astype(out), axis=k)
+    def product(types: ProductType) -> Tensor:
+        def element(*i: Any) -> Expr:
+            return types.sum(x(*i[:-1], k).astype(types.inner) * w(i[-1], k).astype(types.inner), axis=k)
 
-    return _with_bias(te.compute((*x.shape[:-1], w.shape[0]), element, name="dense"), bias, "dense")
+        return te.compute((*x.shape[:-1], w.shape[0]), element, name="dense")
+
+    return _with_bias(product, product_type(out_dtype, data, weight), bias, "dense")
 
 
 @nn_operator(
@@ -90,16 +98,19 @@ def matmul(
     """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
 
     ``transpose_a`` and ``transpose_b`` say that the last two dimensions of an operand are exchanged; ``bias`` is ``(N,)``.
-    Products are made and added in ``out_dtype``, by default the type of both operands. Raises ``TensorExpressionError``
-    where shapes do not agree, and where the types differ and ``out_dtype`` is not given.
+    Products are made and added as in :func:`dense`. Raises ``TensorExpressionError`` where shapes do not agree, and where
+    the operands have no common type and ``out_dtype`` is not given.
 
     >>> from tir import te, topi
     >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((8, 4), name="y")
     >>> topi.nn.matmul(x, y)
     Tensor(matmul, (2, 3, 4), float32)
     """
-    out = out_type(out_dtype, tensor_a, tensor_b)
-    return _with_bias(matrix_product(tensor_a, tensor_b, out, transpose_a, transpose_b), bias, "matmul")
+
+    def product(types: ProductType) -> Tensor:
+        return matrix_product(tensor_a, tensor_b, types, transpose_a, transpose_b)
+
+    return _with_bias(product, product_type(out_dtype, tensor_a, tensor_b), bias, "matmul")
 
 
 @nn_operator(
@@ -159,5 +170,5 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     >>> topi.nn.bias_add(te.placeholder((2, 3, 4), name="x"), te.placeholder((3,), name="b"))
     Tensor(bias_add, (2, 3, 4), float32)
     """
-    channel, out = axis_of(axis, data.ndim), out_type(None, data, bias)
+    channel, out = axis_of(axis, data.ndim), result_type((data.dtype, bias.dtype))
     return te.compute(data.shape, lambda *i: (data(*i) + bias(i[channel])).astype(out), name="bias_add")

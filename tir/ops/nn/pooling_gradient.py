@@ -15,7 +15,7 @@ from ..places import require_same_dtype
 from ..positions import position_of_greatest
 from . import _references as references
 from ._operator import arg, case, nn_operator
-from .checks import require_float, require_shape
+from .checks import require_float, require_shape, wide
 from .layouts import Arranged
 from .pooling import WindowAxis, averaged, extents_of, pooled_image, window_axes
 from .windows import padded
@@ -81,14 +81,15 @@ def pool_grad(
     axes = window_axes("HW", image, kernel, stride, 1, padding, ceil_mode)
     results = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
     given = Arranged(require_shape(grads, results, "the gradient"), image.layout)
+    inner = wide(data.dtype)
     greatest = Arranged(_greatest(image, axes, results), image.layout) if pool_type == "max" else None
 
     def share(place: Any, within: Sequence[Any]) -> Expr:
         """What the element ``within`` the window at ``place`` gets of its gradient."""
         if greatest is not None:
             is_it = greatest.at(place) == within[0] * axes[1].size + within[1]
-            return te.if_then_else(is_it, given.at(place), const(0, data.dtype))
-        return given.at(place) / cast(data.dtype, averaged(axes, place, count_include_pad))
+            return te.if_then_else(is_it, given.at(place).astype(inner), const(0, inner))
+        return given.at(place).astype(inner) / cast(inner, averaged(axes, place, count_include_pad))
 
     def element(*indices: Any) -> Expr:
         place = image.layout.coordinates(indices)
@@ -97,8 +98,8 @@ def pool_grad(
         at = {a.name: (place[a.name] - a.begins) // a.stride - k for a, k in zip(axes, back)}
         within = [place[a.name] - a.first(at[a.name]) for a in axes]
         inside = [c for a, w in zip(axes, within) for c in (at[a.name] >= 0, at[a.name] < a.count, w < a.size)]
-        value = te.if_then_else(all_of(inside), share({**place, **at}, within), const(0, data.dtype))
-        return te.sum(value, axis=back)
+        value = te.if_then_else(all_of(inside), share({**place, **at}, within), const(0, inner))
+        return te.sum(value, axis=back).astype(data.dtype)
 
     return te.compute(data.shape, element, name="pool_grad")
 

@@ -23,10 +23,11 @@ from ...te.tensor import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..places import constant, integer
+from ..products import ProductType, product_type
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
-from .checks import numbers, out_type
+from .checks import numbers
 from .layouts import Arranged, arranged
 from .windows import dilated, padded, pads_of
 
@@ -64,13 +65,13 @@ def _transposed(
     out = {a: simplify((image.extent(a) - 1) * s + n + m - c[0] - c[1]) for a, n, s, m, c in counted}
     if any((constant(n) or 1) < 1 for n in out.values()):
         raise error(f"the padding {padding!r} leaves nothing of the result: its extents would be {tuple(out.values())}")
-    dtype = out_type(out_dtype, image.tensor, weight.tensor)
+    types = product_type(out_dtype, image.tensor, weight.tensor)
     each = zip(spatial, sizes, steps, gaps, cut)
     if math.prod(steps) > MOST_PHASES:
         along = {a: _Along(c[0], size, s, gap) for a, size, s, gap, c in each}
-        return _conditional(image, weight, out, along, groups, dtype)
+        return _conditional(image, weight, out, along, groups, types)
     phases = {a: [_Phase.of(r + c[0], size, s, gap) for r in range(s)] for a, size, s, gap, c in each}
-    return _interleaved(spatial, image, weight, out, phases, groups, dtype)
+    return _interleaved(spatial, image, weight, out, phases, groups, types)
 
 
 MOST_PHASES = 16  # each a convolution of its own, which takes its time to build
@@ -103,7 +104,7 @@ def _interleaved(
     out: Mapping[str, Any],
     phases: Mapping[str, list[_Phase]],
     groups: int,
-    dtype: Any,
+    types: ProductType,
 ) -> Tensor:
     """The convolutions of all phases, in turn along each axis of ``out``."""
     name = f"conv{len(spatial)}d_transpose"
@@ -119,7 +120,7 @@ def _interleaved(
         if not all(p.taps for p in chosen_phases):
             return None
         of = {a: replace(p, start=p.start + starts[a]) for a, p in zip(spatial, chosen_phases)}
-        return _summed(name, wide_image, weight, {**whole, **counts}, of, groups, dtype)
+        return _summed(name, wide_image, weight, {**whole, **counts}, of, groups, types)
 
     every = list(itertools.product(*(phases[a] for a in spatial)))
     if len(every) == 1 and (made := one(every[0], name)) is not None:
@@ -134,7 +135,7 @@ def _interleaved(
         def chosen_from(at: tuple[int, ...]) -> Expr:
             if len(at) == len(spatial):
                 part = parts[at]
-                return te.const(0, dtype) if part is None else Arranged(part, image.layout).at(inner)
+                return te.const(0, types.result) if part is None else Arranged(part, image.layout).at(inner)
             axis = spatial[len(at)]
             *others, value = (chosen_from((*at, r)) for r in range(len(phases[axis])))
             for r, other in reversed(list(enumerate(others))):
@@ -173,7 +174,12 @@ class _Along:
 
 
 def _conditional(
-    image: Arranged, weight: Arranged, out: Mapping[str, Any], along: Mapping[str, _Along], groups: int, dtype: Any
+    image: Arranged,
+    weight: Arranged,
+    out: Mapping[str, Any],
+    along: Mapping[str, _Along],
+    groups: int,
+    types: ProductType,
 ) -> Tensor:
     """One convolution whose elements of the image and the kernel follow from the place in the result."""
     window: dict[str, Any] = {a: te.reduce_axis((0, axis.taps), f"r{a.lower()}") for a, axis in along.items()}
@@ -184,7 +190,7 @@ def _conditional(
         return {a: t[0] for a, t in taps.items()}, {a: t[1] for a, t in taps.items()}, found
 
     extents = {"N": image.extent("N"), "C": _output_channels(image, weight, groups), **out}
-    return _products(f"conv{len(along)}d_transpose", image, weight, extents, window, pair, groups, dtype)
+    return _products(f"conv{len(along)}d_transpose", image, weight, extents, window, pair, groups, types)
 
 
 def _or_none(end: Any) -> Any:
@@ -225,7 +231,7 @@ def _summed(
     extents: Mapping[str, Any],
     phases: Mapping[str, _Phase],
     groups: int,
-    dtype: Any,
+    types: ProductType,
 ) -> Tensor:
     """The convolution of one phase along each axis."""
     window: dict[str, Any] = {a: te.reduce_axis((0, p.taps), f"r{a.lower()}") for a, p in phases.items()}
@@ -234,7 +240,7 @@ def _summed(
         at = {a: place[a] + p.start + window[a] * p.apart for a, p in phases.items()}
         return at, {a: p.last - window[a] * p.every for a, p in phases.items()}, []
 
-    return _products(name, image, weight, extents, window, pair, groups, dtype)
+    return _products(name, image, weight, extents, window, pair, groups, types)
 
 
 def _products(
@@ -245,7 +251,7 @@ def _products(
     window: Mapping[str, Any],
     pair: Callable[[Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any], list[Any]]],
     groups: int,
-    dtype: Any,
+    types: ProductType,
 ) -> Tensor:
     """Sums over the channels and the ``window`` of products of elements of the image and of the kernel: a ``pair`` of places at
     each place of the result, with the conditions under which it counts."""
@@ -259,10 +265,10 @@ def _products(
         at, mirrored, conditions = pair(place)
         x = image.at({"N": place["N"], "C": input_channel, **at})
         w = weight.at({"I": input_channel, "O": output if groups == 1 else output % outputs, **mirrored})
-        value = x.astype(dtype) * w.astype(dtype)
+        value = x.astype(types.inner) * w.astype(types.inner)
         if conditions:
-            value = te.if_then_else(te.all(*conditions), value, te.const(0, dtype))
-        return te.sum(value, axis=[channel, *window.values()])
+            value = te.if_then_else(te.all(*conditions), value, te.const(0, types.inner))
+        return types.sum(value, axis=[channel, *window.values()])
 
     return te.compute(image.layout.shape(extents), element, name=name)
 

@@ -22,10 +22,11 @@ from ...te.places import error
 from ...te.sizes import equate
 from ...te.tensor import Tensor
 from ..places import constant, integer
+from ..products import ProductType, product_type
 from ..registry import complete
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
-from .checks import numbers, out_type, require_float
+from .checks import numbers, require_float
 from .layouts import Arranged, arranged
 from .windows import padded, pads_of, window_count
 
@@ -124,7 +125,7 @@ def _transformed(weight: Arranged, m: int, dtype: DType, order: str = "IO") -> T
     )
 
 
-def _convolved(data: Tensor, kernel: Arranged, m: int, padding: Any, dtype: DType) -> Tensor:
+def _convolved(data: Tensor, kernel: Arranged, m: int, padding: Any, types: ProductType) -> Tensor:
     """The convolution of (N, H, W, C) by a transformed kernel."""
     of, inputs, outputs = transforms(m), kernel.extent("I"), kernel.extent("O")
     image = arranged(data, "NHWC", "NHWC", "the data")
@@ -139,7 +140,7 @@ def _convolved(data: Tensor, kernel: Arranged, m: int, padding: Any, dtype: DTyp
 
     across = te.compute(
         (m + 2, batch, rows, wide.shape[2], channels),
-        lambda y, n, row, x, c: _combined(of.image, y, lambda r: wide[n, row * m + r, x, c].astype(dtype)),
+        lambda y, n, row, x, c: _combined(of.image, y, lambda r: wide[n, row * m + r, x, c].astype(types.inner)),
         name="data_rows",
     )
     tiles = te.compute(
@@ -151,7 +152,7 @@ def _convolved(data: Tensor, kernel: Arranged, m: int, padding: Any, dtype: DTyp
     products = te.compute(
         (m + 2, m + 2, batch, rows, columns, outputs),
         lambda y, x, n, row, column, o: te.sum(
-            tiles[y, x, n, row, column, k] * kernel.at({"H": y, "W": x, "O": o, "I": k}).astype(dtype), axis=k
+            tiles[y, x, n, row, column, k] * kernel.at({"H": y, "W": x, "O": o, "I": k}).astype(types.inner), axis=k
         ),
         name="bgemm",
     )
@@ -160,7 +161,7 @@ def _convolved(data: Tensor, kernel: Arranged, m: int, padding: Any, dtype: DTyp
         def of_row(row: Sequence[Fraction]) -> Expr:
             return _combined(of.out, x % m, lambda s: _summed(row, lambda r: products[r, s, n, y // m, x // m, o]))
 
-        return _selected(y % m, list(map(of_row, of.out)))
+        return _selected(y % m, list(map(of_row, of.out))).astype(types.result)
 
     return te.compute((batch, *out, outputs), of_products_at, name="conv2d_winograd")
 
@@ -232,10 +233,10 @@ def conv2d_winograd_nhwc(
     """
     _require_unit(strides, dilation)
     weight = arranged(require_float(kernel, "the kernel"), "HWIO", "OIHW", "the kernel")
-    dtype = out_type(out_dtype, require_float(data, "the data"), kernel)
+    types = product_type(out_dtype, require_float(data, "the data"), kernel)
     _require_kernel(weight)
-    packed = arranged(_transformed(weight, _side(tile_size), dtype), "HWIO", "HWIO", "the kernel")
-    return _convolved(data, packed, tile_size, padding, dtype)
+    packed = arranged(_transformed(weight, _side(tile_size), types.inner), "HWIO", "HWIO", "the kernel")
+    return _convolved(data, packed, tile_size, padding, types)
 
 
 def _array(rows: Matrix) -> np.ndarray:
@@ -308,7 +309,7 @@ def conv2d_winograd_nhwc_without_weight_transform(
     _require_unit(strides, dilation)
     weight = arranged(require_float(kernel, "the kernel"), "HWOI", "HWOI", "the kernel")
     m = _side(integer(weight.extent("H"), "the extent of a transformed kernel") - TAPS + 1)
-    return _convolved(data, weight, m, padding, out_type(out_dtype, require_float(data, "the data"), kernel))
+    return _convolved(data, weight, m, padding, product_type(out_dtype, require_float(data, "the data"), kernel))
 
 
 __test__ = {

@@ -148,14 +148,14 @@ def _cost(found: Contraction, high: int, wide: int, down: int, over: int) -> flo
 
 
 def _is_plain_copy(sch: Schedule, store: BlockRV) -> bool:
-    """Whether a block only copies whole tiles, element for element."""
+    """Whether a block only copies whole tiles, element for element, in the type that they have."""
     nest = Nest.of(sch, store.name)
     if nest is None or len(nest.stores) != 1 or len(nest.loads) != 1:
         return False
     whole = all(a.extent is not None and a.extent % 16 == 0 for a in nest.axes[-2:])
     source, result = nest.loads[0], nest.stores[0]
     same = source.places == result.places and len(source.places) == len(source.indices) == len(result.indices)
-    return whole and same and nest.work <= 2
+    return whole and same and source.buffer.dtype == result.buffer.dtype and nest.work <= 2
 
 
 def _in_lanes(layout: Callable[[Any, Any], tuple[Any, Any]], shape: tuple[int, int]) -> Callable[..., tuple[Any, ...]]:
