@@ -17,8 +17,7 @@ from ..te.tensor import data_type
 from .contract import BY_RANK
 from .operands import require_kind
 from .places import replaced
-from .promotion import result_type
-from .reduction import accumulator
+from .promotion import result_type, wide
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 
@@ -53,7 +52,7 @@ def product_type(out_dtype: Any, *tensors: Tensor) -> ProductType:
     if out_dtype not in (None, ""):
         return ProductType(data_type(out_dtype), data_type(out_dtype))
     result = result_type(t.dtype for t in tensors)
-    return ProductType(result, accumulator(result, None))
+    return ProductType(result, wide(result))
 
 
 def product_of_matrices(x: np.ndarray, y: np.ndarray) -> np.ndarray:

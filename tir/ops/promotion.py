@@ -60,6 +60,11 @@ def _wider_float(a: DType, b: DType) -> DType:
     return DType("float16" if a.bits == 8 else "float32")
 
 
+def wide(dtype: DType) -> DType:
+    """The type in which values of ``dtype`` are computed and accumulated: float32 for floats of 16 bits and less."""
+    return DType("float32") if dtype.is_float and dtype.bits < 32 else dtype
+
+
 def weak_type(value: Any, dtype: DType) -> None:
     """Raise ``TensorExpressionError`` unless the Python number ``value`` may take the place of a ``dtype``."""
     legal = (

@@ -25,6 +25,7 @@ from ..te.tensor import data_type
 from .cases import Case, arg, case
 from .contract import BY_AXES
 from .places import sized
+from .promotion import wide
 from .registry import operator
 from .shapes import Shape, axes_of
 
@@ -118,9 +119,7 @@ def sum_type(x: Tensor, dtype: Any) -> DType:
 
 def accumulator(result: DType, acc_dtype: Any) -> DType:
     """The type in which a result is accumulated."""
-    if acc_dtype is not None:
-        return data_type(acc_dtype)
-    return DType("float32") if result.is_float and result.bits < 32 else result
+    return wide(result) if acc_dtype is None else data_type(acc_dtype)
 
 
 # ---------------------------------------------------------------- cases

@@ -15,6 +15,7 @@ from ..te.places import error
 from ..te.tensor import data_type
 from .cases import arg, case
 from .contract import BY_AXES
+from .promotion import wide
 from .reduction import SECTION, Axes, Reduction, accumulator, max, reduction, reduction_cases
 from .registry import operator
 from .variants import Definition
@@ -152,7 +153,7 @@ def logsumexp(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Ten
     >>> ops.logsumexp(te.placeholder((4, 3)), axis=-1)
     Tensor(logsumexp, (4,), float32)
     """
-    over, kind = reduction(x, axis, keepdims), accumulator(x.dtype, None)
+    over, kind = reduction(x, axis, keepdims), wide(x.dtype)
     largest = max(x, axis, True)
 
     def top(at: Any) -> Expr:

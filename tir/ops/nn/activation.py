@@ -17,9 +17,9 @@ from ...te.places import error
 from ...te.sizes import equate
 from ...te.tensor import Tensor
 from ..places import constant
+from ..promotion import wide
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import wide
 
 _SPECIAL = arg((9,), "float32", values=[0.0, -0.0, 1.0, -1.0, 3.5, -30.0, math.inf, -math.inf, math.nan])
 _CASES = (case(arg((3, 1, 5), "float32")), case(_SPECIAL), case(arg((2, 0), "float64")), case(arg((7,), "float16")))

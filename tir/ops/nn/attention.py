@@ -18,12 +18,12 @@ from ...te.sizes import at_most, equate_shapes
 from ...te.tensor import Tensor
 from ..indexing import from_front
 from ..places import constant, integer
-from ..promotion import result_type
+from ..promotion import result_type, wide
 from ..reduction import maximum_reducer
 from ..registry import complete
 from ..shapes import broadcast, read_index
 from ._operator import arg, case, nn_operator
-from .checks import require_extent, require_float, require_shape, require_tensor, wide
+from .checks import require_extent, require_float, require_shape, require_tensor
 from .matrix_products import dense
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import DType
 from ...te.places import error
 from ...te.sizes import equate, equate_shapes
 from ...te.tensor import Tensor
@@ -63,8 +62,3 @@ def numbers(value: Any, count: int, what: str, least: int = 0) -> tuple[int, ...
     if min(made) < least:
         raise error(f"{what} is {value!r}", f"at least {least} in each dimension")
     return made
-
-
-def wide(dtype: DType) -> DType:
-    """The type in which values of ``dtype`` are computed and accumulated: float32 for floats of 16 bits and less."""
-    return DType("float32") if dtype.is_float and dtype.bits < 32 else dtype

@@ -15,10 +15,11 @@ from ...te.tensor import Tensor
 from ..cases import Case
 from ..places import clamped, integer
 from ..products import ProductType, product_type
+from ..promotion import wide
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
-from .checks import numbers, wide
+from .checks import numbers
 from .convolution import channels_of_group, usual_kernel_layout
 from .layouts import Arranged, arranged
 from .windows import dilated, pads_of, window_count

@@ -10,8 +10,8 @@ from ... import te
 from ...expr import Expr
 from ...te.tensor import Tensor
 from ..places import as_index, clamped
+from ..promotion import wide
 from ._operator import arg, case, nn_operator
-from .checks import wide
 from .softmaxes import log_softmax
 
 

@@ -16,10 +16,11 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.sizes import is_multiple
 from ...te.tensor import Tensor
+from ..promotion import wide
 from ..registry import complete
 from ..shapes import axes_of, axis_of
 from ._operator import arg, case, nn_operator
-from .checks import require_shape, wide
+from .checks import require_shape
 
 
 class Groups:

@@ -21,11 +21,12 @@ from ...te.tensor import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..places import constant, integer
+from ..promotion import wide
 from ..reduction import maximum_reducer
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case
-from .checks import numbers, wide
+from .checks import numbers
 from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
 

@@ -18,9 +18,10 @@ from ...expr import Expr, const, is_const
 from ...te.places import error
 from ...te.tensor import Tensor, data_type
 from ..places import constant
+from ..promotion import wide
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import require_extent, require_float, require_tensor, wide
+from .checks import require_extent, require_float, require_tensor
 
 
 class _Parameter:

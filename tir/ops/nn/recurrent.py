@@ -17,9 +17,9 @@ from ...expr import Expr
 from ...te.places import error
 from ...te.sizes import equate
 from ...te.tensor import Tensor
+from ..promotion import wide
 from ..registry import complete
 from ._operator import arg, case, nn_operator
-from .checks import wide
 
 _ACTIVATIONS: dict[str, Callable[[Any], Expr]] = {
     "sigmoid": lambda x: te.sigmoid(x),

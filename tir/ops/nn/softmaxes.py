@@ -13,10 +13,10 @@ import numpy as np
 from ... import te
 from ...expr import Expr
 from ...te.tensor import Tensor
+from ..promotion import wide
 from ..reduction import maximum_reducer
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator
-from .checks import wide
 
 _ROWS = [[0.0, 1.0, -2.0], [1e4, 1e4, -1e4], [-math.inf, 0.0, 1.0], [math.nan, 0.0, 1.0], [math.inf, 0.0, 1.0]]
 _CASES = (
