@@ -101,7 +101,8 @@ def _names(arch: str) -> tuple[frozenset[str], frozenset[str]]:
     They are checked because LLVM ends the process when code needs a feature that an unknown processor lacks.
     """
     here = llvm().get_process_triple()
-    text = _printed_here(here) if arch == architecture(here) else _printed_elsewhere(arch.replace("-", "_"))
+    text = _printed_here(here) if arch == architecture(here) else ""  # empty where LLVM has printed it before
+    text = text or _printed_elsewhere(arch.replace("-", "_"))
     processors, _, features = text.partition("Available features")
     return tuple(frozenset(re.findall(r"^  (\S+) +- ", part, re.M)) for part in (processors, features))  # type: ignore[return-value]
 

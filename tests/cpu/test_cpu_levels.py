@@ -14,7 +14,7 @@ import pytest
 import tir
 from codegen.aot import levels as levels_module
 from codegen.aot.levels import detection
-from codegen.llvm.compile import Loaded, Machine, machine, object_code
+from codegen.llvm.compile import Loaded, Machine, _names, machine, object_code
 from codegen.llvm.cpu_features import Needs, _host
 from tir.errors import BuildError, RunError
 from tir.script import parse
@@ -40,6 +40,11 @@ def features(cpu: str) -> set[str]:
 
 def best_here(levels: list[str]) -> str:
     return [cpu for cpu in levels if Needs.of(machine(cpu)).refusal() is None][-1]
+
+
+def test_the_processors_that_llvm_knows_are_found_though_it_has_printed_them_before():
+    found = [_names.__wrapped__("x86-64") for _ in range(2)]
+    assert found[0] == found[1] and found[0][0] >= {*LEVELS}
 
 
 @pytest.mark.parametrize("suffix", [".o", ".so"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy as np
 from .making import Unsupported
 from .onnx_networks import per_axis, spatial
 from .onnx_table import Call, row
-
-MOST_TAPS = 64  # elements of a window that are compared one by one
+from .windows import largest_of_windows
 
 
 @row("MaxPool")
@@ -62,33 +60,18 @@ def _padding(c: Call, rank: int) -> list[int]:
 
 
 def _pool_with_places(c: Call) -> Any:
-    """The largest element of each window, and its number in the whole tensor: the windows' elements are compared in turn."""
+    """The largest element of each window, and its number in the whole tensor."""
     x, rank = c[0], spatial(c)
-    kernel, pads = list(c.attribute("kernel_shape")), _padding(c, rank)
-    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
-    if math.prod(kernel) > MOST_TAPS:
-        raise Unsupported(f"the places of the largest of {math.prod(kernel)} elements; at most of {MOST_TAPS}")
-    made = _windows(c, "pool", "max", counted=(False,))
-    counts, sizes = made.shape[2:], x.shape[2:]
-    reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(counts, strides, kernel, dilation)]
-    behind = [max(r - n - b, 0) for r, n, b in zip(reach, sizes, pads)]
-    least = -math.inf if x.dtype.is_float else x.dtype.min_value
-    wide = c.padded(x, [(0, 0), (0, 0), *zip(pads[:rank], behind)], "constant", least)
-    steps = _steps(sizes, bool(c.attribute("storage_order", 0)))
-    best, place = None, None
-    for tap in product(*map(range, kernel)):
-        begin = [t * d for t, d in zip(tap, dilation)]
-        cuts = [slice(b, b + (m - 1) * s + 1, s) for b, m, s in zip(begin, counts, strides)]
-        part, number = c.sliced(wide, ((n + 2, cut) for n, cut in enumerate(cuts))), int(np.dot(begin, steps))
-        if best is None:
-            best, place = part, c.op("full", part.shape, number, "int64")
-        else:
-            larger = c.op("greater", part, best)
-            best, place = c.op("where", larger, part, best), c.op("where", larger, number, place)
-    first = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(sizes)
-    for n, (m, s, b, step) in enumerate(zip(counts, strides, pads, steps)):
-        first = first + ((np.arange(m) * s - b) * step).reshape([-1 if k == n + 2 else 1 for k in range(rank + 2)])
-    return [made, c.op("add", place, c.array(first))]
+    steps = _steps(x.shape[2:], bool(c.attribute("storage_order", 0)))
+    windows = (
+        list(c.attribute("kernel_shape")),
+        per_axis(c, "strides", rank),
+        per_axis(c, "dilations", rank),
+        _padding(c, rank),
+    )
+    made, place = largest_of_windows(c, x, *windows, bool(c.attribute("ceil_mode", 0)), steps)
+    images = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(x.shape[2:])
+    return [made, c.op("add", place, c.array(images))]
 
 
 def _steps(sizes: Sequence[int], first_fastest: bool) -> list[int]:

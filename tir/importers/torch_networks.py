@@ -10,8 +10,10 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
+from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
 from .torch_table import Call, NotMade, Number, row
+from .windows import MOST_TAPS, largest_of_windows
 
 # ---------------------------------------------------------------- products
 
@@ -115,14 +117,17 @@ def _conv_transpose(
     return _convolution(c, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-def _pooled(
-    c: Call, x: Value, kind: str, kernel: Any, stride: Any, padding: Any, dilation: Any, up: bool, *counted: bool
-) -> Any:
+def _windows(c: Call, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[list[int], ...]:
+    """The sizes, strides, dilations and pads of the windows of a pool."""
     rank = next(int(n) for n in c.operator if n.isdigit())
-    data, sizes = _batched(c, x, rank), _each(kernel, rank)
-    strides, dilations, pads = _each(stride, rank) if stride else sizes, _each(dilation, rank), _each(padding, rank) * 2
+    sizes = _each(kernel, rank)
+    return sizes, _each(stride, rank) if stride else sizes, _each(dilation, rank), _each(padding, rank) * 2
+
+
+def _pooled(c: Call, x: Value, kind: str, windows: Sequence[list[int]], up: bool, *counted: bool) -> Any:
+    rank = len(windows[0])
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    made = c.op(f"nn.pool{rank}d", data, sizes, strides, dilations, pads, kind, up, layout, *counted)
+    made = c.op(f"nn.pool{rank}d", _batched(c, x, rank), *windows, kind, up, layout, *counted)
     return _as_given(c, made, x)
 
 
@@ -136,8 +141,15 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Any:
-    made = _pooled(c, x, "max", kernel_size, stride, padding, dilation, ceil_mode)
-    return (made, NotMade("the indices of the largest elements")) if c.operator.endswith("indices") else made
+    windows = sizes, strides, gaps, pads = _windows(c, kernel_size, stride, padding, dilation)
+    rank = len(sizes)
+    if not c.operator.endswith("indices"):
+        return _pooled(c, x, "max", windows, ceil_mode)
+    if not is_fixed(*x.shape[-rank:]) or math.prod(sizes) > MOST_TAPS:
+        return _pooled(c, x, "max", windows, ceil_mode), NotMade("the indices of the largest elements")
+    steps = [math.prod(x.shape[n:]) for n in range(-rank + 1, 0)] + [1]
+    made = largest_of_windows(c, _batched(c, x, rank), sizes, strides, gaps, pads, ceil_mode, steps)
+    return tuple(_as_given(c, each, x) for each in made)
 
 
 @row("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -147,7 +159,7 @@ def _avg_pool(
 ) -> Any:  # fmt: skip
     if divisor_override is not None:
         raise Unsupported(f"divisor_override={divisor_override}")
-    return _pooled(c, x, "avg", kernel_size, stride, padding, 1, ceil_mode, count_include_pad)
+    return _pooled(c, x, "avg", _windows(c, kernel_size, stride, padding, 1), ceil_mode, count_include_pad)
 
 
 @row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
@@ -174,7 +186,11 @@ def _upsample(
     rank = len(x.shape) - 2
     factors = scale_factors or [s for s in (scales_d, scales_h, scales_w, scales) if s is not None]
     sizes = list(output_size) if output_size is not None else [int(n * s) for n, s in zip(x.shape[2:], factors)]
-    if len(factors) == rank and any(n * s != size for n, s, size in zip(x.shape[2:], factors, sizes)):
+    if (
+        len(factors) == rank
+        and not align_corners
+        and any(n * s != size for n, s, size in zip(x.shape[2:], factors, sizes))
+    ):
         raise Unsupported(f"scales {factors} of {list(x.shape)} make no whole sizes")
     is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
     how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"

@@ -88,7 +88,20 @@ def _norm(
     c: Call, x: Value, ord: Number = 2, dim: Axes = None, keepdim: bool = False, p: Any = None, dtype: Any = None
 ) -> Any:
     power = ord if c.operator == "linalg_vector_norm" else 2 if p is None else p
-    x = c.tensor(x, c.dtype)
+    return _of_power(c, c.tensor(x, c.dtype), power, dim, keepdim)
+
+
+@row("_cdist_forward", "cdist")
+def _cdist(c: Call, x1: Value, x2: Value, p: Number = 2, compute_mode: int | None = None) -> Any:
+    """The distance of each row of one, ``(…, P, M)``, from each of the other, ``(…, R, M)``."""
+    first, second = (
+        c.shaped(x, (*x.shape[:at], 1, *x.shape[at:])) for x, at in ((x1, len(x1.shape) - 1), (x2, len(x2.shape) - 2))
+    )
+    return _of_power(c, c.op("subtract", first, second), p, -1, False)
+
+
+def _of_power(c: Call, x: Value, power: Number, dim: Axes, keepdim: bool) -> Any:
+    """Norms of a power."""
     if power == 2:
         return c.op("sqrt", _reduced(c, "sum", c.op("square", x), dim, keepdim))
     size = c.op("abs", x)

@@ -393,6 +393,12 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
 
 
 _REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max"}
+_NEUTRAL = {
+    "add": lambda dtype: 0,
+    "mul": lambda dtype: 1,
+    "min": lambda dtype: math.inf if dtype.is_float else dtype.max_value,
+    "max": lambda dtype: -math.inf if dtype.is_float else dtype.min_value,
+}
 
 
 @row("scatter", "scatter_add", "scatter_reduce")
@@ -401,12 +407,16 @@ def _scatter(
     reduce: str | None = None, include_self: bool = True,
 ) -> Any:  # fmt: skip
     how = "add" if c.operator == "scatter_add" else "update" if reduce is None else _REDUCED.get(reduce, "")
-    if not how or not include_self:
-        raise Unsupported(f"reduce={reduce!r}, include_self={include_self}")
+    if not how:
+        raise Unsupported(f"reduce={reduce!r}")
     updates = c.filled(index.shape, value, x.dtype) if src is None and value is not None else src
     assert updates is not None
     updates = c.sliced(updates, [(n, slice(0, size)) for n, size in enumerate(index.shape)])
-    return c.op("scatter_elements", x, index, updates, axis_of(dim, len(x.shape)), how)
+    axis = axis_of(dim, len(x.shape))
+    if not include_self:
+        first = c.filled(index.shape, _NEUTRAL[how](x.dtype), x.dtype)
+        x = c.op("scatter_elements", x, index, first, axis, "update")
+    return c.op("scatter_elements", x, index, updates, axis, how)
 
 
 @row("index_add")
