@@ -112,6 +112,7 @@ def why_not_private(func: PrimFunc, ref: LoopRef, buffer: Buffer) -> str | None:
     """Why ``buffer`` cannot be in the clause of ``ref``; None where it can."""
     if not sharing(_allocated_around(ref), buffer):
         return "no block around the loop allocates it"
-    if shares_memory(buffer, used_memory(func.body, {ref.node})):
+    around = {p.node for p in ref.ancestors()}
+    if shares_memory(buffer, used_memory(func.body, {ref.node}, around)):
         return "it is used outside of the loop"
     return None

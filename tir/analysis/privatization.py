@@ -33,7 +33,8 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
     thread.
     """
     crossed: list[For] = [loop]
-    for item in reversed(path_to(func.body, loop)[:-1]):
+    around = path_to(func.body, loop)[:-1]
+    for item in reversed(around):
         if isinstance(item, For):
             crossed.insert(0, item)
         elif isinstance(item, BlockRealize):
@@ -44,7 +45,7 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
                 common = is_thread_axis(loop.thread) and is_shared(buffer.scope)
                 if common and not is_redundant_write(loop, buffer):
                     return False
-                return memory not in used_memory(func.body, {loop}) and is_privatizable(buffer, crossed)
+                return memory not in used_memory(func.body, {loop}, around) and is_privatizable(buffer, crossed)
     return False
 
 

@@ -84,16 +84,27 @@ def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
     return pointed, buffers
 
 
-def used_memory(root: Any, without: Collection[Any]) -> set[Var]:
+def used_memory(root: Any, without: Collection[Any], around: Collection[Any]) -> set[Var]:
     """The pointers of the memory that is used under ``root``, but for the parts ``without``, and other variables there;
-    alignments, allocations and clauses are no uses."""
+    alignments, allocations and clauses are no uses. ``around`` are the statements from ``root`` to these parts."""
     found: set[Var] = set()
-    for item in walk(root, enter=lambda n: n not in without):
+    apart = {root, *around, *without}
+    for item in walk(root, enter=lambda n: n not in without and (type(n) not in _KEEPING or n in apart)):
         if isinstance(item, Var):
             found.add(item)
         elif isinstance(item, (BufferLoad, BufferStore, BufferRegion)) and item not in without:
             found |= memory_of([item])
+        elif type(item) in _KEEPING and item not in apart:
+            found |= _all_used_memory(item)
     return found
+
+
+_KEEPING = (For, BlockRealize)  # statements of which steps leave most as they are
+
+
+@once
+def _all_used_memory(stmt: Any) -> frozenset[Var]:
+    return frozenset(used_memory(stmt, (), ()))
 
 
 # ---------------------------------------------------------------- outside of blocks

@@ -210,7 +210,7 @@ def _compare_instances(before: PrimFunc, compared: _Compared, pure: Collection[t
     def outside() -> Set[Var]:
         around = path_to(before.body, old)[:-1]
         declared = [part for n in around if isinstance(n, Block) for part in (*n.reads, *n.writes, *n.match_buffers)]
-        return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}))
+        return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}, around))
 
     for unit, there in _in_question(was, places, pure):
         side = _side(unit, there, names, length, pure)
