@@ -346,9 +346,7 @@ class Loaded(_Code):
 
 
 _NUMBERS = itertools.count()  # of what is loaded: a linker takes no name twice
-_OBJECTS = (
-    16  # that one linker links: making it takes as long as linking five, and it keeps 4 KB of each until it is gone
-)
+_OBJECTS = 16  # that one linker links: making it takes as long as linking five, and it keeps 4 KB of each
 
 
 @functools.lru_cache(maxsize=1)

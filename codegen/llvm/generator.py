@@ -60,9 +60,7 @@ class Generator(Dispatch):
         self.env: dict[Var, str] = {}
         self.mask: str | None = None  # lanes that may access memory, under a vector condition
         self.mask_lanes = 1
-        self.later: list[Callable[[], None]] | None = (
-            None  # stores whose values are computed, if they wait for other values
-        )
+        self.later: list[Callable[[], None]] | None = None  # stores that wait until other values are computed
         self.streamed: dict[str, int] = {}  # buffers stored non-temporally, and the least bytes of such a store
         self.address: Expr | None = None  # the index that is computed
         self.analyzer = Analyzer()

@@ -1,6 +1,6 @@
 """The index of a program: the position of each statement, the loops above it, the blocks below it.
 
-Places are made when they are asked for.
+Places are made at first use.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ True OUT_FUSABLE
 - **Types** are those of the Array API standard: two types of one kind give the least type that holds both; bools, integers and
   floats do not mix without `ops.astype`. Numbers of Python are weak: they take the type of the tensor. Sums of integers are
   64 bits wide; `dtype=` says otherwise, and `acc_dtype=` is the type of the accumulator (`float32` for narrower floats).
-  So are sums of products: of `float16` they are added in `float32` and rounded once, unless `out_dtype=` says the type for both.
+  So are sums of products: of `float16` they are added in `float32` and rounded once, unless `out_dtype=` gives the type of both.
 - **Errors** show the call with its shapes and types, what is wrong, your line, and what would be legal:
 
 ```python
