@@ -6,8 +6,7 @@ import functools
 import hashlib
 import json
 import platform
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +16,13 @@ from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level
-VERSION = 1  # of the measurements kept on disk
+VERSION = 2  # of the measurements kept on disk
 
 
 @functools.cache
 def measured(target: Target) -> Machine:
-    """The machine of ``target`` with rates measured on one core, at most 2 seconds; kept on disk beside built programs.
+    """The machine of ``target`` with rates measured on one core, each when it is first read, at most 2 seconds in all; kept on disk beside built
+    programs.
 
     A target that says what it is itself (``l2_bytes``, ``vector_width``), and a GPU, are not this machine: they keep the
     rates of :meth:`Machine.of`.
@@ -32,70 +32,55 @@ def measured(target: Target) -> Machine:
         target.limit(name) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "vector_width")
     ):
         return usual
+    from codegen.machine_peak import measure_fma_peak
+
+    peak = _kept("peak", usual, lambda: measure_fma_peak("float32", 0.03) * 1e9)
+    return replace(usual, peak=peak, bandwidth=_Rates(usual))
+
+
+class _Rates(Mapping[str, float]):
+    """Bytes a second of reading from each level, measured when it is first asked for: memory, which is the largest, is often not."""
+
+    def __init__(self, usual: Machine):
+        self._usual = usual
+        self._known: dict[str, float] = {}
+
+    def __getitem__(self, level: str) -> float:
+        if level not in self._known:
+            if level not in self._usual.bandwidth:
+                raise KeyError(level)
+            self._known[level] = _kept(level, self._usual, lambda: self._reading(level))
+        return self._known[level]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._usual.bandwidth)
+
+    def __len__(self) -> int:
+        return len(self._usual.bandwidth)
+
+    def _reading(self, level: str) -> float:
+        from codegen.machine_peak import measure_reading
+
+        if level == "memory":
+            return min(self["L3"], measure_reading(4 * MOST, repeat=2))
+        return measure_reading(int(min(self._usual.sizes[level] * SHARE[level], MOST)))
+
+
+def _kept(name: str, usual: Machine, measure: Callable[[], float]) -> float:
+    """A rate of this machine: from disk, or measured."""
     from codegen import disk
     from codegen.llvm.compile import machine
 
     on = machine()
-    about = json.dumps([VERSION, on.cpu, on.features, on.width, dict(usual.sizes)])
+    about = json.dumps([VERSION, name, on.cpu, on.features, on.width, dict(usual.sizes)])
     file = disk.place(hashlib.sha256(about.encode()).hexdigest(), ".machine")
     kept = None if file is None else disk.read(file)
     if kept is not None:
-        rates = json.loads(kept)
-        return replace(usual, peak=rates["peak"], bandwidth=rates["bandwidth"])
-    made = _measured(usual)
+        return json.loads(kept)
+    made = measure()
     if file is not None:
-        disk.write(file, json.dumps({"peak": made.peak, "bandwidth": dict(made.bandwidth)}).encode())
+        disk.write(file, json.dumps(made).encode())
     return made
-
-
-def _measured(usual: Machine) -> Machine:
-    from codegen.machine_peak import measure_fma_peak
-
-    rates = {level: _reading(int(min(usual.sizes[level] * share, MOST))) for level, share in SHARE.items()}
-    rates["memory"] = min(rates["L3"], _reading(4 * MOST, repeat=2))
-    return replace(usual, peak=measure_fma_peak("float32", 0.1) * 1e9, bandwidth=rates)
-
-
-def _reading(size: int, repeat: int = 5) -> float:
-    """Bytes a second of summing an array of ``size`` bytes again and again."""
-    import numpy as np
-
-    rounds = max(1, (16 << 20) // size)
-    vectors = max(1, size // 256)
-    run = _summing(vectors, rounds)
-    data, sums = np.ones(vectors * 64, np.float32), np.zeros(64, np.float32)
-    run(data, sums)
-    best = float("inf")
-    for _ in range(repeat):
-        start = time.thread_time()
-        run(data, sums)
-        best = min(best, time.thread_time() - start)
-    return 256.0 * vectors * rounds / max(best, 1e-9)
-
-
-def _summing(vectors: int, rounds: int) -> Callable[..., Any]:
-    """A function that adds up ``vectors`` times 64 numbers, ``rounds`` times, in four vectors of sums."""
-    from codegen.build import build
-
-    from .. import te
-    from ..schedule import Schedule
-
-    data = te.placeholder((vectors * 64,), name="data")
-    r, v = te.reduce_axis((0, rounds), "r"), te.reduce_axis((0, vectors), "v")
-    sums = te.compute((64,), lambda lane: te.sum(data[v.var * 64 + lane], axis=[r, v]), name="sums")
-    sch = Schedule(te.create_prim_func([data, sums]))
-    copy = sch.cache_write("sums", 0, "local")
-    lane, r_loop, v_loop = sch.get_loops("sums")
-    middle, lane = sch.split(lane, [None, 16])
-    sch.reorder(r_loop, v_loop, middle, lane)
-    init = sch.decompose_reduction("sums", r_loop)
-    for block in (sch.get_block("sums"), init, copy):
-        loops = sch.get_loops(block)
-        if block is copy:
-            loops = [*loops[:-1], *sch.split(loops[-1], [None, 16])]
-        sch.vectorize(loops[-1])
-        sch.unroll(loops[-2])
-    return build(sch.mod, "llvm")
 
 
 def about_machine(target: Target, threads: int) -> dict[str, Any]:

@@ -140,8 +140,6 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         return None
     blocks, shared, passes = _core(lower_match_buffer(func), machine, env)
     terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
-    if _argument_bytes(func) <= machine.sizes["L3"]:
-        terms["memory"] = 0.0  # the call before has left them in the cache
     terms = {
         "core": sum(blocks.values()),
         **{level: EXPOSED[level] * t for level, t in terms.items()},
@@ -213,11 +211,12 @@ def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:
     """The seconds in which each level delivers what is loaded from it. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
     moved = traffic(func, [int(size * share) for _, size in levels for share in FITS])
-    count = len(FITS)
-    return {
-        level: sum(moved[n * count : (n + 1) * count]) / count / machine.bandwidth[level]
-        for n, (level, _) in enumerate(levels)
-    }
+    count, terms = len(FITS), dict.fromkeys((level for level, _ in levels), 0.0)
+    if _argument_bytes(func) <= machine.sizes["L3"]:
+        levels.pop()  # the call before has left them in the cache
+    for n, (level, _) in enumerate(levels):
+        terms[level] = sum(moved[n * count : (n + 1) * count]) / count / machine.bandwidth[level]
+    return terms
 
 
 @dataclass(frozen=True)
