@@ -78,7 +78,9 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     module = program.text
     body_name = module.unique(name, "body")
     slots = slots_of(func)
-    entry = FunctionText(module, own_name(name), "i32", ["ptr noalias %args"])
+    # optsize: loops stay loops, which takes LLVM a third of the time; a function is inlined where it is called
+    brief = ["optsize"] if func.attrs.get(ONCE) else []
+    entry = FunctionText(module, own_name(name), "i32", ["ptr noalias %args"], "", brief)
     passed, params = [], []
     # noalias allows pointers derived from a parameter by a let to overlap it; two parameters may overlap only if the
     # function's attributes say so
@@ -107,8 +109,6 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     entry.ret(f"i32 {code}")
     entry.finish()
 
-    # optsize: loops stay loops, which takes LLVM a third of the time
-    brief = ["optsize"] if func.attrs.get(ONCE) else []
     out = FunctionText(module, body_name, "i32", [*params, "ptr noalias %result"], "internal", brief)
     g = Generator(program, out, name)
     g.env = g_env

@@ -95,7 +95,7 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     body_name = module.unique(g.func_name, "parallel", s.loop_var.name, "share")
     disjoint = all(v in g.owned_pointers for v in captured if v.dtype.is_handle)
 
-    task = FunctionText(module, name, "void", ["ptr %closure"], "internal")
+    task = FunctionText(module, name, "void", ["ptr %closure"], "internal", g.out.attributes)
     offsets, _ = _offsets(captured)
     passed = []
     for var, at in zip(captured, offsets):
@@ -134,7 +134,8 @@ def _emit_task(g: Generator, s: For, name: str, captured: list[Var]) -> None:
     for k, var in enumerate(captured):
         noalias = " noalias" if var.dtype.is_handle and disjoint else ""
         params.append(f"{value_type(var.dtype)}{noalias} %arg{k}")
-    out = FunctionText(module, body_name, "i32", [*params, f"{loop_type} %begin", f"{loop_type} %limit"], "internal")
+    params += [f"{loop_type} %begin", f"{loop_type} %limit"]
+    out = FunctionText(module, body_name, "i32", params, "internal", g.out.attributes)
     inner = Generator(g.program, out, g.func_name, in_parallel=True)
     inner.env = {var: f"%arg{k}" for k, var in enumerate(captured)}
     inner.analyzer = g.analyzer

@@ -133,6 +133,7 @@ class FunctionText:
     ):
         self.module = module
         self.name = name
+        self.attributes = attributes
         about = " ".join(["#0", *attributes])
         self.header = (
             f"define {linkage + ' ' if linkage else ''}{result} {symbol(name)}({', '.join(params)}) {about} {{"

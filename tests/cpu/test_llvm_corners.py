@@ -441,12 +441,16 @@ def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}"), n: T.int32):
 
 
 def test_a_function_that_is_called_once_is_compiled_briefly():
-    func = tir.library.rows.row_sum(4, 8)
-    texts = [tir.build(f).get_source("ll") for f in (func, func.with_attr("tir.once", True))]
-    assert ["optsize {" in text for text in texts] == [False, True]
-    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(4, "float32")
-    tir.build(func.with_attr("tir.once", True))(a, b)
-    np.testing.assert_array_equal(b, a.sum(1))
+    sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+    sch.parallel(sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[0])
+    for once in (False, True):
+        module = tir.build(sch.func.with_attr("tir.once", True) if once else sch.func)
+        begun = [line for line in module.get_source("ll").splitlines() if line.startswith("define") and "@tir." in line]
+        assert len(begun) == 4  # of the loop, too: each is inlined into another
+        assert all(line.endswith("optsize {") == once for line in begun)
+        a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(4, "float32")
+        module(a, b)
+        np.testing.assert_array_equal(b, a.sum(1))
 
 
 def test_the_index_of_an_element_is_computed_again_where_its_let_has_another_value():
