@@ -7,6 +7,7 @@ system. That of a process is gone with it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from .kernels import part
 from .memory import aligned
 from .passes import PASSES
 
+UNSEARCHED = 4_000_000  # objects, some 400 MB, that the process makes before Python looks for reference cycles: there are next to none
 LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a process starts in 0.7
 
 
@@ -65,6 +67,9 @@ def _in_a_file(folder: Path, constants: Mapping[Value, np.ndarray]) -> Iterator[
 
 class Server:
     """The commands of the process."""
+
+    def __init__(self) -> None:
+        gc.set_threshold(UNSEARCHED, *gc.get_threshold()[1:])
 
     def hello(self, about: dict[str, Any], given: Any) -> dict[str, Any]:
         return {}

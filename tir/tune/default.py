@@ -89,7 +89,7 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     left: list[tuple[str, str]] = []
     for fuses, gain in ((True, GAIN), (False, LESS))[: 1 + on_cpu]:
         for one in [d for d in best.decisions if d.fuses is fuses][: -TRIES - 1 : -1]:
-            if one not in best.decisions or gain * found.seconds <= max(found.floor, _elsewhere(one, best, found)):
+            if one not in best.decisions or gain * found.seconds <= found.least(_elsewhere(one, best, found)):
                 continue  # without another decision, there is none of it; or no schedule is faster by so much
             other = space.without(one, best, [*left, (one.rule, one.block)])
             shorter = predict(other.schedule, space.env)

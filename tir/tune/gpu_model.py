@@ -29,7 +29,7 @@ from ..target import Target
 from ..transform.gpu_memory_effects import Access, Accesses
 from ..transform.threads import WARP
 from ..visit import walk
-from .model import SHARPNESS, Prediction, Roofline
+from .model import Prediction, Roofline, smooth_maximum
 from .nest import usual
 from .space import Env
 from .staging import architecture
@@ -137,7 +137,7 @@ def predict_kernels(
         terms = _terms(counted(kernel, chip), chip, env.target, (used or {}).get(name))
         if terms is None:
             return None
-        one = sum(t**SHARPNESS for t in terms.values()) ** (1 / SHARPNESS) + LAUNCH
+        one = smooth_maximum(terms.values()) + LAUNCH
         seconds += one
         for part, t in {**terms, "launch": LAUNCH}.items():
             total[part] = total.get(part, 0.0) + t

@@ -7,7 +7,7 @@ starting threads costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import gcd, prod
@@ -73,6 +73,11 @@ class Prediction:
     terms: Mapping[str, float]
     floor: float
     blocks: Mapping[str, float] = field(default_factory=dict)
+
+    def least(self, core: float) -> float:
+        """Seconds that another schedule takes at least of which some blocks, whose instructions take ``core`` seconds, are those of this one: beside these
+        it reads and writes arguments, and where they have threads, it starts them or takes as long again for others on one."""
+        return smooth_maximum([core, self.floor]) + min(core, self.terms.get("threads", 0.0))
 
 
 def predict(
@@ -145,11 +150,16 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         **{level: EXPOSED[level] * t for level, t in terms.items()},
         "arguments": lowest,
     }
-    seconds = sum(t**SHARPNESS for t in terms.values()) ** (1 / SHARPNESS)
+    seconds = smooth_maximum(terms.values())
     if shared > 1:
         terms["threads"] = START
         seconds += START
     return Prediction(max(seconds, lowest), terms, lowest, blocks)
+
+
+def smooth_maximum(times: Iterable[float]) -> float:
+    """The time of what happens at once and takes these: a little more than the longest."""
+    return sum(t**SHARPNESS for t in times) ** (1 / SHARPNESS)
 
 
 @dataclass(frozen=True)
