@@ -109,7 +109,8 @@ def test_blocks_share_no_shared_memory():
     refused(lambda: sch.bind("i", "blockIdx.x"), "C at")
 
 
-def test_two_loops_of_blocks_in_one_kernel():
+@pytest.mark.parametrize("index", ["vi", "7 - vi"])
+def test_two_loops_of_blocks_in_one_kernel(index):
     """The loop of threads around makes them one kernel, in which nothing orders blocks."""
     text = """
 @T.prim_func
@@ -124,21 +125,14 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32"), C: T.Bu
                 vt, vi = T.axis.remap("SS", [t, i])
                 C[vt, vi] = B[vt, {index}] + T.float32(1)
 """
-    for index in ("vi", "7 - vi"):
-        sch = schedule(text.format(index=index))
-        sch.bind("t", "threadIdx.x")
-        sch.bind(sch.get_loops("B")[1], "blockIdx.x")
-        last = sch.get_loops("C")[1]
-        if index == "vi":
-            sch.bind(last, "blockIdx.x")
-            runs(sch)
-        else:
-            refused(
-                lambda sch=sch, last=last: sch.bind(last, "blockIdx.x"),
-                "thread blocks of one kernel would depend on each other through `B`",
-                "in another block",
-                "two kernels",
-            )
+    sch = schedule(text.format(index=index))
+    sch.bind("t", "threadIdx.x")
+    refused(lambda: sch.bind("B.i", "blockIdx.x"), "whose blocks are not ordered", "fission loop t")
+    sch = schedule(text.format(index=index))
+    sch.fission("t", 1)
+    for block in "BC":
+        sch.bind(sch.get_loops(block)[1], "blockIdx.x")
+    runs(sch)
 
 
 def test_kernels_share_global_memory_only():

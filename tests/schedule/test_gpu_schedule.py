@@ -181,10 +181,10 @@ def main(A: T.Buffer((1024, 4), "float32"), B: T.Buffer((1024, 4), "float32")):
 """
     sch = schedule(two)
     sch.bind("b", "blockIdx.x")
-    sch.bind("i0", "blockIdx.y")
+    sch.bind("i0", "threadIdx.y")
     refused(
-        lambda: sch.bind("j", "blockIdx.y"),
-        "blockIdx.y already has extent 1024 (loop `i0` of block X) in this kernel; loop `j` of block Y has 4",
+        lambda: sch.bind("j", "threadIdx.y"),
+        "threadIdx.y already has extent 1024 (loop `i0` of block X) in this kernel; loop `j` of block Y has 4",
         "split to match, or bind another axis",
     )
 

@@ -346,15 +346,6 @@ class Relation(_Points):
             made = _run(made.equate, kinds.in_, n, kinds.out, m)
         return Relation(made)
 
-    def fixing(self, source: Mapping[int, int], target: Mapping[int, int]) -> Relation:
-        """The pairs whose coordinates at these positions have these values."""
-        kinds = _isl().dim_type
-        made = self._isl
-        for kind, values in ((kinds.in_, source), (kinds.out, target)):
-            for axis, value in values.items():
-                made = _run(made.fix_val, kind, axis, value)
-        return Relation(made)
-
     def at(self, source: Sequence[int]) -> IntegerSet:
         """The targets of a point."""
         return Relation(_run(_fixed, self._isl, _isl().dim_type.in_, source)).range()

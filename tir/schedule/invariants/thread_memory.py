@@ -1,8 +1,8 @@
 """Visibility of memory between threads of a kernel, checked after every step.
 
 Memory of a thread (``local``, fragments …) contains what that thread wrote, shared memory what the threads of one block
-wrote, and the blocks of a launch are not ordered. So a value must be written where it is read: by the same thread, in
-the same block, in the same kernel.
+wrote. So a value must be written where it is read: by the same thread, in the same block, in the same kernel. Blocks of a
+launch are not ordered: all of a kernel is in each of its loops of blocks, whose iterations are independent.
 """
 
 from __future__ import annotations
@@ -11,45 +11,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...aliases import memory_of, shares_memory, sharing
-from ...analysis.contents import marked
+from ...aliases import memory_of, shares_memory
+from ...analysis.contents import marked, path_to, sub_statements
 from ...analysis.dependence.affine import AffineForms, tells_apart
+from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
     by_loops,
-    conflicting_pairs,
     is_exact,
     loop_times,
     same_element,
     without_swizzles,
 )
-from ...analysis.dependence.statements import Access, Statement, statements_of
+from ...analysis.dependence.statements import Statement, statements_of
 from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
 from ...analysis.privatization import is_privatizable
 from ...analysis.reductions import threads_can_share
 from ...analysis.users import blocks_using
 from ...buffer import Buffer
-from ...expr import BufferLoad, Var, is_const
+from ...expr import Var, is_const
 from ...function import PrimFunc
-from ...levels import (
-    BLOCK_AXES,
-    LAUNCH_AXES,
-    ends_with_launch,
-    is_block_axis,
-    is_launch_axis,
-    is_shared,
-    level_of,
-    own_axes,
-)
+from ...levels import LAUNCH_AXES, is_block_axis, is_launch_axis, is_shared, level_of, own_axes
 from ...poly import Names, Relation, Undecided, decide, everything
-from ...stmt import THREAD_BINDING, Block, For, SeqStmt
-from ...visit import vars_in, walk
+from ...stmt import THREAD_BINDING, For, first_line
+from ...visit import rewrite, uses_var, vars_in
+from ..legality import concurrent_iterations
 from . import Keeps, Problem, invariant
-from .delta import BufferSet, Delta
-
-_TWO_KERNELS = "compute_at the one where the other uses it, or keep them in loops of their own: two kernels"
+from .delta import Delta
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))
@@ -60,11 +50,12 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     if not changed:
         return
     bound = _bound_loops(index)
+    yield from _ordered_blocks(after, bound, changed)
     same = delta.unchanged_buffers
     own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
-    if suspects or _blocks_may_meet(bound):
-        yield from _Kernels(after, bound, final=False).problems([b for _, b in suspects], same)
+    if suspects:
+        yield from _Kernels(after, bound, final=False).problems([b for _, b in suspects])
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -72,12 +63,13 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     index = index_of(func)
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
+    yield from _ordered_blocks(func, bound, changed)
     for scope, buffer in _own_buffers(index):
         if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not tell launches apart
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
-    if suspects or _blocks_may_meet(bound):
-        yield from _Kernels(func, bound, final=True).problems(suspects, frozenset())
+    if suspects:
+        yield from _Kernels(func, bound, final=True).problems(suspects)
 
 
 def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
@@ -135,25 +127,52 @@ def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
 
 
-def _blocks_may_meet(bound: Iterable[LoopRef]) -> bool:
-    """Whether one kernel has several loops of one block axis, block loops inside thread loops, or statements (or an init)
-    next to a block loop: whether different blocks may run what was one iteration."""
-    seen: set[tuple[Any, str]] = set()
+def _ordered_blocks(func: PrimFunc, bound: Iterable[LoopRef], changed: set[For]) -> Iterator[Problem]:
+    """Loops of thread blocks inside of a ``changed`` kernel of which the program needs an order, which nothing keeps: there is
+    other work beside them, or iterations depend on those of another iteration of a serial loop around."""
     for ref in bound:
-        if is_block_axis(ref.node.thread):
-            outermost = _outermost(ref)
-            key = (outermost, ref.node.thread)
-            if key in seen or not is_block_axis(outermost.node.thread):
-                return True
-            if any(_has_other_parts(p.node) and outermost in p.ancestors() for p in ref.ancestors()):
-                return True
-            seen.add(key)
-    return False
+        outermost = _outermost(ref)
+        if ref is outermost or not is_block_axis(ref.node.thread) or is_const(ref.node.extent, 1):
+            continue
+        if outermost.node not in changed:
+            continue
+        between = [p.node for p in ref.ancestors() if outermost in p.ancestors()]
+        inside = f"loop {ref.name} ({ref.node.thread}) is in the kernel of loop {outermost.name}, whose blocks are not ordered"
+        if any(len(sub_statements(n)) > 1 for n in between):
+            yield Problem(
+                (ref.name, "blocks"),
+                f"{inside}: no other work may be beside it there",
+                nodes=[outermost.node, ref.node],
+                legal=f"compute_at that work inside of loop {ref.name}, fission loop {outermost.name} before it is bound, "
+                "or bind to an axis of threads",
+            )
+        elif any(type(n) is For and not n.thread and not is_const(n.extent, 1) for n in between):
+            why = _dependence_of_blocks(func, outermost.node, between, ref.node)
+            if why is not None:
+                yield Problem(
+                    (ref.name, "blocks"),
+                    f"{inside}: outside of the other loops there, {why[0]}",
+                    why[1],
+                    [outermost.node, ref.node],
+                    f"reorder loop {ref.name} to the outside of the kernel first, or bind to an axis of threads",
+                )
 
 
-def _has_other_parts(node: Any) -> bool:
-    """Whether ``node`` runs something beside what one of its statements does."""
-    return isinstance(node, SeqStmt) or (isinstance(node, Block) and node.init is not None)
+def _dependence_of_blocks(
+    func: PrimFunc, kernel: For, between: Sequence[Any], loop: For
+) -> tuple[str, Sequence[str]] | None:
+    """Why iterations of ``loop``, if it were around the loops of the ``kernel`` that are ``between``, may depend on each other,
+    with a witness; None if they do not."""
+    inner = loop.body
+    for n in (*between, kernel):
+        if type(n) is not For or uses_var(loop.extent, n.loop_var):
+            return f"it would leave `{first_line(n)}`", ()
+        inner = n.replace(body=inner)
+    moved = loop.replace(body=inner)
+    above = {*path_to(func.body, kernel)}
+    swapped = func.with_body(rewrite(func.body, lambda n: moved if n is kernel else None, enter=above.__contains__))
+    verdict = concurrent_iterations(swapped, moved)
+    return (verdict.rule, verdict.witness) if isinstance(verdict, (Refuted, Unknown)) else None
 
 
 def _outermost(ref: LoopRef) -> LoopRef:
@@ -179,7 +198,6 @@ class _Kernels:
         self.final = final
         self.loops = {ref.var: ref for ref in bound}
         self.units = without_swizzles(statements_of(func.body))
-        self.reductions = reduction_iterators(index_of(func))
         self.combined = reduction_iterators(index_of(func), threads_can_share)
         self.written = memory_of(a for u in self.units for a in u.writes())
 
@@ -188,29 +206,15 @@ class _Kernels:
 
     def threads(self, unit: Statement, buffer: Buffer | None = None) -> dict[str, Var]:
         """The loop of each axis around ``unit``; for a ``buffer`` that it writes, except one whose threads share a
-        reduction, which all get the result."""
+        reduction, which all get the result: several, that is."""
         shares = buffer is None or unit.writes_to(buffer)
-        reduced = self._reduced(unit, self.combined) if shares else set()
-        return {self.loops[v].node.thread: v for v, _, _ in unit.loops if v in self.loops and v not in reduced}
+        iterators = (*zip(unit.coords, unit.values), *unit.inner) if shares else ()
+        reduced = {v for i, e in iterators if i in self.combined for v in vars_in(e)}
+        around = [self.loops[v] for v, _, _ in unit.loops if v in self.loops]
+        return {p.node.thread: p.var for p in around if p.var not in reduced or is_const(p.node.extent, 1)}
 
-    def _reduced(self, unit: Statement, reductions: set[Var]) -> set[Var]:
-        """The loops that the iterators ``reductions`` of ``unit`` step over; one thread shares its reduction with no other."""
-        iterators = (*zip(unit.coords, unit.values), *unit.inner)
-        single = {v for v, ref in self.loops.items() if is_const(ref.node.extent, 1)}
-        return {v for i, e in iterators if i in reductions for v in vars_in(e)} - single
-
-    def _can_be_bound(self, unit: Statement) -> bool:
-        """Whether a loop of ``unit`` may still be bound to a block axis that it lacks: one of its own in the
-        kernel, not a reduction loop."""
-        if self.final:
-            return False
-        reduced = self._reduced(unit, self.reductions)
-        own = [v for v, _, _ in unit.loops]
-        first = next(n for n, v in enumerate(own) if v in self.loops)
-        return any(v not in self.loops and v not in reduced for v in own[first:])
-
-    def problems(self, own: Sequence[Buffer], same: BufferSet) -> Iterator[Problem]:
-        """The violations for the buffers ``own``, and for global memory except that of ``same``."""
+    def problems(self, own: Sequence[Buffer]) -> Iterator[Problem]:
+        """The violations for the buffers ``own``."""
         for buffer in own:
             users = self._users(buffer)
             found = self._two_kernels(buffer, users)
@@ -218,14 +222,6 @@ class _Kernels:
                 found = self._asked(self._flows, buffer, users)
             if found is not None:
                 yield found
-        if _blocks_may_meet(self.loops.values()):
-            written = {
-                a.buffer.data: a.buffer for u in self.units for a in u.writes() if not ends_with_launch(a.buffer.scope)
-            }
-            for buffer in (b for b in written.values() if not shares_memory(b, same)):
-                found = self._asked(self._blocks, buffer, self._users(buffer))
-                if found is not None:
-                    yield found
 
     def _users(self, buffer: Buffer) -> list[Statement]:
         return [u for u in self.units if u.accesses_of(buffer)]
@@ -267,47 +263,27 @@ class _Kernels:
         return found
 
     def _told_by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
-        """Whether a loop of threads (or blocks) that write does not contain what reads, or, of global memory, writes: then it
-        may be another thread, whichever element that is."""
+        """Whether a loop of threads that write does not contain what reads: then it may be another thread, whichever element
+        that is."""
         axes = own_axes(buffer.scope)
-        shared = not axes  # by all blocks of a kernel
         for w in users:
             for r in users:
                 if r is w or self.kernel(w) is None or self.kernel(w) is not self.kernel(r):
                     continue
-                if not w.writes_to(buffer) or (not shared and all(a.write for a in r.accesses_of(buffer))):
+                if not w.writes_to(buffer) or all(a.write for a in r.accesses_of(buffer)):
                     continue
-                wrote, uses = self.threads(w), self.threads(r, None if shared else buffer)
-                loop = self._apart(wrote, uses, BLOCK_AXES if shared else axes)
-                if shared and loop is None:
-                    loop = self._apart(uses, wrote, BLOCK_AXES)
+                uses = self.threads(r, buffer)
+                apart = (self.loops[v] for a, v in self.threads(w).items() if a in axes and uses.get(a) is not v)
+                loop = next((ref for ref in apart if not is_const(ref.node.extent, 1)), None)
                 if loop is not None:
-                    return self._undecided(buffer, w, r, loop)
+                    return Problem(
+                        (buffer.name, "readers"),
+                        f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
+                        [f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in"],
+                        [w.node, r.node],
+                        self._advice(buffer, r),
+                    )
         return None
-
-    def _apart(self, threads: dict[str, Var], others: dict[str, Var], axes: Sequence[str]) -> LoopRef | None:
-        """A loop of several ``threads`` along one of ``axes`` that is not one of ``others``."""
-        found = (self.loops[v] for a, v in threads.items() if a in axes and others.get(a) is not v)
-        return next((ref for ref in found if not is_const(ref.node.extent, 1)), None)
-
-    def _undecided(self, buffer: Buffer, w: Statement, r: Statement, loop: LoopRef) -> Problem:
-        if not own_axes(buffer.scope):
-            inside, outside = (w, r) if any(v is loop.var for v, _, _ in w.loops) else (r, w)
-            return Problem(
-                (buffer.name, "blocks"),
-                f"cannot prove that thread blocks of one kernel do not depend on each other through `{buffer.name}`, and "
-                "nothing orders them",
-                [f"{inside.name} uses it in the blocks of loop {loop.name}, which {outside.name} is not in"],
-                [inside.node, outside.node],
-                _TWO_KERNELS,
-            )
-        return Problem(
-            (buffer.name, "readers"),
-            f"cannot prove that `{buffer.name}` ({buffer.scope} memory) is read by the thread that wrote it",
-            [f"{w.name} writes it in the threads of loop {loop.name}, which {r.name} is not in"],
-            [w.node, r.node],
-            self._advice(buffer, r),
-        )
 
     def _sides(self, buffer: Buffer, users: list[Statement]) -> tuple[list[Any], Any]:
         names = Names()
@@ -414,74 +390,6 @@ class _Kernels:
         first = next((n for n, v in enumerate(own) if v in self.loops), 0)
         return own[:first] if self.final else []
 
-    def _blocks(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
-        """Whether blocks of one kernel access only elements of global memory that no other block writes."""
-        by_unit = list(zip(users, sides))
-        for u, s in by_unit:
-            for v, t in by_unit:
-                if self.kernel(u) is None or self.kernel(u) is not self.kernel(v):
-                    continue
-                for a, b in conflicting_pairs(s, t):
-                    one_block = self._one_block((u, s, a), (v, t, b))
-                    if one_block is None:
-                        continue
-                    bad = _ordered(same_element(a, b), s, t).subtract(one_block)
-                    bad = context.restrict(bad)
-                    if not bad.is_empty():
-                        return Problem(
-                            (buffer.name, "blocks"),
-                            f"thread blocks of one kernel would depend on each other through `{buffer.name}`, and "
-                            "nothing orders them",
-                            witness(bad, s, a, t, b, ", in another block", ""),
-                            [u.node, v.node],
-                            _TWO_KERNELS,
-                        )
-        return None
-
-    def _one_block(self, source: tuple[Statement, Any, Any], sink: tuple[Statement, Any, Any]) -> Any:
-        """The pairs of instances of two statements that run in the same thread block; None if there is no violation.
-        For each:
-        the statement with all its accesses, its relations, and one access.
-
-        Work outside the loop of an axis is done by all blocks of that axis, and its stores to global memory by the
-        first of them.
-        """
-        (u, s, _), (_, t, _) = source, sink
-        equal: list[tuple[Var, Var]] = []
-        starts: list[tuple[Any, Var]] = []
-        differ = False
-        for axis in BLOCK_AXES:
-            loops = [(unit, side, touch.access, self.threads(unit).get(axis)) for unit, side, touch in (source, sink)]
-            bound = [(side, v) for _, side, _, v in loops if v is not None]
-            lacking = [(unit, access) for unit, _, access, v in loops if v is None]
-            if not lacking:
-                equal.append((bound[0][1], bound[1][1]))
-                differ |= bound[0][1] is not bound[1][1]
-            elif not self._many(axis, self.kernel(u)) or any(self._can_be_bound(x) for x, _ in lacking):
-                continue
-            elif any(self._in_all_blocks(x, access) for x, access in lacking):
-                return _nobody(s, t)
-            elif bound:
-                starts.append(bound[0])
-                differ = True
-        return _related(s, t, equal, starts) if differ else None
-
-    def _many(self, axis: str, kernel: LoopRef | None) -> bool:
-        """Whether ``kernel`` has several blocks along ``axis``."""
-        return any(
-            r.node.thread == axis and not is_const(r.node.extent, 1) and _outermost(r) is kernel
-            for r in self.loops.values()
-        )
-
-    @staticmethod
-    def _in_all_blocks(unit: Statement, access: Access) -> bool:
-        """Whether all blocks of an axis that ``unit`` lacks do ``access``. All of them write memory of their own and
-        evaluate conditions; a store to global memory, with what it reads, is done by the first only."""
-        if access.write:
-            return bool(own_axes(access.buffer.scope))
-        asked = (n for guard in unit.guards for n in walk(guard) if isinstance(n, BufferLoad))
-        return any(own_axes(a.buffer.scope) for a in unit.writes()) or bool(sharing(asked, access.buffer))
-
 
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     """The pairs whose first instance is before the second."""
@@ -494,10 +402,7 @@ def _nobody(s: Any, t: Any) -> Relation:
     return pairs.subtract(pairs)
 
 
-def _related(s: Any, t: Any, equal: list[tuple[Var, Var]], starts: Sequence[tuple[Any, Var]] = ()) -> Relation:
-    """Pairs of instances of ``s`` and ``t`` with these loops equal, and ``starts`` (a side and a loop of it) at
-    zero."""
+def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Relation:
+    """Pairs of instances of ``s`` and ``t`` with these loops equal."""
     at = [{v: n for n, v in enumerate(side.unit.coords)} for side in (s, t)]
-    made = everything(s.before, t.before).equating([(at[0][v], at[1][w]) for v, w in equal])
-    zeros = [{at[n][v]: 0 for side, v in starts if (side is s) == (n == 0)} for n in (0, 1)]
-    return made.fixing(*zeros)
+    return everything(s.before, t.before).equating([(at[0][v], at[1][w]) for v, w in equal])
