@@ -8,7 +8,7 @@ of it :func:`.bounds.value_form` has the form.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..buffer import Buffer
@@ -37,7 +37,7 @@ from ..expr import (
 )
 from ..node import Memo, Node
 from ..op import effect_of
-from ..visit import uses_var
+from ..visit import LEAVES, uses_var
 
 
 def is_index(dtype: DType) -> bool:
@@ -395,6 +395,36 @@ def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: boo
 
 
 _FORMS: Memo[Linear] = Memo()
+
+
+def in_terms_of(e: Any, values: Mapping[Var, Expr]) -> Any:
+    """``e`` in terms of variables that have these ``values``, where these are parts of its sums: the inverse of a
+    substitution. Of two values that fit, that of more terms is taken.
+
+    >>> from tir.expr import Var
+    >>> i, j, v = Var("i"), Var("j"), Var("v")
+    >>> in_terms_of(i * 8 + j * 2 + 1 < j, {v: i * 4 + j})
+    v * 2 + 1 < j
+    """
+    forms = sorted(((v, linear(value)) for v, value in values.items()), key=lambda pair: -len(pair[1].terms))
+    return _in_terms(e, [pair for pair in forms if pair[1].terms])
+
+
+def _in_terms(e: Any, values: Sequence[tuple[Var, Linear]]) -> Any:
+    def inside(part: Any) -> Any:
+        return part if type(part) in LEAVES else part.map_children(lambda c: _in_terms(c, values))
+
+    if not isinstance(e, Expr) or not is_index(e.dtype):
+        return inside(e)
+    form, told = linear(e, inside), False
+    for variable, value in values:
+        term, (_, per) = next(iter(value.terms.items()))
+        times = form.terms.get(term, ((), 0))[1] // per
+        if times and form.contains(value.scaled(times)):
+            form = form.replaced(value.terms.keys(), linear(variable).scaled(times))
+            form.const -= value.const * times
+            told = True
+    return form.build(e.dtype) if told else inside(e)
 
 
 def uncast(e: Expr) -> Expr:

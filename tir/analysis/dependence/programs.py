@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
+from ...arith.linear import in_terms_of, key
 from ...equal import structural_equal
-from ...expr import BufferLoad, Expr, FloatImm, IntImm, StringImm, Var, all_of, conjuncts
+from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...function import PrimFunc
 from ...op import is_pure
-from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
+from ...poly import Formula, Names, NotAffine
 from ...records import record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
-from ...visit import nodes_of, substitute
+from ...visit import nodes_of, substitute, uses_var
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..users import is_named_twice, used_memory
@@ -23,15 +24,7 @@ from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import (
-    Context,
-    StatementRelations,
-    add_affine_loops,
-    by_loops,
-    same_element,
-    schedule_map,
-    without_swizzles,
-)
+from .relations import Context, StatementRelations, by_loops, same_element, schedule_map, without_swizzles
 from .statements import Statement, statements_of
 from .witness import show_element
 
@@ -271,8 +264,7 @@ def _same_work(unit: Statement, there: Sequence[Statement]) -> Verdict:
 def _same_conditions(side: StatementRelations, there: Sequence[Statement], written: Set[Var]) -> Verdict:
     """Whether instances run under the same data-dependent conditions as before."""
     unit = side.unit
-    instances = side.before.domain().intersect(side.after.domain())
-    other = other_condition(unit, there, side.names, side.dims, instances)
+    other = other_condition(unit, there)
     if other is not None:
         rule = f"cannot prove that block `{unit.name}` would run under the condition `{short_text(other)}` as before"
         return Unknown(rule, nodes=(unit.node,))
@@ -416,27 +408,14 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
     return PROVED
 
 
-Asked = tuple[Any, Relation]  # its form, and the numbers in it that each instance puts there
-
-
-def other_condition(
-    before: Statement, after: Sequence[Statement], names: Names, dims: Sequence[str], instances: IntegerSet
-) -> Expr | None:
-    """A condition under which one of ``instances`` runs in one program but possibly not in the other; None if both
-    programs evaluate the same conditions. Raises ``Undecided``.
-
-    Two conditions are the same if they have the same form, and each instance supplies the same numbers and elements.
-    """
-    if not any(_open_parts(unit) for unit in (before, *after)):
-        return None
-    asked = list(_questions(before, names, dims))
-    for run in after:
-        again = list(_questions(run, names, dims))
-        for mine, others in ((asked, again), (again, asked)):
-            for condition, question in mine:
-                if not any(_same(question, other, instances) for _, other in others):
-                    return condition
-    return None
+def other_condition(before: Statement, after: Sequence[Statement]) -> Expr | None:
+    """A condition outside of exact sets under which an instance runs in one program but possibly not in the other; None
+    if both programs evaluate the same ones: in terms of the coordinates, and of nothing else that loops decide."""
+    marks = [v.replace() for v in before.coords]
+    asked, *others = (_open_conditions(unit, marks) for unit in (before, *after))
+    moving = {v for unit in (before, *after) for v, _, _ in unit.loops}
+    alike = {k for k in asked if all(k in again for again in others) and not uses_var(asked[k][1], moving)}
+    return next((c for found in (asked, *others) for k, (c, _) in found.items() if k not in alike), None)
 
 
 def moved_condition(before: Statement, after: Sequence[Statement], written: Collection[Var]) -> Expr | None:
@@ -456,41 +435,10 @@ def _open_parts(unit: Statement) -> list[Expr]:
     return [c for c in conjuncts(all_of(unit.guards)) if not Formula.takes(formula.require, c)]
 
 
-def _questions(unit: Statement, names: Names, dims: Sequence[str]) -> Iterator[tuple[Expr, Asked]]:
-    for condition in _open_parts(unit):
-        formula = Formula(names)
-        add_affine_loops(formula, unit.loops)
-        for name, value in zip(dims, unit.values):
-            formula.equal(name, value)
-        numbers: list[str] = []
-        form = _form(condition, formula, numbers)
-        loops = [names.of(v) for v, _, _ in unit.loops]
-        yield condition, (form, formula.map(dims, numbers, [*loops, *numbers]))
-
-
-def _form(e: Any, formula: Formula, numbers: list[str]) -> Any:
-    """``e`` with its affine parts abstracted into ``numbers``."""
-    if isinstance(e, (StringImm, FloatImm)):
-        return e.value
-    if isinstance(e, Expr) and e.dtype.is_int and e.dtype.lanes == 1 and not isinstance(e, BufferLoad):
-        number = formula.names.fresh("q")
-        if Formula.takes(formula.equal, number, e):
-            numbers.append(number)
-            return len(numbers)
-    if isinstance(e, BufferLoad):
-        return (e.buffer, *(_form(i, formula, numbers) for i in e.indices))
-    if isinstance(e, (Var, IntImm)) or not isinstance(e, Expr):
-        return e
-    return (type(e), getattr(e, "op", ""), e.dtype, *(_form(c, formula, numbers) for c in e.children()))
-
-
-def _same(a: Asked, b: Asked, instances: IntegerSet) -> bool:
-    if not _alike(a[0], b[0]):
-        return False
-    return a[1].domain_in(instances).is_equal(b[1].domain_in(instances))
-
-
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_alike, a, b))
-    return a is b or (not isinstance(a, Expr) and not isinstance(b, Expr) and a == b)
+def _open_conditions(unit: Statement, marks: Sequence[Var]) -> dict[Any, tuple[Expr, Expr]]:
+    """The conditions of a statement that exact sets omit, by what is comparable: each with it in terms of ``marks``, which
+    take the place of the coordinates' values."""
+    one = {v: low for v, low, extent in unit.loops if is_const(extent, 1)}
+    values = {mark: substitute(value, one) for mark, value in zip(marks, unit.values)}
+    told = [(c, in_terms_of(substitute(c, one), values)) for c in _open_parts(unit)]
+    return {key(t): (c, t) for c, t in told}

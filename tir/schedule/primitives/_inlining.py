@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import lcm
-from typing import Any
 
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.evaluation import may_fail
@@ -13,15 +12,13 @@ from ...analysis.index import BlockRef
 from ...analysis.users import blocks_naming
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
-from ...arith.linear import linear
+from ...arith.linear import in_terms_of, linear
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require
 from ...expr import (
     EQ,
     GE,
-    GT,
-    LE,
     LT,
     BufferLoad,
     Call,
@@ -91,36 +88,12 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
     parts = conjuncts(block.node.predicate)
     if not parts or runs_whole_domain(block):
         return []
-    kept = []
-    own = {p.var for p in block.loops()}
-    for condition in parts:
-        if not uses_var(condition, own):
-            kept.append(condition)
-            continue
-        matched = None
-        if isinstance(condition, (LT, LE, GT, GE)) and not uses_var(condition.b, own):
-            matched = next(
-                (
-                    n
-                    for n, v in enumerate(block.node.iter_values)
-                    if structural_equal(v, condition.a, map_free_vars=False)
-                ),
-                None,
-            )
-        if matched is None:  # about several: said again where each of its loops is the value of an iterator
-            said = {v: values[n] for n, v in enumerate(block.node.iter_values) if isinstance(v, Var) and v in own}
-            if any(v in own and v not in said for v in nodes_of(condition)):
-                return None
-            kept.append(substitute(condition, said))
-            continue
-        assert isinstance(condition, (LT, LE, GT, GE))
-        iterator = block.block.iter_vars[matched]
-        analyzer = Analyzer()
-        analyzer.bind(iterator.var, iterator.dom)
-        compare: Any = type(condition)
-        if not analyzer.can_prove(compare(iterator.var, condition.b)):
-            kept.append(compare(values[matched], condition.b))
-    return kept
+    own, domains = {p.var for p in block.loops()}, known(block)
+    kept = [in_terms_of(c, block.bindings) if uses_var(c, own) else c for c in parts]
+    if any(uses_var(c, own) for c in kept):
+        return None
+    now = dict(zip(block.bindings, values))
+    return [substitute(c, now) for c in kept if not domains.can_prove(c)]
 
 
 def require_no_views(block: BlockRef) -> None:
