@@ -7,7 +7,7 @@ import tir
 from tests.prim_checks import refused, same, schedule
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.oracle import Refuted, Tier, recorded
-from tir.analysis.privatization import is_privatizable, is_redundant_write
+from tir.analysis.privatization import is_privatizable
 from tir.script import parse
 from tir.stmt import Block, For
 from tir.visit import walk
@@ -319,43 +319,6 @@ def test_loops_inside_a_block_fill_what_they_run_over(low, high, guard, index, s
     question = Initialized(func, func.body.block.alloc_buffers[0])
     assert question.answer_by(Tier.SETS).is_proved == shown
     assert question.answer_by(Tier.ITERATOR_MAP).is_proved == (shown and index == "q")  # sets alone turn an axis round
-
-
-SHARED_TILE = """
-@T.prim_func
-def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((8, 4, 4), "float32")):
-    S = T.alloc_buffer((8, 4), "float32", scope="shared")
-    for b in T.thread_binding(8, thread="blockIdx.x"):
-        for t in T.thread_binding(4, thread="threadIdx.x"):
-            STORE
-            for i in range(4):
-                with T.block("C"):
-                    vb, vt, vi = T.axis.remap("SSS", [b, t, i])
-                    C[vb, vt, vi] = S[vb, vi]
-"""
-SAME_FILL = """for k in range(4):
-                with T.block("S"):
-                    vb, vk = T.axis.remap("SS", [b, k])
-                    S[vb, vk] = VALUE"""
-FILL_OF_EACH_THREAD = SAME_FILL.replace(
-    'vb, vk = T.axis.remap("SS", [b, k])', 'vb, vk, vt = T.axis.remap("SSS", [b, k, t])'
-)
-
-
-@pytest.mark.parametrize(
-    ("store", "redundant"),
-    [
-        (SAME_FILL.replace("VALUE", "A[vb, vk]"), True),
-        (FILL_OF_EACH_THREAD.replace("VALUE", "A[vb, vk] + T.cast(vt, 'float32')"), False),
-        (SAME_FILL.replace("VALUE", "A[vb, vk] + S[0, 0]"), False),
-        ("for k in range(4):\n                S[b, k] = A[b, k]", False),  # of a bare store nothing is said
-        (SAME_FILL.replace("VALUE", "A[vb, vk]") + "\n            C[b, t, 0] = 1.0", True),
-    ],
-)
-def test_threads_that_all_write_the_same(store, redundant):
-    func = schedule(SHARED_TILE.replace("STORE", store)).mod["main"]
-    loop = next(n for n in walk(func) if isinstance(n, For) and n.loop_var.name == "t")
-    assert is_redundant_write(loop, func.body.block.alloc_buffers[0]) == redundant
 
 
 REDUCED = """

@@ -9,13 +9,12 @@ from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views
 from ..buffer import Buffer, IterVar
 from ..expr import BufferLoad, Var
 from ..function import PrimFunc
-from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
+from ..levels import AXES, ends_with_launch, is_private, shared_axes
 from ..node import EMPTY
-from ..stmt import Block, BlockRealize, BufferStore, For, Stmt
-from ..visit import contains, free_vars, nodes_of, uses_var, walk
+from ..stmt import Block, BlockRealize, BufferStore, For
+from ..visit import free_vars, nodes_of, uses_var, walk
 from .contents import path_to
 from .dependence.initialization import InitializedInIteration
-from .evaluation import is_steered_by_memory
 from .users import used_memory
 
 
@@ -28,9 +27,8 @@ def is_privatizable(buffer: Buffer, loops: Sequence[For]) -> bool:
 def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
     """Whether the buffer with the pointer ``memory`` is allocated around ``loop`` and privatizable for it.
 
-    All its uses are in the loop, and an iteration reads only what it has written. Threads of a block share shared
-    memory: there they must write the same values (:func:`is_redundant_write`). Global memory cannot be private to a
-    thread.
+    All its uses are in the loop, and an iteration reads only what it has written. Memory that threads have in common is
+    private to none of them.
     """
     crossed: list[For] = [loop]
     around = path_to(func.body, loop)[:-1]
@@ -40,10 +38,8 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
         elif isinstance(item, BlockRealize):
             buffer = next(iter(sharing(item.block.alloc_buffers, {memory})), None)
             if buffer is not None:
-                if not ends_with_launch(buffer.scope) and any(n.thread for n in crossed):
-                    return False
-                common = is_thread_axis(loop.thread) and is_shared(buffer.scope)
-                if common and not is_redundant_write(loop, buffer):
+                common = shared_axes(buffer.scope) if ends_with_launch(buffer.scope) else AXES
+                if any(n.thread in common for n in crossed):
                     return False
                 return memory not in used_memory(func.body, {loop}, around) and is_privatizable(buffer, crossed)
     return False
@@ -52,27 +48,6 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
 def views_under(root: Any) -> Views:
     """The views that the blocks under ``root`` make, outermost first."""
     return views_in(n for n in nodes_of(root) if type(n) is Block)
-
-
-def is_redundant_write(loop: For, buffer: Buffer) -> bool:
-    """Whether iterations of ``loop`` that write the same element of ``buffer`` write the same value: one block writes
-    it, each element by one instance, from values that are uniform over threads."""
-    makers = []
-    if sharing([view.source for view in views_under(loop).values()], buffer):
-        return False  # what is written through a view is not looked for
-    stack: list[Any] = [loop]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, BlockRealize) and not contains(BlockRealize, item.block.body):
-            if sharing((n for n in walk(item.block) if isinstance(n, BufferStore)), buffer):
-                if is_steered_by_memory(item):
-                    return False
-                makers.append(item.block)
-            continue
-        if isinstance(item, BufferStore) and shares_memory(item, buffer):
-            return False
-        stack += [c for c in item.children() if isinstance(c, (Stmt, Block))]
-    return len(makers) == 1 and is_uniform(makers[0], loop)
 
 
 def is_uniform(block: Block, loop: For, views: Views = EMPTY) -> bool:
