@@ -105,10 +105,10 @@ def build(func_or_mod: PrimFunc | IRModule, target: Any = None) -> Module:
 def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     """Compile ``mod``, or load it from the cache of programs, unless stages are to be dumped or verified."""
     from tir import config
-    from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import cpu_pipeline, lower
 
     from . import compiled
+    from .bounds_check import check_bounds
     from .program_key import program_key
 
     def emit() -> tuple[compiled.Emitted, Any]:

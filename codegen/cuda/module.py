@@ -42,8 +42,9 @@ from .report import Report, check_limits
 
 def build_cuda(mod: IRModule, target: Target) -> CUDAModule:
     """``mod`` lowered, written as CUDA C and compiled. No device is needed. Raises ``BuildError``."""
-    from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import lower
+
+    from ..bounds_check import check_bounds
 
     check_bounds(mod)
     return CUDAModule(mod, target, lower(mod, target=target))

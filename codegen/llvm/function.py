@@ -11,7 +11,6 @@ from typing import Any
 
 from tir.aliases import may_alias, overlapping
 from tir.analysis.constants import ONCE
-from tir.analysis.speculation import speculatable_loads
 from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
@@ -27,6 +26,7 @@ from .parallel import PACKED, declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
 from .signature import buffer_alignment, size_vars, slots_of
+from .speculation import speculatable_loads
 from .text import FunctionText, ModuleText, own_name, symbol
 from .tiles import configure_tiles
 from .types import memory_element, value_type, vector

@@ -27,8 +27,9 @@ from .report import Report
 
 def build_ptx(mod: IRModule, target: Target) -> PTXModule:
     """``mod`` lowered, written as CUDA C and compiled to PTX. Raises ``BuildError``, also without NVRTC."""
-    from tir.analysis.bounds_check import check_bounds
     from tir.transform.pipeline import lower
+
+    from ..bounds_check import check_bounds
 
     check_bounds(mod)
     return PTXModule(mod, target, lower(mod, target=target))

@@ -17,7 +17,6 @@ from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memor
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
-from ..analysis.undeclared import with_all_accesses_declared
 from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
@@ -41,6 +40,7 @@ from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lo
 from .signatures import public_signature
 from .snapshots import Snapshots
 from .state import State
+from .undeclared import with_all_accesses_declared
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")

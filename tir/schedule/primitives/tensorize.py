@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.index_types import same_size, with_narrow_indices
 from ...arith import Analyzer
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -20,6 +19,7 @@ from ...function import PrimFunc
 from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import nodes_of, refresh, rewrite, substitute, walk
+from ..index_types import same_size, with_narrow_indices
 from ..primitive import primitive
 from ..state import State
 from .blockize import check_blockize

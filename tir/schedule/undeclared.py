@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..aliases import memory_of, sharing
+from ..analysis.block_regions import block_access_region
+from ..analysis.effects import READ, WRITE, effects
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..recursion import with_recursion_limit
 from ..stmt import Block
 from ..visit import rewrite, statements
-from .block_regions import block_access_region
-from .effects import READ, WRITE, effects
 
 
 @with_recursion_limit

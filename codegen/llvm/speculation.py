@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..aliases import shares_memory
-from ..arith import Analyzer
-from ..arith.lanes import lane_offsets
-from ..buffer import Buffer, Range
-from ..expr import BufferLoad, Call, Expr, IntImm, Var
-from ..function import PrimFunc
-from ..stmt import Allocate, For, IfThenElse, LetStmt, Stmt
-from ..visit import kinds, nodes_of, walk
-from .evaluation import LAZY, evaluated_parts, is_lazy
+from tir.aliases import shares_memory
+from tir.analysis.evaluation import LAZY, evaluated_parts, is_lazy
+from tir.arith import Analyzer
+from tir.arith.lanes import lane_offsets
+from tir.buffer import Buffer, Range
+from tir.expr import BufferLoad, Call, Expr, IntImm, Var
+from tir.function import PrimFunc
+from tir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt
+from tir.visit import kinds, nodes_of, walk
 
 Sizes = dict[Var, tuple[Any, Expr]]  # of memory, by its pointer: the data type of an element, and their number
 

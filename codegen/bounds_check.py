@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arith.linear import linear
-from ..errors import BuildError
-from ..expr import BufferLoad, IntImm, Var
-from ..function import IRModule, PrimFunc
-from ..stmt import Block, Stmt
-from ..visit import nodes_of, statements, walk
-from .effects import PREFETCH, Effect, effects
+from tir.analysis.effects import PREFETCH, Effect, effects
+from tir.arith.linear import linear
+from tir.errors import BuildError
+from tir.expr import BufferLoad, IntImm, Var
+from tir.function import IRModule, PrimFunc
+from tir.stmt import Block, Stmt
+from tir.visit import nodes_of, statements, walk
 
 Bounds = dict[Var, tuple[int, int]]
 
@@ -57,7 +57,7 @@ def _constant(effect: Effect) -> Bounds | None:
 
 
 def _refuse(func: PrimFunc, effect: Effect, axis: int, value: int, size: int, at: dict[Var, int]) -> None:
-    from ..render import short_text, to_lines
+    from tir.render import short_text, to_lines
 
     node: Any = effect.node
     text = short_text(BufferLoad(node.buffer, node.indices))

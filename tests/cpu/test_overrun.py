@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tir
-from tir.analysis.bounds_check import check_bounds
+from codegen.bounds_check import check_bounds
 from tir.script import parse
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tir
-from tir.analysis.speculation import speculatable_loads
+from codegen.llvm.speculation import speculatable_loads
 from tir.script import parse
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tir.analysis.index_types import MOST, same_size, with_narrow_indices
 from tir.equal import structural_equal
 from tir.expr import const
+from tir.schedule.index_types import MOST, same_size, with_narrow_indices
 from tir.script import parse
 
 PROGRAM = """
