@@ -19,7 +19,7 @@ from ...buffer import Buffer
 from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
-from ...poly import Names, Relation, Undecided, decide, everything
+from ...poly import Names, Undecided, decide
 from ...render import short_text
 from ...stmt import THREAD_BINDING, BufferStore
 from ...visit import uses_var
@@ -120,20 +120,12 @@ def _met(stores: Stores, unit: Statement, write: Access, other: Access, thread: 
     side = StatementRelations(replace(unit, accesses=list(dict.fromkeys((write, other)))), names)
     side.touch()
     first, second = side.writes[0], (side.reads or side.writes)[0]
-    pairs = same_element(first, second)
-    found = pairs.intersect(_same_but_for_threads(stores, unit, pairs))
+    found = stores.at_once(same_element(first, second), unit)
     place = next(n for n, v in enumerate(unit.coords) if v is thread)
     found = found.increasing(place).union(found.reverse().increasing(place).reverse())
     if other is write and not found.is_empty():
         found = found.subtract(stores.same_value(unit, names))
     return [] if found.is_empty() else witness(found, side, first, side, second, "", "")
-
-
-def _same_but_for_threads(stores: Stores, unit: Statement, pairs: Relation) -> Relation:
-    """Pairs of instances that no barrier orders: they differ in their threads only."""
-    threads = {ref.var for ref in stores.threads_of(unit)}
-    others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
-    return everything(pairs, pairs).equating(others)
 
 
 def _problem(buffer: Buffer, thread: LoopRef, lines: list[str], unit: Statement) -> Problem:

@@ -219,12 +219,10 @@ class _Orders:
         """The pairs of ``last``, and those with another instance of ``s`` that writes the same value: one that runs at
         once, or any if nothing writes what it reads."""
         unit = self.stores.unit_of(s.unit)
-        threads = {ref.var for ref in self.stores.threads_of(unit)}
-        others = [(n, n) for n, v in enumerate(unit.coords) if v not in threads]
         touch = s.writes[0]
         alike = same_element(touch, touch).intersect(self.stores.same_value(unit, self.names))
         changes = self.stores.reads_what_changes(unit)
-        return (alike.equating(others) if changes else alike).then(last)
+        return (self.stores.at_once(alike, unit) if changes else alike).then(last)
 
 
 def _problem(buffer: Buffer, lines: Sequence[str], nodes: Sequence[Any]) -> Problem:

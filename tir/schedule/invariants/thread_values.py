@@ -66,6 +66,11 @@ class Stores:
         reduced = [value for v, value in unit.inner if v in self._reductions]
         return {v for v, _, _ in unit.loops if v in self.threads and any(uses_var(e, {v}) for e in reduced)}
 
+    def at_once(self, pairs: Relation, unit: Statement) -> Relation:
+        """Those of ``pairs`` of instances of a statement that no barrier orders: they differ in their threads only."""
+        threads = {ref.var for ref in self.threads_of(unit)}
+        return pairs.equating([(n, n) for n, v in enumerate(unit.coords) if v not in threads])
+
     def unit_of(self, unit: Statement) -> Statement:
         """The statement with all of its accesses, of which ``unit`` has a part."""
         return next(u for u in self.units if u.node is unit.node and u.time == unit.time)
