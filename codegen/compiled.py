@@ -12,8 +12,9 @@ from tir.function import IRModule, PrimFunc
 
 from . import disk
 from .calls import signature, stub
-from .llvm.compile import Machine, object_code, object_key
+from .llvm.compile import Machine, object_codes, object_key
 from .llvm.cpu_features import Needs
+from .llvm.pieces import pieces
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class Emission:
 
 @dataclass(frozen=True)
 class Compiled:
-    """``functions``: each one's signature (a function without a body) and the positions of parameters it may write.
+    """``code``: objects that are loaded together. ``functions``: each one's signature (a function without a body) and the positions of parameters it may write.
 
     ``messages``, ``packed`` and ``parallel`` are as in :class:`codegen.llvm.generator.Program`. ``emit`` gives what was
     compiled, computed if the code came from the cache, or if it was forgotten.
     """
 
-    code: bytes
+    code: tuple[bytes, ...]
     functions: dict[str, tuple[PrimFunc, frozenset[int]]]
     messages: list[str]
     packed: list[dict[str, Any]]
@@ -68,7 +69,7 @@ class Compiled:
         """Compile what ``emit`` gives; with it comes the code generator's metadata."""
         emitted, program = emit()
         functions = {name: signature(f) for name, f in emitted.lowered.items()}
-        code = object_code(emitted.text, machine)
+        code = object_codes(emitted.text, machine)
         return Compiled(
             code,
             functions,
@@ -91,7 +92,7 @@ def keep(key: str, source: IRModule, made: Compiled) -> None:
     if not all(_same_signature(source[name], f) for name, (f, _) in made.functions.items()):
         return
     about = {
-        "object": object_key(made.emit().text, made.machine),
+        "objects": [object_key(piece, made.machine) for piece in pieces(made.emit().text)],
         "written": {name: sorted(written) for name, (_, written) in made.functions.items()},
         "messages": made.messages,
         "packed": made.packed,
@@ -107,14 +108,18 @@ def find(key: str, source: IRModule, machine: Machine, emit: Callable[[], tuple[
     if data is None:
         return None
     about = json.loads(data)
-    place = disk.place(about["object"], ".o")
-    code = None if place is None else disk.read(place, warn=False)  # the compiler warns when it compiles it again
-    if code is None:
+    code = tuple(filter(None, map(_object, about["objects"])))
+    if len(code) < len(about["objects"]):
         return None
     functions = {name: (stub(source[name]), frozenset(at)) for name, at in about["written"].items()}
     return Compiled(
         code, functions, about["messages"], about["packed"], about["parallel"], machine, Emission(lambda: emit()[0])
     )
+
+
+def _object(key: str) -> bytes | None:
+    place = disk.place(key, ".o")
+    return None if place is None else disk.read(place, warn=False)  # the compiler warns when it compiles it again
 
 
 def _same_signature(a: PrimFunc, b: PrimFunc) -> bool:

@@ -46,7 +46,7 @@ class Saved:
             raise RunError(f"{file.name}: {refusal}")
         try:
             as_object = file.kind == "object"
-            self._code = Loaded(file.code, _ONE_THREAD) if as_object else Library(file.code)
+            self._code = Loaded(file.code, beside=_ONE_THREAD) if as_object else Library(file.code)
         except (OSError, RuntimeError) as error:
             raise BuildError(f"{file.name} is not a library that can be loaded here: {error}") from error
         wanted = ["__tir_packed"] * bool(self.packed) + [f"__tir_{name}" for name in VARIABLES] * self.parallel

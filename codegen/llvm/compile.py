@@ -21,8 +21,10 @@ from typing import Any
 from tir.errors import BuildError
 from tir.names import did_you_mean
 from tir.target import VectorRegisters
+from tir.workers import each
 
 from .. import disk
+from .pieces import pieces
 from .text import NO_SUPERWORDS, RUNTIME
 
 
@@ -289,6 +291,14 @@ def object_code(text: str, on: Machine) -> bytes:
     return code
 
 
+def object_codes(text: str, on: Machine) -> tuple[bytes, ...]:
+    """The object files of the pieces of LLVM assembly ``text``, in order, as :func:`object_code` has each."""
+    parts = pieces(text)
+    order = sorted(range(len(parts)), key=lambda n: -len(parts[n]))  # the longest first
+    made = {order[n]: take() for n, take in each(lambda n: object_code(parts[n], on), order)}
+    return tuple(made[n] for n in range(len(parts)))
+
+
 def object_key(text: str, on: Machine) -> str:
     """The cache key of the object of ``text`` for ``on``, in hex digits."""
     return hashlib.sha256(f"{on.key()}\n{text}".encode()).hexdigest()
@@ -324,14 +334,16 @@ def _release(holder: Any, address: int) -> None:
 class Loaded(_Code):
     """Machine code in memory: addresses of its symbols. Kept alive by whoever calls it.
 
-    ``beside`` is LLVM assembly that defines further symbols for it. Every symbol that it uses has to be defined, weak
+    It is of one object or several. ``beside`` is LLVM assembly that defines further symbols for it. Every symbol that it uses has to be defined, weak
     ones too: where one is missing, LLVM leaves all of them at address 0.
     """
 
-    def __init__(self, code: bytes, beside: str = ""):
+    def __init__(self, *code: bytes, beside: str = ""):
         number = next(_NUMBERS)
         self._name, self._linker = f"code{number}", _linker(number // _OBJECTS)
-        parts = llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+        parts = llvm().JITLibraryBuilder().add_current_process()
+        for each_object in code:
+            parts.add_object_img(each_object)
         self._holder = [(parts.add_ir(beside) if beside else parts).link(self._linker, self._name)]
 
     def function(self, name: str) -> int:
@@ -367,9 +379,9 @@ class NotLoaded:
         return 0
 
 
-def loaded(code: bytes, on: Machine) -> Loaded | NotLoaded:
-    """``code`` in memory, where this machine is of its architecture."""
-    return Loaded(code) if on.is_of_this_architecture else NotLoaded()
+def loaded(code: Sequence[bytes], on: Machine) -> Loaded | NotLoaded:
+    """Objects in memory, where this machine is of their architecture."""
+    return Loaded(*code) if on.is_of_this_architecture else NotLoaded()
 
 
 class Library(_Code):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +14,11 @@ import pytest
 
 from tir import progress
 from tir.config import override
-from tir.errors import ModelError
+from tir.errors import BuildError, ModelError
 from tir.graph import PASSES, Builder, Graph, apart, compile_graph
 from tir.graph import model as models
 from tir.graph.passes import fold_constants
+from tir.relay import Elsewhere
 from tir.tune.process import Child
 
 TARGET = "llvm -num-cores=1"
@@ -39,6 +44,29 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list:
     return made
 
 
+BEFORE = """
+import logging, os, warnings
+import tir.graph.kernels as kernels
+import tir.workers
+scheduled, first = kernels._scheduled, os.getpid()
+def other(func, target):
+    {0}
+    return scheduled(func, target)
+kernels._scheduled, tir.workers.cores = other, lambda: {1}
+"""
+
+
+@pytest.fixture
+def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let the process run code before each kernel that it schedules, and have a number of cores."""
+
+    def run(code: str, cores: int = 2) -> None:
+        (folder / "sitecustomize.py").write_text(BEFORE.format(code, cores))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+
+    return run
+
+
 def network() -> Graph:
     b = Builder()
     x, memory = b.input("x", (3, 8)), b.input("memory", (3, 4))
@@ -62,9 +90,56 @@ def test_a_process_compiles_what_this_one_would(here: list, folder: Path, monkey
     second = compile_graph(network(), TARGET, ["memory"])
     assert len(here) == 1 and first.key == second.key
     assert first.module.source("llvm") == second.module.source("llvm") and str(first.graph) == str(second.graph)
+    assert first.module.compiled.code == second.module.compiled.code
     np.testing.assert_array_equal(first.weights, second.weights)
     for one, other in zip(run(first), run(second)):
         np.testing.assert_array_equal(one, other)
+
+
+def test_processes_for_several_cores_make_what_one_makes(there, here, folder, monkeypatch):
+    there("pass", 3)
+    several = compile_graph(network(), TARGET, ["memory"])
+    monkeypatch.setenv("TIR_CACHE_DIR", str(folder / "other"))
+    there("pass", 1)
+    one = compile_graph(network(), TARGET, ["memory"])
+    assert not here and several.module.source("llvm") == one.module.source("llvm")
+    assert several.module.compiled.code == one.module.compiled.code and several.plan.offsets == one.plan.offsets
+    assert several.weights.tobytes() == one.weights.tobytes()
+
+
+def test_log_records_and_warnings_are_given_out_here(there, here, caplog: pytest.LogCaptureFixture):
+    there("warnings.warn('an odd kernel', RuntimeWarning); logging.getLogger('tir.odd').info('%s is odd', 'one')")
+    with caplog.at_level(logging.INFO, "tir"), pytest.warns(RuntimeWarning, match="an odd kernel"):
+        compile_graph(network(), TARGET, ["memory"])
+    assert not here and caplog.messages.count("one is odd") == 3
+
+
+@pytest.mark.parametrize("where", ["True", "os.getpid() != first"], ids=["in the process", "in a copy of it"])
+def test_a_kernel_that_cannot_be_built_is_named_once(where: str, there, here, caplog: pytest.LogCaptureFixture):
+    there(f"if {where}: logging.getLogger('tir').error('tried'); raise ValueError('no such shape')")
+    with pytest.raises(BuildError, match=r"(?s)^kernel \w+ cannot be built for llvm.*: no such shape\n  ") as caught:
+        compile_graph(network(), TARGET, ["memory"])
+    assert not here and 1 <= caplog.messages.count("tried") <= 2
+    program = re.search(r"its program is in (.*)$", str(caught.value))
+    assert program is not None and "T.prim_func" in Path(program[1]).read_text()
+    cause = caught.value.__cause__
+    assert type(cause) is ValueError and isinstance(cause.__cause__, Elsewhere) and "Traceback" in str(cause.__cause__)
+
+
+def test_a_process_that_dies_is_an_error(there, here, folder: Path):
+    there("os.kill(first, 9)")
+    with pytest.raises(ModelError, match="compiling the model: the process ended: SIGKILL"):
+        compile_graph(network(), TARGET, ["memory"])
+    assert not here and not list(folder.rglob("*.tmp"))
+
+
+def test_a_copy_that_dies_is_an_error_of_its_kernel(there, here):
+    there("if os.getpid() != first: os.kill(os.getpid(), 11)")
+    with pytest.raises(
+        BuildError, match=r"^kernel \w+ cannot be built .*: the process that compiled it ended: SIGSEGV\n"
+    ):
+        compile_graph(network(), TARGET, ["memory"])
+    assert not here
 
 
 def test_the_process_has_the_passes_of_this_one(here: list, monkeypatch: pytest.MonkeyPatch):

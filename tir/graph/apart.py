@@ -6,12 +6,14 @@ system. That of a process is gone with it.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gc
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ import numpy as np
 from codegen import disk
 
 from .. import config
-from ..errors import BuildError
+from ..errors import ModelError
 from ..progress import is_watched
+from ..relay import Outcome, log_level
 from ..target import Target
 from ..tune.process import CandidateFailed, Child, ChildFailed
+from ..workers import copied
 from . import kept
 from .graph import Graph, Value
 from .kernels import part
@@ -35,21 +39,30 @@ LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a pr
 
 
 def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) -> None:
-    """Let a process compile a graph, so that the disk cache has the model under its key. It has none where the graph is small, where no process can be
-    started or nothing be written, and where that fails, for whatever reason: compiling the graph here raises the error."""
+    """Let a process compile a graph, so that the disk cache has the model under its key. It has none where the graph is small, and where no process
+    can be started or nothing be written. What the process logs and warns of comes from here, and so does its error; ``ModelError`` if it ends."""
     if len(graph.nodes) < LEAST or not sys.executable or hasattr(sys, "frozen") or config.current().explain:
         return  # the executable of a frozen program is that program
     around, place = kept.surroundings(target, PASSES), disk.place(key, "")
     if place is None:
         return
     watched = is_watched()
-    with (
-        contextlib.suppress(OSError, ChildFailed, CandidateFailed),
-        _in_a_file(place.parent, graph.constants) as (path, offsets),
-        contextlib.closing(Child(None, {"TIR_PROGRESS": str(int(watched))}, __name__, watched)) as child,
-    ):
+    with contextlib.ExitStack() as ended:
+        try:
+            path, offsets = ended.enter_context(_in_a_file(place.parent, graph.constants))
+            started = Child(None, {"TIR_PROGRESS": str(int(watched))}, __name__, watched)
+            child = ended.enter_context(contextlib.closing(started))
+            child.receive(limit=None)
+        except (OSError, ChildFailed):
+            return
         given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, tuple(state))
-        child.request("compile", given, limit=None)
+        try:
+            answer = child.request("compile", given, limit=None, level=log_level())
+        except CandidateFailed:
+            return  # what it was given cannot be read there
+        except ChildFailed as error:
+            raise ModelError(f"compiling the model: {error}; with TIR_CACHE=0 this process compiles it") from None
+        Outcome.unpickled(base64.b64decode(answer["outcome"])).take()
 
 
 @contextlib.contextmanager
@@ -75,13 +88,19 @@ class Server:
         return {}
 
     def compile(self, about: dict[str, Any], given: Any) -> dict[str, Any]:
-        from .model import compile_here
+        outcome = Outcome.of(partial(_compile, *given), about["level"])
+        return {"outcome": base64.b64encode(outcome.pickled()).decode()}
 
-        around, passes, path, offsets, (key, graph, target, state) = given
-        PASSES[:] = passes
-        if kept.surroundings(target, PASSES) != around:
-            raise BuildError("this process has another machine, or other rules")
-        held = np.memmap(path, np.uint8, "r")
-        constants = {v: part(held, begin, v) for v, begin in offsets.items()}
+
+def _compile(around: str, passes: Sequence[Any], path: str, offsets: Mapping[Value, int], given: Any) -> None:
+    """Compile a model, by as many processes as there are cores, unless this one has another machine or other rules than those ``around`` its key."""
+    from .model import compile_here
+
+    key, graph, target, state = given
+    PASSES[:] = passes
+    if kept.surroundings(target, PASSES) != around:
+        return
+    held = np.memmap(path, np.uint8, "r")
+    constants = {v: part(held, begin, v) for v, begin in offsets.items()}
+    with copied():
         compile_here(key, replace(graph, constants=constants), target, state)
-        return {}

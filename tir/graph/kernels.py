@@ -6,12 +6,14 @@ import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from codegen import disk
-from codegen.build import machine_of
+from codegen.build import build, machine_of
+from codegen.module import Module
 from codegen.program_key import program_key
 
 from ..analysis.constants import CONSTANT, ONCE, Foldable, places
@@ -26,12 +28,14 @@ from ..progress import track
 from ..target import CPUS, Target
 from ..te.to_primfunc import identifier
 from ..transform import cpu_pipeline
-from ..transform.pipeline import go_on_from, lowered_before
+from ..transform.pipeline import begun_of, go_on_from, lowered_before
 from ..transform.use_workspace import WORKSPACE, temporaries
 from ..tune import default
 from ..tune.space import Env, rules_of
+from ..visit import nodes_of
+from ..workers import each
 from .arrays import memory
-from .building import built, naming
+from .building import naming
 from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place
@@ -135,18 +139,27 @@ class Kernels:
         self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
         self.groups: dict[str, Group] = {}  # the first of each kernel and maker
         self._target = target
-        self._of: dict[Group, tuple[str, Kernel]] = {}
+        self._modules: dict[str, Module] = {}  # of makers
         self._over: dict[tuple[str, int, int], PrimFunc | None] = {}
-        known: dict[PrimFunc, tuple[str, Kernel]] = {}
         functions = group_functions(order, constants)
-        for group, func in track(functions.items(), "scheduling kernels", len(functions)):
-            if func not in known:
-                taken = {*(name for name, _ in known.values()), "main", "run", "workspace_bytes"}
-                name = unique_name(identifier(group.name)[:60], taken)
-                self.groups[name] = group
-                with naming(name, group, func, target):
-                    known[func] = name, schedule(func, target)
-            self._of[group] = known[func]
+        names: dict[PrimFunc, str] = {}
+        for group, func in functions.items():
+            if func not in names:
+                taken = {*names.values(), "main", "run", "workspace_bytes"}
+                names[func] = unique_name(identifier(group.name)[:60], taken)
+                self.groups[names[func]] = group
+        different = sorted(names, key=_size, reverse=True)
+        made: dict[PrimFunc, Kernel] = {}
+        work = partial(_made, schedule, target)
+        for place, take in track(each(work, different), "scheduling kernels", len(different)):
+            func = different[place]
+            with naming(names[func], self.groups[names[func]], func, target):
+                made[func], begun, maker = take()
+            if begun is not None:
+                go_on_from(made[func].program, begun)
+            if maker is not None:
+                self._modules[names[func]] = maker
+        self._of = {group: (names[func], made[func]) for group, func in functions.items()}
         self._temporary = {
             group: tuple(Value(f"{name}_{step}_{n}", (count,), dtype) for n, (count, dtype) in enumerate(one.temporary))
             for step, (group, (name, one)) in enumerate(self._of.items())
@@ -209,14 +222,26 @@ class Kernels:
             packed[begin + value.nbytes : begin + aligned(value.nbytes)] = 0  # files of one model have the same bytes
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
-        if self.makers:
-            module = built(self.makers, self.groups, on_cpu(self._target))
-            for (maker, sources), several in self.made.items():
-                shapes = map(_sizes, self.makers[maker].buffers())
-                given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
-                given = [np.require(array, requirements=["C", "A"]) for array in given]
-                module[maker](*given, *(part(packed, offsets[v], v) for v in several))
+        for (maker, sources), several in self.made.items():
+            shapes = map(_sizes, self.makers[maker].buffers())
+            given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
+            given = [np.require(array, requirements=["C", "A"]) for array in given]
+            self._modules[maker](*given, *(part(packed, offsets[v], v) for v in several))
         return packed, offsets
+
+
+def _made(
+    schedule: Callable[[PrimFunc, Any], Kernel], target: Any, func: PrimFunc
+) -> tuple[Kernel, Any, Module | None]:
+    """The kernel of a function, what is known of its program lowered, which is no part of it, and the module of its maker."""
+    made = schedule(func, target)
+    maker = None if made.maker is None else build(made.maker, on_cpu(target))
+    return made, begun_of(made.program), maker
+
+
+def _size(func: PrimFunc) -> int:
+    """By which functions are ordered whose scheduling takes long."""
+    return sum(1 for _ in nodes_of(func.body))
 
 
 def group_functions(order: Iterable[Group], constants: Iterable[Value]) -> dict[Group, PrimFunc]:

@@ -43,12 +43,20 @@ class Pass:
     def configured(self, **options: Any) -> Pass:
         return Pass(self.name, self.fn, {**self.options, **options}, self.__doc__ or "")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By name: the pass that is registered there, with the same options."""
+        return _registered, (self.name, self.options)
+
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self.options.items())
         return f"tir.transform.{self.name}" + (f".configured({given})" if given else "")
 
 
 PASSES: dict[str, Pass] = {}
+
+
+def _registered(name: str, options: dict[str, Any]) -> Pass:
+    return find(name).configured(**options)
 
 
 def func_pass(fn: Callable[..., PrimFunc]) -> Pass:

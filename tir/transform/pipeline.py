@@ -298,6 +298,11 @@ def go_on_from(func: PrimFunc, begun: _Begun) -> None:
         _BEGUN[func] = begun
 
 
+def begun_of(func: PrimFunc) -> _Begun | None:
+    """What :func:`go_on_from` keeps of a function, which can be pickled with it."""
+    return _BEGUN.get(func)
+
+
 def _where_begun(mod: IRModule, steps: list[Any]) -> tuple[IRModule, list[Any]]:
     """The module, all functions after the first passes if some are (:func:`go_on_from`), and the passes that are left."""
     known = {name: begun for name, f in mod.items() if (begun := _BEGUN.take(f)) and _begin_with(steps, begun.passes)}

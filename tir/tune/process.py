@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import TirError
 from ..recursion import with_recursion_limit
+from ..workers import ending
 from .child import HEAD
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +104,8 @@ class Child:
     def close(self) -> None:
         """Kill the process."""
         if self.alive:
-            self._process.kill()
+            with contextlib.suppress(OSError):  # with the processes that it has made, as it leads their group
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
@@ -111,13 +113,7 @@ class Child:
                     stream.close()
 
     def _ending(self) -> str:
-        code = self._process.wait()
-        if code >= 0:
-            return f"exit status {code}"
-        try:
-            return signal.Signals(-code).name
-        except ValueError:
-            return f"signal {-code}"
+        return ending(self._process.wait())
 
     def _send(self, command: str, mod: Any, about: dict[str, Any]) -> None:
         text = json.dumps({"do": command, **about}).encode()
