@@ -282,6 +282,31 @@ def test_boxes_agree_with_sets(low, guard, row, shown):
     assert row != "v" or question.answer_by(Tier.ITERATOR_MAP).is_proved == shown
 
 
+IN_TILES = """
+@T.prim_func
+def main(A: T.Buffer((12,), "float32"), C: T.Buffer((12,), "float32")):
+    P = T.alloc_buffer((12,), "float32")
+    for t in range(3):
+        for i in range(4):
+            with T.block("P"):
+                v = T.axis.spatial(12, t * 4 + i)
+                T.where(t < 2)
+                P[v] = A[v]
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(12, t * 4 + i)
+                T.where(t * 4 + i < BOUND)
+                C[v] = P[v]
+"""
+
+
+@pytest.mark.parametrize(("bound", "shown"), [("8", True), ("9", False), ("12", False)])
+def test_whole_tiles_are_written_under_a_condition_on_elements(bound, shown):
+    func = schedule(IN_TILES.replace("BOUND", bound)).mod["main"]
+    question = Initialized(func, func.body.block.alloc_buffers[0])
+    assert question.answer_by(Tier.SETS).is_proved == shown == question.answer_by(Tier.ITERATOR_MAP).is_proved
+
+
 INSIDE = """
 @T.prim_func
 def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):

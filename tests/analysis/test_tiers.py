@@ -18,7 +18,7 @@ from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
 from tir.analysis.dependence.oracle import PROVED, Proved, Question, Refuted, Tier, recorded, tier, tiers
-from tir.analysis.dependence.order import StatementOrder
+from tir.analysis.dependence.order import DependenceKept, StatementOrder
 from tir.analysis.dependence.programs import SameMeaning
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
@@ -311,3 +311,36 @@ def test_tiers_are_tried_in_order_of_cost():
             return PROVED
 
     assert list(Always.tiers) == [Tier.AFFINE, Tier.SETS] and Always().holds()
+
+
+AT_PLACES = """
+@T.prim_func
+def main(A: T.Buffer((3, 8), "float32"), C: T.Buffer((8,), "float32")):
+    P = T.alloc_buffer((3, 8), "float32")
+    for x in range(8):
+        for e in range(3):
+            with T.block("P"):
+                ve, vx = T.axis.remap("SS", [e, x])
+                P[ve, vx] = A[ve, vx]
+        FUSED
+            with T.block("C"):
+                vx = T.axis.spatial(8, INDEX)
+                C[vx] = P[0, vx] + P[1, vx] + P[2, READ]
+"""
+
+
+@pytest.mark.parametrize(("read", "shown", "asked"), [("vx", True, 1), ("7 - vx", False, 3)])
+def test_reads_at_several_numbers_are_one_question(read, shown, asked):
+    apart, fused = (
+        tir.script.parse(AT_PLACES.replace("FUSED", loop).replace("INDEX", index).replace("READ", read))
+        for loop, index in (
+            ("pass\n    for y in range(8):\n        for one in range(1):", "y"),
+            ("for one in range(1):", "x"),
+        )
+    )
+    with recorded() as questions:
+        assert SameMeaning(apart, fused).answer_by(Tier.PAIRS).is_proved == shown
+    found = [
+        q for q in questions if isinstance(q, DependenceKept) and q.first.access.write and not q.second.access.write
+    ]
+    assert len(found) <= asked

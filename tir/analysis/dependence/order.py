@@ -17,6 +17,8 @@ from .relations import AccessRelation, Context, StatementRelations, conflicting_
 from .statements import Access, Statement
 from .witness import why_unknown, witness
 
+Pair = tuple[AccessRelation, AccessRelation]
+
 
 def compare(sides: Sequence[StatementRelations], context: Context, nodes: tuple[Any, ...]) -> Verdict:
     """Whether every dependence among ``sides`` in the old order is preserved by the new one."""
@@ -50,10 +52,16 @@ class StatementOrder(Question):
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:
+        by_boxes: dict[Pair, list[Pair]] = {}
         for first, second in conflicting_pairs(self.source, self.sink):
-            verdict = DependenceKept(self, first, second).answer()
-            if not verdict.is_proved:
-                return verdict
+            by_boxes.setdefault((self.source.boxes[first], self.sink.boxes[second]), []).append((first, second))
+        for boxes, pairs in by_boxes.items():
+            if len(pairs) > 1 and DependenceKept(self, *boxes).answer().is_proved:
+                continue  # what is kept for all elements of boxes is kept for each access
+            for pair in pairs:
+                verdict = DependenceKept(self, *pair).answer()
+                if not verdict.is_proved:
+                    return verdict
         return PROVED
 
     @cached_property

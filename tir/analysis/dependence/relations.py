@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ...aliases import shares_memory
 from ...arith import Analyzer
+from ...arith.linear import linear
 from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import Call, Expr, IntImm, Ramp, Var, const
@@ -249,14 +250,26 @@ class StatementRelations:
 
     def touch(self, access_map: AccessMap = access_map) -> None:
         """Find its accesses, with their maps when they are asked for."""
+        self._access_map = access_map
         seen = set()
         for access in self.unit.accesses:
             key = (access.buffer, access.write, id(access.node))
             if key in seen:
                 continue
             seen.add(key)
-            make = partial(_map_of, self.unit, access, self.names, access_map)
-            (self.writes if access.write else self.reads).append(AccessRelation(access, make))
+            (self.writes if access.write else self.reads).append(self._relation(access))
+
+    def _relation(self, access: Access) -> AccessRelation:
+        return AccessRelation(access, partial(_map_of, self.unit, access, self.names, self._access_map))
+
+    @cached_property
+    def boxes(self) -> dict[AccessRelation, AccessRelation]:
+        """For each access the box around those that are apart by numbers alone, such as the reads of a window; itself if there are no others."""
+        groups: dict[Any, list[AccessRelation]] = {}
+        for one in (*self.writes, *self.reads):
+            groups.setdefault(_apart_by_numbers(one.access), []).append(one)
+        around = {group[0]: self._relation(_box(group)) if len(group) > 1 else group[0] for group in groups.values()}
+        return {one: around[group[0]] for group in groups.values() for one in group}
 
     @cached_property
     def by_memory(self) -> dict[Var, tuple[list[AccessRelation], list[AccessRelation]]]:
@@ -272,6 +285,26 @@ class StatementRelations:
         name = unit.name.split("#")[0] or "a statement"
         part = " (init)" if unit.part == "init" else ""
         return f"{name}{part} at ({unit.shown_at(point)})"
+
+
+def _apart_by_numbers(access: Access) -> Any:
+    """A key that is the same for accesses whose indices differ by numbers."""
+    indices = access.indices
+    if indices is None or access.through or not all(isinstance(i, Expr) and i.dtype.lanes == 1 for i in indices):
+        return access
+    forms = tuple(linear(i).terms_key() for i in indices)
+    return access.buffer, access.kind, access.loops, access.guards, access.block, access.first, forms
+
+
+def _box(relations: Sequence[AccessRelation]) -> Access:
+    """The box around the elements of accesses that differ by numbers."""
+    accesses = [one.access for one in relations]
+    box = []
+    for parts in zip(*(a.indices or () for a in accesses)):
+        apart = [linear(part).const for part in parts]
+        low, dtype = parts[apart.index(min(apart))], parts[0].dtype
+        box.append((low, const(max(apart) - min(apart) + 1, dtype)))
+    return replace(accesses[0], indices=tuple(box))
 
 
 def _map_of(unit: Statement, access: Access, names: Names, access_map: AccessMap) -> Relation:

@@ -23,7 +23,7 @@ from ..effects import Effect, effects
 from ..reduction_init import runs_first
 
 Box = tuple[Range, ...]
-Filled = tuple[Box, frozenset[Any]]  # a box all of whose elements are written, where all of the conditions hold
+Filled = tuple[Box, tuple[Expr, ...]]  # a box all of whose elements are written, where all of the conditions hold
 
 
 def reads_after_writes(body: Any, buffer: Buffer, loops: Sequence[For]) -> bool:
@@ -100,7 +100,8 @@ def _within(
             inside = filled is not None and encloses(filled[0], box, analyzer)
             access.inside[write] = filled[1] if filled is not None and inside else None
         conditions = access.inside[write]
-        if conditions is not None and conditions <= given:
+        missing = None if conditions is None else [c for c in conditions if key(c) not in given]
+        if missing is not None and (not missing or access.implies(missing, analyzer)):
             return True
     return False
 
@@ -135,7 +136,17 @@ class _Access:
         self._filled: Any = False  # not computed yet
         self._box: Any = False
         # the conditions under which what it touches lies in what another access fills
-        self.inside: dict[_Access, frozenset[Any] | None] = {}
+        self.inside: dict[_Access, tuple[Expr, ...] | None] = {}
+
+    def implies(self, conditions: Sequence[Expr], analyzer: Analyzer) -> bool:
+        """Whether it is only made where all of the conditions hold, which have no loads."""
+        if is_const(self.condition, 1):
+            return False
+        with analyzer.scope():
+            for var, dom in self.loops.items():
+                analyzer.bind(var, dom)
+            analyzer.assume(analyzer.simplify(self.condition))
+            return all(map(analyzer.can_prove, conditions))
 
     def box(self, analyzer: Analyzer) -> Box | None:
         if self._box is False:
@@ -164,7 +175,7 @@ class _Access:
             return None
         of_axis = dict(zip(moving, taken))
         filled = tuple(of_axis.get(n, axis) for n, axis in enumerate(box))
-        return filled, frozenset(key(c) for c in conditions if all(c is not g for g in guards))
+        return filled, tuple(c for c in conditions if all(c is not g for g in guards))
 
     def _is_sure_to_run(self, moving: Container[Var], analyzer: Analyzer) -> bool:
         """Whether it runs in each iteration of its loops ``moving``, if its condition holds: no other one is empty. Data that
