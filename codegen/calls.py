@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,10 @@ class Function(ABC):
     @abstractmethod
     def outputs(self) -> frozenset[int]:
         """The positions of the parameters that it may write."""
+
+    def prepared(self, *args: Any, **named: Any) -> Callable[[], Any]:
+        """A call whose arguments are known already; where it runs once, it takes less than one that gets ready for others like it."""
+        return partial(self, *args, **named)
 
     def copies(self, args: Sequence[Any]) -> list[Any]:
         """The arguments, arrays of the host copied to where the function can use them: on the device, if it runs there."""

@@ -137,7 +137,11 @@ class NativeFunction(Function):
                 self._runtime.raise_error(code)
         if self._returns:
             return self._call_returning(args)
-        packed = self._prepare(args)
+        packed, plan = self._prepare(args)
+        if self._can_be_fast:  # the second call in a row with such arrays: more will come
+            if plan is self._last:
+                self._fast = self._fast_call(args, plan)
+            self._last = plan
         runtime = self._runtime
         if runtime.parallel:
             runtime.before_call()
@@ -155,7 +159,7 @@ class NativeFunction(Function):
             args = in_order(self.func, args, named)
         if self._returns:
             return lambda: self(*args)
-        packed, runtime, entry = self._prepare(args), self._runtime, self._entry
+        (packed, _), runtime, entry = self._prepare(args), self._runtime, self._entry
         runtime.before_call()
 
         def run(keep: Any = args) -> None:
@@ -166,7 +170,7 @@ class NativeFunction(Function):
         return run
 
     def _call_returning(self, args: tuple[Any, ...]) -> Any:
-        packed = self._prepare(args)
+        packed, _ = self._prepare(args)
         place = ctypes.create_string_buffer(packed, len(packed))
         self._runtime.before_call()
         code = self._entry(ctypes.addressof(place))
@@ -176,8 +180,8 @@ class NativeFunction(Function):
         value = struct.unpack_from("<" + _FORMATS[dtype], place, len(packed) - 8)[0]
         return float(from_storage(value, dtype)) if is_small_float(dtype) else value
 
-    def _prepare(self, args: tuple[Any, ...]) -> bytes:
-        """The argument array. What depends only on shapes is looked up; addresses and values are checked each time."""
+    def _prepare(self, args: tuple[Any, ...]) -> tuple[bytes, Plan]:
+        """The argument array, and the plan for such arrays. What depends only on shapes is looked up; addresses and values are checked each time."""
         is_array, in_layouts, checked = self._is_array, self._in_layouts, self._checked
         key: list[Any] = []
         values: list[Any] = []
@@ -202,14 +206,10 @@ class NativeFunction(Function):
         if plan is None:
             plan = self._plan(args, tuple(key))
         self._check_pointers(args, pointers, plan)
-        if self._can_be_fast:  # the second call in a row with such arrays: more will come
-            if plan is self._last:
-                self._fast = self._fast_call(args, plan)
-            self._last = plan
         try:
-            return self._pack(*values, *plan.sizes, 0)
+            return self._pack(*values, *plan.sizes, 0), plan
         except (struct.error, TypeError, ValueError, OverflowError):
-            return self._pack(*self._scalars(args, values), *plan.sizes, 0)
+            return self._pack(*self._scalars(args, values), *plan.sizes, 0), plan
 
     def _fast_call(self, args: tuple[Any, ...], plan: Plan) -> Callable[..., int] | None:
         """The fast path for arrays like ``args``, which have been checked; made once for each plan."""

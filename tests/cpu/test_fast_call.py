@@ -134,3 +134,11 @@ print(made[0])
 def test_a_fast_path_holds_its_code():
     done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
+
+
+def test_prepared_calls_do_not_get_ready_for_others():
+    function = tir.build(add, "llvm -num-cores=1").entry
+    for _ in range(3):
+        given = arrays()
+        function.prepared(*given)()
+        assert np.array_equal(given[2], given[0] + given[1]) and function._fast is None

@@ -226,7 +226,7 @@ class Kernels:
             shapes = map(_sizes, self.makers[maker].buffers())
             given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
             given = [np.require(array, requirements=["C", "A"]) for array in given]
-            self._modules[maker](*given, *(part(packed, offsets[v], v) for v in several))
+            self._modules[maker].entry.prepared(*given, *(part(packed, offsets[v], v) for v in several))()
         return packed, offsets
 
 
