@@ -174,7 +174,7 @@ class CarriedDependence(Question):
         return f"loop `{name}` carries no dependence from {kinds[0]} to {kinds[1]} of `{self.first.access.buffer.name}`"
 
     def unknown(self, error: Undecided) -> Unknown:
-        return self.iterations.asked.unknown(error)
+        return replace(self.iterations.asked.unknown(error), memory=self.first.access.buffer)
 
     @cached_property
     def _forms(self) -> tuple[AffineForms, Any, AffineForms, Any, Var]:

@@ -8,18 +8,15 @@ intrinsic is trusted: behind its pointers it does what the block did that it rep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ...aliases import memory_of, shares_memory
 from ...analysis.dependence.oracle import Refuted, Unknown
-from ...analysis.effects import WRITE, effects
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
-from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
-from ...visit import contains, nodes_of
+from ...visit import contains
 from ..legality import concurrent_iterations
 from . import Keeps, Problem, invariant
 from .delta import Delta
@@ -54,30 +51,10 @@ def _dependences(after: PrimFunc, ref: LoopRef) -> Iterator[Refuted | Unknown]:
     """What keeps the iterations of ``ref`` from running at once, one answer for each memory."""
     seen = frozenset[Var]()
     while isinstance(verdict := concurrent_iterations(after, ref.node, seen), (Refuted, Unknown)):
-        if verdict.memory is None:
-            yield from _undecided(after, ref, verdict, seen)
-            return
         yield verdict
-        if shares_memory(verdict.memory, seen):
+        if verdict.memory is None or shares_memory(verdict.memory, seen):
             return
         seen |= memory_of([verdict.memory])
-
-
-def _undecided(
-    after: PrimFunc, ref: LoopRef, verdict: Refuted | Unknown, seen: frozenset[Var]
-) -> Iterator[Refuted | Unknown]:
-    """The memory for which a race is not excluded, where exact sets cannot decide for all of it at once: what is undecided
-    of one must not hide another."""
-    memory = {e.buffer.data: e.buffer for e in effects(ref.node) if e.kind == WRITE and not shares_memory(e, seen)}
-    others = memory_of(b for b in nodes_of(ref.node) if type(b) is Buffer)
-    found = False
-    for data, buffer in memory.items():
-        alone = concurrent_iterations(after, ref.node, (others | seen) - {data})
-        if isinstance(alone, (Refuted, Unknown)):
-            found = True
-            yield replace(alone, memory=buffer)
-    if not found:
-        yield verdict
 
 
 def _of_an_intrinsic(index: Index, ref: LoopRef) -> bool:
