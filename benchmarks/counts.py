@@ -22,7 +22,8 @@ import islpy
 import tir
 from tests.gpu_examples import load
 from tests.hand_schedules import attention, gemm, rows
-from tir.analysis.dependence.oracle import Tier, tiers
+from tests.tier_checks import tiers
+from tir.analysis.dependence.oracle import Tier
 from tir.arith import Analyzer
 from tir.display import text_table
 

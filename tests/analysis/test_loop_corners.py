@@ -6,7 +6,8 @@ import pytest
 
 import tir
 from tests.prim_checks import refused
-from tir.analysis.dependence.oracle import Tier, tiers
+from tests.tier_checks import tiers
+from tir.analysis.dependence.oracle import Tier
 from tir.analysis.dependence.programs import SameMeaning
 from tir.analysis.evaluation import entered
 from tir.arith import Analyzer

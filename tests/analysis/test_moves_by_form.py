@@ -13,8 +13,9 @@ import numpy as np
 
 from tests.analysis.test_tiers import agreed
 from tests.prim_checks import results, schedule
+from tests.tier_checks import recorded, tiers
 from tir import ScheduleError
-from tir.analysis.dependence.oracle import Tier, recorded, tiers
+from tir.analysis.dependence.oracle import Tier
 
 HEAD = """
 @T.prim_func

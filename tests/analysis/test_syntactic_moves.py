@@ -4,7 +4,8 @@ import pytest
 
 from tests.fuzz.steps import EVERY, run
 from tests.prim_checks import refused, same, schedule
-from tir.analysis.dependence.oracle import Tier, recorded, tiers
+from tests.tier_checks import recorded, tiers
+from tir.analysis.dependence.oracle import Tier
 from tir.analysis.dependence.programs import SameMeaning
 
 STEPS = [

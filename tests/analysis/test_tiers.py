@@ -14,10 +14,11 @@ from tests.fuzz.kernel_programs import family_program
 from tests.gpu_examples import load
 from tests.hand_schedules import attention, gemm
 from tests.prim_checks import same, schedule
+from tests.tier_checks import recorded, tiers
 from tir import config
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loops import CarriedDependence, LoopIndependent, check_parallel
-from tir.analysis.dependence.oracle import PROVED, Proved, Question, Refuted, Tier, recorded, tier, tiers
+from tir.analysis.dependence.oracle import PROVED, Proved, Question, Refuted, Tier, tier
 from tir.analysis.dependence.order import DependenceKept, StatementOrder
 from tir.analysis.dependence.programs import SameMeaning
 from tir.buffer import decl_buffer

@@ -9,8 +9,7 @@ uses sets shares the budget of :func:`tir.poly.decide` with the questions that i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
@@ -130,7 +129,7 @@ class Question:
     def answer(self) -> Verdict:
         """The answer of the first tier that has one; otherwise of the last."""
         place = self.anchor()
-        if place is None or _disabled:
+        if place is None:
             return self._decide()
         known = _ANSWERS.setdefault(place[0], {})
         key = (type(self), place[1])
@@ -151,14 +150,10 @@ class Question:
         global _depth, _explaining
         if not _depth:
             _explaining = config.explains()
-        for listener in _listeners:
-            listener.append(self)
         why: Unknown | None = None
         _depth += 1
         try:
             for name in self.tiers:
-                if _disabled and name in _disabled:
-                    continue
                 start = perf_counter() if _explaining else 0.0
                 verdict = self.answer_by(name)
                 if _explaining and verdict is not NOT_SHOWN:
@@ -172,46 +167,8 @@ class Question:
 
 
 _ANSWERS: Memo[dict[Any, Verdict]] = Memo()
-_disabled: frozenset[Tier] = frozenset()
-_listeners: list[list[Question]] = []
 _depth = 0  # how many questions, asked by one another, are being answered
 _explaining = False
-
-
-@contextmanager
-def tiers(only: Collection[Tier] | None = None, without: Collection[Tier] = ()) -> Generator[None, None, None]:
-    """Restricts the tiers inside the ``with``: to test that tiers agree, or to measure what one contributes.
-
-    Answers are not cached meanwhile. Tiers that ask other questions (of pairs of accesses, say) are restricted in the
-    same way.
-
-    >>> with tiers(only=[Tier.PAIRS, Tier.SETS]):
-    ...     pass  # steps taken here are proved by exact sets alone
-    """
-    global _disabled
-    before = _disabled
-    _disabled = _disabled | frozenset(without) | (frozenset(Tier) - frozenset(Tier if only is None else only))
-    try:
-        yield
-    finally:
-        _disabled = before
-
-
-@contextmanager
-def recorded() -> Generator[list[Question], None, None]:
-    """Collects the questions that are decided inside the ``with`` (not those whose answers are cached).
-
-    >>> with recorded() as questions:
-    ...     pass  # steps of a schedule
-    >>> questions
-    []
-    """
-    found: list[Question] = []
-    _listeners.append(found)
-    try:
-        yield found
-    finally:
-        _listeners[:] = [x for x in _listeners if x is not found]
 
 
 def _explain(question: Question, name: Tier, verdict: Verdict, seconds: float) -> None:
