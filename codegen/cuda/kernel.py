@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 from tir.aliases import overlapping, parameter_pointers
-from tir.analysis.engines import engine_memory
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
@@ -15,6 +14,7 @@ from tir.expr import IntImm, Var
 from tir.function import PrimFunc
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
+from tir.transform.engines import engine_memory
 from tir.visit import walk
 
 from . import expr, hopper, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)

@@ -7,7 +7,6 @@ from typing import Any
 
 from tir.aliases import other_names
 from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
-from tir.analysis.engines import ALIGNMENT
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared
@@ -27,6 +26,7 @@ from tir.stmt import (
     While,
     is_nop,
 )
+from tir.transform.engines import ALIGNMENT
 from tir.visit import uses_var, walk
 
 from ..c_names import identifier

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.engines import ALIGNMENT, engine_memory, orders_itself
 from ..analysis.kernels import bytes_of, is_launch, kernels_of
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
@@ -19,6 +18,7 @@ from ..schedule.invariants.shared_memory import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
 from ..target import Target
 from ..visit import rewrite, walk
+from .engines import ALIGNMENT, engine_memory, orders_itself
 from .lifetimes import Lifetimes, Spans, disjoint
 from .passes import func_pass
 from .shared_memory_table import PlannedBuffer, SharedMemoryPlan

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from ..aliases import memory_of, overlapping, sharing, with_names
 from ..analysis.effects import effects
-from ..analysis.engines import orders_itself
 from ..analysis.kernels import is_launch
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
@@ -28,6 +27,7 @@ from ..stmt import (
     seq,
 )
 from ..visit import uses_var, walk
+from .engines import orders_itself
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
 from .threads import flat

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.effects import effects
 from ..expr import Call, Var
 from ..levels import is_shared
 from ..op import OPS
 from ..visit import walk
-from .effects import effects
 
 ALIGNMENT = 1024  # bytes: the widest pattern of a swizzle, with which boxes and matrices lie in shared memory
 
