@@ -12,7 +12,7 @@ import pytest
 
 import tir
 from tir.dtype import DType
-from tir.graph import Builder, ModelError, compile_graph, memory, optimized, passes
+from tir.graph import Builder, ModelError, compile_graph, fusion, groups, memory, optimized, passes
 from tir.graph.arrays import input_array, mismatch
 from tir.graph.arrays import memory as bytes_of
 from tir.graph.calls import Parameter
@@ -295,3 +295,15 @@ def test_a_compiled_model_is_copied_with_its_weights_and_without_what_calls_left
         assert made.weights.ctypes.data % 64 == 0 and made.weights.nbytes == model.weights.nbytes
     with pytest.raises(tir.RunError, match="run"):
         again(model).get_output(0)
+
+
+def test_what_a_node_is_is_found_once_however_many_nodes_join_it(monkeypatch):
+    asked = []
+    alone = fusion._alone
+    monkeypatch.setattr(fusion, "_alone", lambda node: asked.append(node) or alone(node))
+    b = Builder()
+    x = b.input("x", (4, 3))
+    parts = [b.call("add", b.call("multiply", x, float(n)), 1.0) for n in range(40)]
+    graph = b.graph(b.call("concatenate", parts, 0))
+    (group,) = groups(graph)
+    assert group.nodes == graph.nodes and len(asked) == len(set(asked)) == len(graph.nodes)

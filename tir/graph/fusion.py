@@ -15,6 +15,7 @@ from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..ops import classes
+from ..records import cached_property
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.computation import ComputeOp
@@ -104,6 +105,7 @@ class _About:
     keeps_rows: bool
 
 
+@lru_cache(maxsize=4096)
 def _about(node: Node) -> _About:
     return _told(_alone(node))
 
@@ -260,6 +262,23 @@ def why_not_fused(graph: Graph, one: str, other: str) -> str:
     return _Fusion(graph).reason(nodes[one], nodes[other])
 
 
+class _Nodes(tuple[Node, ...]):
+    """Nodes of a group, in order."""
+
+    @cached_property
+    def members(self) -> frozenset[Node]:
+        return frozenset(self)
+
+    @cached_property
+    def read(self) -> dict[Value, None]:
+        """The values that they read, in order."""
+        return dict.fromkeys(v for n in self for v in n.inputs)
+
+    @cached_property
+    def heaviest(self) -> Pattern:
+        return max(map(pattern_of, self))
+
+
 COLUMNS = 1 << 19  # bytes of what a row is multiplied by in a product that is one of two in a kernel
 READS = 4  # times that a heavy node may read each element of what is computed in its kernel
 
@@ -272,8 +291,8 @@ class _Fusion:
         self.readers = graph.readers()
         self.results = set(graph.outputs.values())
         self._order = {node: n for n, node in enumerate(graph.nodes)}
-        self._group: dict[Node, list[Node]] = {}
-        self._exits: dict[Value, list[Node]] = {}  # the group that ends with a value
+        self._group: dict[Node, _Nodes] = {}
+        self._exits: dict[Value, _Nodes] = {}  # the group that ends with a value
         self._scores: set[Value] = set()  # rows of a product on their way to a second one
         for node in graph.nodes:
             self._add(node)
@@ -296,33 +315,34 @@ class _Fusion:
 
     def _add(self, node: Node) -> None:
         """Make a node a group, and let the groups of producers join it, as long as one does."""
-        nodes = [node]
+        nodes = _Nodes([node])
         while (value := self._joining(nodes)) is not None:
-            nodes = sorted([*self._exits[value], *nodes], key=self._order.__getitem__)
+            nodes = _Nodes(sorted([*self._exits[value], *nodes], key=self._order.__getitem__))
         self._group.update(dict.fromkeys(nodes, nodes))
         used = [v for v in node.outputs if v in self.readers or v in self.results]
         if len(used) == 1:
             self._exits[used[0]] = nodes
 
-    def _joining(self, nodes: list[Node]) -> Value | None:
+    def _joining(self, nodes: _Nodes) -> Value | None:
         """A value whose group may join ``nodes``: of the heaviest group of all that may."""
-        found = [v for n in nodes for v in n.inputs if v in self._exits and self._exits[v][-1] not in nodes]
-        found = [v for v in dict.fromkeys(found) if not self._refusal(v, nodes)]
-        return max(found, key=lambda v: _heaviest(self._exits[v]), default=None)
+        found = [v for v in nodes.read if v in self._exits and self._exits[v][-1] not in nodes.members]
+        found = [v for v in found if not self._refusal(v, nodes)]
+        return max(found, key=lambda v: self._exits[v].heaviest, default=None)
 
-    def _refusal(self, value: Value, nodes: list[Node]) -> str:
+    def _refusal(self, value: Value, nodes: _Nodes) -> str:
         """Why the group that makes ``value`` may not join ``nodes``; empty if it may."""
         if value in self.results:
             return f"%{value.name} is a result of the graph"
         if value not in self._exits:
             return f"%{value.name} is one of several results of {self._maker(value).operator}"
-        if outside := [n for n in self.readers[value] if n not in nodes]:
+        if outside := [n for n in self.readers[value] if n not in nodes.members]:
             return f"%{value.name} is read by {outside[0].operator} (%{outside[0].outputs[0].name}) too"
-        producer, reading = self._exits[value], [n for n in nodes if value in n.inputs]
-        if opaque := [n for n in (*producer, *nodes) if pattern_of(n) is Pattern.OPAQUE]:
-            return f"{opaque[0].operator} is opaque: its elements are computed in an order, or at computed places"
-        if _heaviest(nodes) <= Pattern.INJECTIVE:
-            if _heaviest(producer) <= Pattern.INJECTIVE or len(reading) == 1 or _heaviest(nodes) <= Pattern.BROADCAST:
+        producer, reading = self._exits[value], list(dict.fromkeys(self.readers[value]))
+        if Pattern.OPAQUE in (producer.heaviest, nodes.heaviest):
+            opaque = next(n for n in (*producer, *nodes) if pattern_of(n) is Pattern.OPAQUE)
+            return f"{opaque.operator} is opaque: its elements are computed in an order, or at computed places"
+        if nodes.heaviest <= Pattern.INJECTIVE:
+            if producer.heaviest <= Pattern.INJECTIVE or len(reading) == 1 or nodes.heaviest <= Pattern.BROADCAST:
                 return ""
             moved = max(nodes, key=pattern_of)
             return f"%{value.name} of {_shown(producer)} is read in {len(reading)} places, and not at one index: {moved.operator} reads {_loads(moved, moved.inputs[0])[0][1]}"
@@ -330,7 +350,7 @@ class _Fusion:
             return f"{_shown(producer)} is a view, which needs no kernel"
         if value in self._scores or self._mixes(value, nodes):
             return ""
-        if _heaviest(producer) > Pattern.INJECTIVE:
+        if producer.heaviest > Pattern.INJECTIVE:
             return f"both have a reduction: {_shown(producer)} and {_shown(nodes)}"
         times = sum(reads(n, value) for n in reading)
         if times <= READS or all(map(keeps_rows, producer)):
@@ -342,7 +362,7 @@ class _Fusion:
             f"{producer[-1].operator} makes it as {BufferLoad(stored.buffer, stored.indices)}: {READS} times at most, lest it is computed again"
         )
 
-    def _mixes(self, value: Value, nodes: list[Node]) -> bool:
+    def _mixes(self, value: Value, nodes: Sequence[Node]) -> bool:
         """Whether ``nodes`` multiply the rows of ``value``, which its group makes of the rows of another product alone: then that
         joins too, as in attention."""
         rows, last = self._exits[value], _product(nodes)
@@ -412,10 +432,6 @@ def _is_row(indices: Sequence[Expr], iterators: Sequence[IterVar]) -> bool:
         i is at.var or (is_const(i, 0) and at.dom is not None and is_const(at.dom.extent, 1))
         for i, at in zip(indices, iterators)
     )
-
-
-def _heaviest(nodes: Sequence[Node]) -> Pattern:
-    return max(map(pattern_of, nodes))
 
 
 def _shown(nodes: Sequence[Node]) -> str:
