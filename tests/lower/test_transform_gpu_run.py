@@ -529,19 +529,44 @@ def f(A: T.Buffer((2097152,), "float32")):
     assert "blockIdx.y is launched with 131072, the limit is 65535" in refused(text.format(n=16, axis="blockIdx.y"))
 
 
-def test_global_memory_inside_a_kernel():
+def test_global_memory_of_several_threads_inside_a_kernel():
     said = refused("""
 @T.prim_func
 def f(A: T.Buffer((64,), "float32")):
-    for tx in T.thread_binding(64, thread="threadIdx.x"):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
         with T.block("tile"):
-            T.reads(A[tx])
-            T.writes(A[tx])
+            T.reads(A[0:64])
+            T.writes(A[0:64])
             W = T.alloc_buffer((64,), "float32")
-            W[tx] = A[tx]
-            A[tx] = W[tx]
+            for tx in T.thread_binding(64, thread="threadIdx.x"):
+                W[tx] = A[tx]
+            for tx in T.thread_binding(64, thread="threadIdx.x"):
+                A[tx] = W[63 - tx]
 """)
     assert "global memory `W` is allocated inside a kernel" in said
+
+
+def test_memory_that_a_block_of_one_thread_allocates_is_the_threads():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32")):
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        with T.block("pair"):
+            T.reads(A[tx * 2 : tx * 2 + 2])
+            T.writes(A[tx * 2 : tx * 2 + 2])
+            W = T.alloc_buffer((2,), "float32")
+            for k in range(2):
+                W[k] = A[tx * 2 + k]
+            if W[0] > 0.0:
+                W[0] = W[0] + W[1]
+            for k in range(2):
+                A[tx * 2 + k] = W[1 - k]
+""")
+    values = np.arange(-32, 32, dtype="float32")
+    got, want = values.copy(), values.copy()
+    run(func, want)
+    tir.build(func, "cuda-sim")(got)
+    np.testing.assert_array_equal(got, want)
 
 
 # ---------------------------------------------------------------- at random

@@ -9,10 +9,10 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import EQ, TRUE, BufferLoad, Expr, Var, all_of, const, is_const, max_
 from ..function import PrimFunc
-from ..levels import ends_with_launch, is_private, is_shared, is_thread_axis
+from ..levels import GLOBAL, LOCAL, ends_with_launch, is_private, is_shared, is_thread_axis
 from ..names import unique_name
 from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
-from ..visit import free_vars, substitute, walk
+from ..visit import free_vars, rewrite, substitute, walk
 from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
 from .threads import axis_order, flat, is_thread_loop
@@ -119,6 +119,23 @@ def _outermost_axes(s: Any) -> frozenset[str]:
     return frozenset(found)
 
 
+def _of_a_thread(s: Any) -> Any:
+    """A block in a kernel, run by one thread, with the global memory that it allocates, which each instance has for itself, as
+    the thread's; None for others."""
+    own = (
+        {b.data: b.data.replace(scope=LOCAL) for b in s.alloc_buffers if b.scope == GLOBAL} if type(s) is Block else {}
+    )
+    if not own or any(type(n) is For and n.kind == THREAD_BINDING for n in walk(s)):
+        return None
+
+    def renamed(node: Any) -> Any:
+        if type(node) is Buffer and node.data in own:
+            return node.replace(scope=LOCAL, data=own[node.data])
+        return own.get(node) if type(node) is Var else None
+
+    return rewrite(s, renamed)
+
+
 class _Unifier:
     def __init__(self, func: PrimFunc):
         self.name = func.name
@@ -127,6 +144,7 @@ class _Unifier:
     def visit(self, s: Any, outside: tuple[Buffer, ...]) -> tuple[Any, set[Buffer]]:
         """``s``, outside kernels, and which of ``outside`` (memory used only by kernels) it moved into a kernel."""
         if is_thread_loop(s):
+            s = rewrite(s, _of_a_thread)
             kernel = _Kernel(self.name, s)
             body = kernel.visit(s, frozenset())
             used = {n for n in walk(s) if isinstance(n, Buffer)}
@@ -171,7 +189,8 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
 
     A kernel is everything under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or in
     sequence, become one; a store to shared or global memory outside the loops of an axis is done by the axis' first
-    thread, which there is even if the loops have no iterations. Memory of kernels that is allocated outside moves in.
+    thread, which there is even if the loops have no iterations. Memory of kernels that is allocated outside moves in; global memory that a
+    block of one thread allocates is local.
     Raises ``BuildError`` if loops of one axis have different extents, or an extent depends on something inside the kernel.
 
     >>> import tir
