@@ -74,6 +74,8 @@ for name in [
 for name in ["isnan", "isinf", "isfinite"]:
     case(name, torch.tensor([0.0, float("inf"), float("-inf"), float("nan")]))
     case(name, i(4, low=0))
+for name in ["sign", "sgn"]:
+    case(name, torch.tensor([0.0, -0.0, float("inf"), float("nan"), -2.5]))
 for name in ["eq", "ge", "gt", "le", "lt", "ne"]:
     case(f"{name}.Tensor", i(3, 4), i(4))
     case(f"{name}.Tensor", f(3, 4), i(3, 4))

@@ -18,7 +18,7 @@ _OF_FLOATS = {
     "special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 # of numbers of every kind; of integers the second are the same number
-_OF_NUMBERS = {"abs": "abs", "neg": "negative", "relu": "nn.relu", "sign": "sign", "sgn": "sign", "square": "square"}
+_OF_NUMBERS = {"abs": "abs", "neg": "negative", "relu": "nn.relu", "square": "square"}
 _ROUNDING = {"ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "trunc"}
 _TESTS = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 _COMPARISONS = {
@@ -81,6 +81,15 @@ _rows_of_tables()
 @row("logical_not")
 def _logical_not(c: Call, x: Value) -> Any:
     return c.op("logical_not", _truth(c, x))
+
+
+@row("sign", "sgn")
+def _sign(c: Call, x: Value) -> Any:
+    """-1, 0 or 1; 0 of nan."""
+    if not x.dtype.is_float:
+        return x if x.dtype.is_bool else c.op("sign", x)
+    above, below = (c.op("astype", c.op(how, x, 0.0), x.dtype) for how in ("greater", "less"))
+    return c.op("subtract", above, below)
 
 
 @row("bitwise_not")
