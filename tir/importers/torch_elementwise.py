@@ -7,7 +7,7 @@ from typing import Any
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported
-from .torch_table import Call, Number, Operand, promoted, row
+from .torch_table import Call, Number, Operand, promoted, rounded_once, row
 
 # of floats; of integers torch converts them
 _OF_FLOATS = {
@@ -108,19 +108,16 @@ def _round(c: Call, x: Value, decimals: int = 0) -> Any:
 # ---------------------------------------------------------------- arithmetic
 
 
-@row("add")
+@row("add", "sub", "rsub")
 def _add(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
-    return _paired(c, "add", x, _scaled(c, other, alpha), c.dtype)
+    ours = "add" if c.operator == "add" else "subtract"
+    first, second = (other, x) if c.operator == "rsub" else (x, other)
+    return _paired(c, ours, first, second, c.dtype) if alpha == 1 else _with_multiple(c, ours, first, second, alpha)
 
 
-@row("sub")
-def _sub(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
-    return _paired(c, "subtract", x, _scaled(c, other, alpha), c.dtype)
-
-
-@row("rsub")
-def _rsub(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
-    return _paired(c, "subtract", other, _scaled(c, x, alpha), c.dtype)
+@rounded_once
+def _with_multiple(c: Call, ours: str, x: Operand, other: Operand, alpha: Number) -> Any:
+    return _paired(c, ours, x, _scaled(c, other, alpha), c.dtype)
 
 
 def _scaled(c: Call, x: Operand, by: Number) -> Operand:
@@ -148,6 +145,7 @@ def _div(c: Call, x: Operand, other: Operand, rounding_mode: str | None = None) 
 
 
 @row("addcmul", "addcdiv")
+@rounded_once
 def _add_of_two(c: Call, x: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Any:
     first, second = c.operand(tensor1, c.dtype), c.operand(tensor2, c.dtype)
     made = _scaled(c, c.op("multiply" if c.operator == "addcmul" else "divide", first, second), value)
@@ -155,6 +153,7 @@ def _add_of_two(c: Call, x: Value, tensor1: Value, tensor2: Value, value: Number
 
 
 @row("lerp")
+@rounded_once
 def _lerp(c: Call, x: Value, end: Value, weight: Operand) -> Any:
     return c.op("add", x, c.op("multiply", c.op("subtract", end, x), c.operand(weight, c.dtype)))
 

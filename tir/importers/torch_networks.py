@@ -12,8 +12,8 @@ from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
-from .torch_table import Call, NotMade, Number, row
-from .windows import MOST_TAPS, largest_of_windows
+from .torch_table import Call, NotMade, Number, rounded_once, row
+from .windows import MOST_TAPS, largest_of_windows, numbers_of, place_of_largest
 
 # ---------------------------------------------------------------- products
 
@@ -83,8 +83,10 @@ def _batched(c: Call, x: Value, rank: int) -> Value:
     return x if len(x.shape) == rank + 2 else c.shaped(x, (1, *x.shape))
 
 
-def _as_given(c: Call, made: Value, x: Value) -> Value:
+def _as_given(c: Call, made: Any, x: Value) -> Any:
     """The result without a batch, if ``x`` has none."""
+    if isinstance(made, NotMade):
+        return made
     return made if len(made.shape) == len(x.shape) else c.shaped(made, made.shape[1:])
 
 
@@ -173,8 +175,32 @@ def _adaptive_pool(c: Call, x: Value, output_size: Any) -> Any:
     else:
         name = {1: "nn.adaptive_pool1d", 2: "nn.adaptive_pool", 3: "nn.adaptive_pool3d"}[rank]
         made = c.op(name, data, wanted, "max" if is_max else "avg")
-    made = _as_given(c, made, x)
-    return (made, NotMade("the indices of the largest elements")) if is_max else made
+    given = _as_given(c, made, x)
+    return (given, _as_given(c, _places_in_parts(c, data, made, wanted), x)) if is_max else given
+
+
+def _places_in_parts(c: Call, x: Value, largest: Value, counts: Sequence[int]) -> Any:
+    """The places of the largest elements of the parts into which an adaptive pool divides an image."""
+    sizes = x.shape[2:]
+    if set(counts) == {1}:
+        flat = c.shaped(x, (*x.shape[:2], math.prod(sizes)))
+        return c.shaped(c.op("argmax", flat, 2), (*x.shape[:2], *counts))
+    if not is_fixed(*sizes, *counts) or 0 in (*sizes, *counts):
+        return NotMade("the indices of the largest elements")
+    begins = [np.arange(m) * n // m for n, m in zip(sizes, counts)]
+    ends = [-(-np.arange(1, m + 1) * n // m) for n, m in zip(sizes, counts)]
+    most = [int((e - b).max()) for b, e in zip(begins, ends)]
+    if math.prod(most) > MOST_TAPS:
+        return NotMade("the indices of the largest elements")
+    steps = [math.prod(sizes[n:]) for n in range(1, len(sizes) + 1)]
+    taps: list[tuple[Value, Any]] = []
+    for tap in np.ndindex(*most):
+        places = [np.minimum(b + t, e - 1) for b, e, t in zip(begins, ends, tap)]
+        part = x
+        for axis, place in enumerate(places, 2):
+            part = c.op("take", part, c.array(place), axis)
+        taps.append((part, c.array(numbers_of(places, steps))))
+    return place_of_largest(c, largest, taps, numbers_of(begins, steps))
 
 
 @row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",
@@ -247,6 +273,7 @@ def _layer_norm(
 
 
 @row("rms_norm", "_fused_rms_norm")
+@rounded_once
 def _rms_norm(
     c: Call, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None
 ) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .torch_table import Call, Number, promoted, row
+from .torch_table import Call, Number, promoted, rounded_once, row
 
 Axes = int | list[int] | None
 
@@ -84,6 +84,7 @@ def _logsumexp(c: Call, x: Value, dim: Axes, keepdim: bool = False) -> Any:
 
 
 @row("linalg_vector_norm", "norm")
+@rounded_once
 def _norm(
     c: Call, x: Value, ord: Number = 2, dim: Axes = None, keepdim: bool = False, p: Any = None, dtype: Any = None
 ) -> Any:
@@ -92,6 +93,7 @@ def _norm(
 
 
 @row("_cdist_forward", "cdist")
+@rounded_once
 def _cdist(c: Call, x1: Value, x2: Value, p: Number = 2, compute_mode: int | None = None) -> Any:
     """The distance of each row of one, ``(…, P, M)``, from each of the other, ``(…, R, M)``."""
     first, second = (
@@ -208,21 +210,37 @@ def _safe_softmax(c: Call, x: Value, dim: int, dtype: DType | None = None) -> An
     return c.op("where", is_empty, c.tensor(0.0, x.dtype), c.op("nn.softmax", x, axis))
 
 
-@row("median", "mode", "kthvalue")
+@row("median", "nanmedian", "mode", "kthvalue")
 def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | None = None) -> Any:
     if c.operator == "mode":
         raise Unsupported("it counts all elements")
-    is_of_all = c.operator == "median" and not c.results[1:]
+    if not x.shape:
+        return (x, c.filled((), 0, DType("int64"))) if c.results[1:] else x
+    is_of_all = k is None and not c.results[1:]
     x, dim = (c.shaped(x, (-1,)), 0) if is_of_all else (x, dim)
     axis = axis_of(dim, len(x.shape))
-    at = (x.shape[axis] - 1) // 2 if k is None else k - 1
     order = c.op("argsort", x, axis=axis)
     made = c.op("take_along_axis", x, order, axis)
-    several = [c.sliced(each, [(axis, slice(at, at + 1))]) for each in (made, order)]
+    if k is None and x.dtype.is_float:
+        at = _middle(c, x, axis)
+        several = [c.op("take_along_axis", each, at, axis) for each in (made, order)]
+    else:
+        place = (x.shape[axis] - 1) // 2 if k is None else k - 1
+        several = [c.sliced(each, [(axis, slice(place, place + 1))]) for each in (made, order)]
     if keepdim:
         return several
     made = [c.op("reshape", s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
     return made[0] if is_of_all else made
+
+
+def _middle(c: Call, x: Value, axis: int) -> Value:
+    """Where the median is in order, in which nan is last: a median is the first nan if there is one, else the lower of those in
+    the middle; a ``nanmedian`` is that of the numbers."""
+    size = x.shape[axis]
+    count = c.op("sum", c.op("astype", c.op("logical_not", c.op("isnan", x)), "int64"), (axis,), True)
+    if c.operator == "nanmedian":
+        return c.op("maximum", c.op("floor_divide", c.op("subtract", count, 1), 2), 0)
+    return c.op("where", c.op("less", count, size), count, (size - 1) // 2)
 
 
 @row("bincount", "nonzero", "unique", "_unique2", "masked_select")

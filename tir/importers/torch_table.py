@@ -6,12 +6,12 @@ of torch's schema (``self`` and ``input`` are ``x``): tensors are values of the 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..graph import Builder, Value
 from ..graph.sizes import Size, is_fixed
 from ..interp.numbers import array_dtype
 from ..names import did_you_mean
+from ..ops.promotion import wide
 from .making import NO_ROW, Making, Unsupported
 
 _FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks", "torch_complex")
@@ -76,6 +77,28 @@ def row(*names: str) -> Callable[[Row], Row]:
 def complex_row(*names: str) -> Callable[[Row], Row]:
     """The same, for arguments or results that are :class:`Complex`."""
     return lambda function: _COMPLEX_ROWS.update(dict.fromkeys(names, function)) or function
+
+
+def rounded_once(function: Row) -> Row:
+    """A row of several operations, which torch computes in float32 where its result is of 16 bits, and rounds at the end."""
+
+    @functools.wraps(function)
+    def wider(c: Call, *args: Any, **given: Any) -> Any:
+        if wide(c.dtype) == c.dtype:
+            return function(c, *args, **given)
+
+        def widened(x: Any) -> Any:
+            return c.operand(x, wide(x.dtype)) if isinstance(x, Value) else x
+
+        results = [r._replace(dtype=str(wide(type_named(r.dtype)))) for r in c.results]
+        inner = Call(c.builder, c.operator, c.overload, results, c.label)
+        made = function(inner, *map(widened, args), **{k: widened(x) for k, x in given.items()})
+        if not isinstance(made, tuple):
+            return c.operand(made, c.dtype)
+        kinds = [type_named(r.dtype) for r in c.results]
+        return tuple(c.operand(x, kind) if isinstance(x, Value) else x for x, kind in zip(made, kinds))
+
+    return wider
 
 
 def has_row(name: str) -> bool:
@@ -212,7 +235,7 @@ def promoted(*operands: Operand) -> DType:
             classes[2].append(
                 DType("bool" if isinstance(x, bool) else "int64" if isinstance(x, (int, Size)) else "float32")
             )
-    return reduce(_higher, (reduce(_common, each) for each in classes if each))
+    return functools.reduce(_higher, (functools.reduce(_common, each) for each in classes if each))
 
 
 def _kind(dtype: DType) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ..graph import Value
 from .making import Making, Unsupported
 
-MOST_TAPS = 64  # elements of a window that are compared one by one
+MOST_TAPS = 32  # elements of a window that are compared one by one: kernels of more take minutes to compile
 
 
 def largest_of_windows(
@@ -24,8 +25,8 @@ def largest_of_windows(
     up: bool,
     steps: Sequence[int],
 ) -> tuple[Value, Value]:
-    """The largest elements of windows of images ``(N, C, …)``, and their numbers in the image, the first of equal ones: the windows' elements are compared
-    in turn. ``steps`` are how far apart neighbours along each axis of an image are. Raises :class:`Unsupported` for more than 64 elements in a window."""
+    """The largest elements of windows of images ``(N, C, …)``, and their numbers in the image, the first of equal ones and the last nan: the windows'
+    elements are compared in turn. ``steps`` are how far apart neighbours along each axis of an image are. Raises :class:`Unsupported` for more elements in a window."""
     rank = len(kernel)
     if math.prod(kernel) > MOST_TAPS:
         raise Unsupported(f"the places of the largest of {math.prod(kernel)} elements; at most of {MOST_TAPS}")
@@ -36,17 +37,31 @@ def largest_of_windows(
     behind = [max(r - n - b, 0) for r, n, b in zip(reach, sizes, pads)]
     least = -math.inf if x.dtype.is_float else x.dtype.min_value
     wide = c.padded(x, [(0, 0), (0, 0), *zip(pads[:rank], behind)], "constant", least)
-    best, place = None, None
+    taps: list[tuple[Value, Any]] = []
     for tap in product(*map(range, kernel)):
         begin = [t * d for t, d in zip(tap, dilation)]
         cuts = [slice(b, b + (m - 1) * s + 1, s) for b, m, s in zip(begin, counts, strides)]
-        part, number = c.sliced(wide, ((n + 2, cut) for n, cut in enumerate(cuts))), int(np.dot(begin, steps))
-        if best is None:
-            best, place = part, c.op("full", part.shape, number, "int64")
-        else:
-            larger = c.op("greater", part, best)
-            best, place = c.op("where", larger, part, best), c.op("where", larger, number, place)
-    first = np.zeros((1,) * (rank + 2), "int64")
-    for n, (m, s, b, step) in enumerate(zip(counts, strides, pads, steps)):
-        first = first + ((np.arange(m) * s - b) * step).reshape([-1 if k == n + 2 else 1 for k in range(rank + 2)])
-    return made, c.op("add", place, c.array(first))
+        taps.append((c.sliced(wide, ((n + 2, cut) for n, cut in enumerate(cuts))), int(np.dot(begin, steps))))
+    begins = [np.arange(m) * s - b for m, s, b in zip(counts, strides, pads)]
+    inside = [-(np.minimum(b, 0) // d) * d for b, d in zip(begins, dilation)]
+    place = place_of_largest(c, made, taps, numbers_of(inside, steps))
+    return made, c.op("add", place, c.array(numbers_of(begins, steps)))
+
+
+def numbers_of(places: Sequence[np.ndarray], steps: Sequence[int]) -> np.ndarray:
+    """The numbers in an image, ``(1, 1, …)``, of elements by their places along each axis."""
+    zero = np.zeros(1, "int64")
+    return np.asarray(sum(np.ix_(zero, zero, *(p * s for p, s in zip(places, steps)))))
+
+
+def place_of_largest(c: Making, largest: Value, taps: Sequence[tuple[Value, Any]], first: np.ndarray) -> Value:
+    """The number of the element that is the ``largest`` of ``taps``, which have a number each: of the first of equal ones, of the
+    last nan, and ``first`` where all are the least of their type."""
+    place = c.array(first)
+    least = -math.inf if largest.dtype.is_float else largest.dtype.min_value
+    for part, number in reversed(taps):
+        place = c.op("where", c.op("equal", part, largest), number, place)
+    place = c.op("where", c.op("equal", largest, least), c.array(first), place)
+    for part, number in taps if largest.dtype.is_float else ():
+        place = c.op("where", c.op("isnan", part), number, place)
+    return place
