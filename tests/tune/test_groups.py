@@ -52,6 +52,21 @@ def test_complex_products_are_in_vectors_of_each_part(m: int, n: int, terms: int
     assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
 
 
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+@pytest.mark.parametrize(("rows", "columns", "terms"), [(8, 32, 16), (7, 37, 9), (5, 1, 70)])
+def test_the_real_part_of_complex_products_is_in_vectors(rows: int, columns: int, terms: int, target: str):
+    a, b = te.placeholder((rows, terms, 2), name="a"), te.placeholder((terms, columns, 2), name="b")
+    k = te.reduce_axis((0, terms), "k")
+    made = te.compute(
+        (rows, columns), lambda i, j: te.sum(a[i, k, 0] * b[k, j, 0] - a[i, k, 1] * b[k, j, 1], axis=k), name="c"
+    )
+    func = te.create_prim_func([a, b, made])
+    sch = tir.tune.default(func, target)
+    if target is WIDE:  # of results, or of partial results
+        assert " in T.vectorized(16):" in sch.mod.script()
+    assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
+
+
 def test_coordinates_of_points_are_in_vectors():
     func = forces(100)
     sch = tir.tune.default(func, WIDE)

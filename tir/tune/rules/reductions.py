@@ -37,18 +37,22 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if row is None and not lies_along(nest, along, lanes) and nest.reduction is not None:
         nest = straighten(made, nest, lanes)
         along, row = nest.contiguous(), row_of(nest, lanes)
+    near, groups = walks, groups_of(nest, lanes)
+    few = volume(nest.reduce) <= CLOSE  # terms in straight code, of which LLVM makes vectors
+    if row is None and groups is None and not lies_along(nest, along, lanes) and not few:
+        near, row = is_close, row_of(nest, lanes, is_close)
     if nest.reduction is None or nest.block.init is None:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
-    elif along is not None and lies_along(nest, along, lanes):
+    elif along is not None and lies_along(nest, along, lanes, near):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        streamed = _streams(nest, env)
+        streamed = near is walks and _streams(nest, env)
         strip = (_along_streamed_result if streamed else along_result)(made, nest, along, outer, env)
         if not streamed:
             _read_panels_ahead(made, nest, along, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
-    elif (groups := groups_of(nest, lanes)) is not None:
+    elif groups is not None:
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a not in groups]
         strip = _along_groups(made, nest, groups, outer, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
@@ -63,9 +67,19 @@ def walks(nest: Nest, axis: Axis) -> bool:
     return bool(steps) and all(s in (0, 1) for s in steps) and 1 in steps
 
 
-def lies_along(nest: Nest, along: Axis | None, lanes: int) -> bool:
+def is_close(nest: Nest, axis: Axis) -> bool:
+    """Whether every load is of the same element for the next value of ``axis``, or of one that is at most some elements further, such as
+    one part of complex numbers: vectors of it are selected from whole ones."""
+    steps = [a.stride(axis.var) for a in nest.loads]
+    return any(steps) and all(s in range(CLOSE + 1) for s in steps)
+
+
+Near = Callable[[Nest, Axis], bool]  # how what is loaded lies along an axis
+
+
+def lies_along(nest: Nest, along: Axis | None, lanes: int, near: Near = walks) -> bool:
     """Whether results are vectors along the axis ``along``, of what is loaded as vectors."""
-    return along is not None and along.size >= lanes and walks(nest, along)
+    return along is not None and along.size >= lanes and near(nest, along)
 
 
 def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
@@ -78,15 +92,14 @@ def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
     group = around[-1] if around else None
     if group is None or group.size < lanes or any(_members_apart(s, group, member) is None for s in nest.stores):
         return None
-    steps = [a.stride(group.var) for a in nest.loads]
-    return (group, member) if any(steps) and all(s in range(CLOSE + 1) for s in steps) else None
+    return (group, member) if is_close(nest, group) else None
 
 
-def row_of(nest: Nest, lanes: int) -> Axis | None:
+def row_of(nest: Nest, lanes: int, near: Near = walks) -> Axis | None:
     """The axis along which terms are loaded as vectors: with those of axes around it, two vectors of partial sums."""
     terms = volume(nest.reduce)
     rows = [a for a in nest.reduce if _fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes)]
-    return next((a for a in reversed(rows) if walks(nest, a)), None)
+    return next((a for a in reversed(rows) if near(nest, a)), None)
 
 
 def _adds_neighbours(nest: Nest, row: Axis, env: Env) -> bool:
