@@ -120,6 +120,10 @@ class Asker:
     def sample_perfect_tile(self, loop: LoopRV | str, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None) -> Answer: ...
     @overload
     def sample_perfect_tile(self, *, n: int, max_innermost_factor: int = 16, decision: Sequence[int | None] | None = None) -> Answer: ...
+    @overload
+    def select_iteration(self, loop: LoopRV | str) -> Answer: ...
+    @overload
+    def select_iteration(self) -> Answer: ...
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> Answer: ...
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> Answer: ...
     @overload
@@ -1300,6 +1304,30 @@ class Schedule(Snapshots):
         (16, True)
         >>> [loop.name for loop in sch.split("i", [outer, inner])]
         ['i_0', 'i_1']
+        """
+    def select_iteration(self, loop: LoopRV | str) -> None:
+        """Run, instead of ``loop``, the one iteration in which the term of a reduction counts.
+
+        In the loop is one block, in loops of its own, whose only store combines a result with ``T.if_then_else(at == v, term, identity)``, or
+        the like with more conditions, or an integer that is converted from ``at == v``: ``v`` is the iterator that the loop is bound to, and ``at`` the same for all
+        iterations. As all others would leave the results as they are, an ``if`` whether ``at`` is one of the iterations takes the place of the loop. So
+        a scatter, a histogram or a lookup that is written as a sum of what a condition selects takes no more steps than one that is not.
+
+        Raises ``ScheduleError`` when the loop is not serial or has anything else in it, when the block has a ``T.init()`` or a predicate, when no such equality
+        decides its term, or ``at`` changes with loops inside, with what the block writes, or might be read out of bounds. A sum of floating-point numbers that is -0.0 stays so.
+
+        Before, and after ``sch.select_iteration("b")``::
+
+            for k, b in T.grid(32, 8):
+                with T.block("C"):
+                    vk, vb = T.axis.remap("RS", [k, b])
+                    C[vb] = C[vb] + T.if_then_else(at[vk] == vb, A[vk], T.float32(0))
+
+            for k in range(32):
+                if 0 <= at[k] and at[k] < 8:
+                    with T.block("C"):
+                        vk, vb = T.axis.remap("RS", [k, at[k]])
+                        C[vb] = C[vb] + A[vk]
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:
         """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.

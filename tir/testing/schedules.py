@@ -439,7 +439,7 @@ BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
 OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
     "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
-    "hoist": _one_block, "share_window": _one_loop, "factor_scan": _one_loop, "double_scan": _one_loop,
+    "hoist": _one_block, "select_iteration": _one_loop, "share_window": _one_loop, "factor_scan": _one_loop, "double_scan": _one_loop,
     "blockize": _blockize, "transform_layout": _transform_layout, "transform_layout.swizzle": _swizzled_layout, "transform_block_layout": _transform_block_layout,
     "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
     "set_scope": _set_scope, "unsafe_set_dtype": _stored_wider, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,

@@ -1,4 +1,4 @@
-"""Hoisting loop-invariant conditions out of loops."""
+"""Conditions out of loops: hoisting those that are loop-invariant, and running the one iteration that an equality selects."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from typing import Any
 from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.reductions import NotAReduction, Reduction
+from ...analysis.selections import choice_parts
 from ...analysis.users import memory_at
+from ...arith import simplify
+from ...arith.linear import key
 from ...arith.pointwise import compile_expr
 from ...errors import first_legal, require
-from ...expr import Expr, Var, all_of, conjuncts, constant
+from ...expr import EQ, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
+from ...op import call
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ...visit import accesses, buffers_in, has_load, nodes_of, rewrite, vars_in, walk
-from ..build import copy_renamed, renest
+from ...visit import accesses, buffers_in, has_load, nodes_of, rewrite, substitute, vars_in, walk
+from ..build import copy_renamed, renest, with_regions
 from ..primitive import primitive
 from ..state import State, require_above
+from .loops import require_plain
 
 MOST_ITERATIONS = 1024  # of a loop, at which a condition is evaluated to say where it changes
 
@@ -270,3 +276,118 @@ def _without(loop: For, found: Stmt) -> Any:
 
 def _blocks(stmt: Any) -> list[Any]:
     return [s.block for s in walk(stmt) if isinstance(s, BlockRealize)]
+
+
+# ---------------------------------------------------------------- select_iteration
+
+
+@dataclass(frozen=True)
+class SelectPlan:
+    loop: LoopRef
+    made: Stmt
+
+
+def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
+    """Run, instead of ``loop``, the one iteration in which the term of a reduction counts.
+
+    In the loop is one block, in loops of its own, whose only store combines a result with ``T.if_then_else(at == v, term, identity)``, or
+    the like with more conditions, or an integer that is converted from ``at == v``: ``v`` is the iterator that the loop is bound to, and ``at`` the same for all
+    iterations. As all others would leave the results as they are, an ``if`` whether ``at`` is one of the iterations takes the place of the loop. So
+    a scatter, a histogram or a lookup that is written as a sum of what a condition selects takes no more steps than one that is not.
+
+    Raises ``ScheduleError`` when the loop is not serial or has anything else in it, when the block has a ``T.init()`` or a predicate, when no such equality
+    decides its term, or ``at`` changes with loops inside, with what the block writes, or might be read out of bounds. A sum of floating-point numbers that is -0.0 stays so.
+
+    Before, and after ``sch.select_iteration("b")``::
+
+        for k, b in T.grid(32, 8):
+            with T.block("C"):
+                vk, vb = T.axis.remap("RS", [k, b])
+                C[vb] = C[vb] + T.if_then_else(at[vk] == vb, A[vk], T.float32(0))
+
+        for k in range(32):
+            if 0 <= at[k] and at[k] < 8:
+                with T.block("C"):
+                    vk, vb = T.axis.remap("RS", [k, at[k]])
+                    C[vb] = C[vb] + A[vk]
+    """
+    require_plain(loop, "select_iteration")
+    node, realize = loop.node, _only_block(loop)
+    block, inner = realize.block, {n.loop_var for n in walk(node) if isinstance(n, For)}
+    require(block.init is None, "block {0} starts its results", realize, legal="decompose_reduction first")
+    require(
+        is_const(realize.predicate, 1), "block {0} has a predicate", realize, legal="select_iteration first, then split"
+    )
+    found = Reduction.of(block)
+    one = None if isinstance(found, NotAReduction) else found.of_one_value()
+    how = one.combination if one else None
+    parts = _counted(how.terms[0].value) if how and len(how.terms) == 1 else None
+    require(
+        how and parts and key(parts[2]) == key(how.combiner.identity(parts[2].dtype)),
+        "block {0} does not combine its result with what a condition selects, or else with the identity",
+        realize,
+        legal="a value T.if_then_else(at == v, term, 0) that is added up",
+    )
+    assert one is not None and parts is not None
+    conditions, reasons = conjuncts(parts[0]), list[str]()
+    written = _written(state, loop)
+    for number, part in enumerate(conditions):
+        at = _selected(substitute(part, realize.bindings), node.loop_var)
+        if at is None:
+            continue
+        why = _varies(at, inner, written) or ("might fail" if number and may_fail(at) else "")
+        if not why:
+            rest = all_of([c for c in conditions if c is not part])
+            value = (
+                parts[1] if is_const(rest, 1) else call("if_then_else", rest, parts[1], parts[2], dtype=parts[1].dtype)
+            )
+            body = rewrite(block.body, lambda n: value if n is how.terms[0].value else None)
+            made = realize.replace(block=with_regions(block.replace(body=body)))
+            return SelectPlan(loop, _if_reached(node, rewrite(node.body, lambda n: made if n is realize else None), at))
+        reasons.append(f"`{short_text(at)}` {why}")
+    require(
+        False,
+        "no equality selects one iteration of loop {0}",
+        node,
+        witness=reasons or [f"`{short_text(parts[0])}` does not compare {node.loop_var.name} with anything"],
+        nodes=[realize],
+    )
+    raise AssertionError
+
+
+def _only_block(loop: LoopRef) -> BlockRealize:
+    """The block that is alone in ``loop``, in loops of its own."""
+    body: Any = loop.node
+    while isinstance(body, For):
+        body = body.body
+    require(isinstance(body, BlockRealize), "loop {0} has other statements in it than one block", loop.node)
+    return body
+
+
+def _counted(term: Expr) -> tuple[Expr, Expr, Expr] | None:
+    """The condition, and the two values, of a term that a condition selects."""
+    if isinstance(term, Cast) and term.value.dtype.is_bool:
+        return term.value, const(1, term.dtype), const(0, term.dtype)
+    return choice_parts(term)
+
+
+def _selected(condition: Expr, var: Var) -> Expr | None:
+    """What ``condition`` says that ``var`` is equal to; None if it is anything else."""
+    if not isinstance(condition, EQ):
+        return None
+    for one, other in ((condition.a, condition.b), (condition.b, condition.a)):
+        is_wider = isinstance(one, Cast) and one.dtype.code == "int" and one.dtype.bits >= var.dtype.bits
+        if (one.value if is_wider else one) is var:
+            return other
+    return None
+
+
+def _if_reached(loop: For, body: Stmt, at: Expr) -> Stmt:
+    """``body`` in the iteration ``at`` of ``loop``, if that is one."""
+    start, end = (cast(at.dtype, e) for e in (loop.min, simplify(loop.min + loop.extent)))
+    return IfThenElse(all_of([start <= at, at < end]), substitute(body, {loop.loop_var: cast(loop.loop_var.dtype, at)}))
+
+
+@primitive(check=_check_select_iteration, group="reduction")
+def select_iteration(state: State, plan: SelectPlan) -> State:
+    return state.replace(plan.loop.node, plan.made)
