@@ -397,3 +397,16 @@ def test_many_rows_are_those_of_a_thread():
     store = sch.get("D")
     assert sch.get_loops("D").index(shared) == 0 and constant(sch.get(shared).extent) == 2
     assert [b.name for b in sch.get_child_blocks(shared)][-1] == store.name
+
+
+def test_a_matrix_that_two_products_read_is_packed_for_one_of_them():
+    """Both sides of a square are multiplied by the same matrix, as in cosine transforms of blocks."""
+    x, d = te.placeholder((6, 7, 8, 8), name="x"), te.placeholder((8, 8), name="d")
+    k, m = te.reduce_axis((0, 8), "k"), te.reduce_axis((0, 8), "m")
+    u = te.compute(x.shape, lambda a, b, i, j: te.sum(d[i, k] * x[a, b, k, j], axis=k), name="u")
+    func = te.create_prim_func(
+        [x, d, te.compute(x.shape, lambda a, b, i, j: te.sum(u[a, b, i, m] * d[j, m], axis=m), name="y")]
+    )
+    sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
+    assert "vectorized" in kinds(sch, "u") and "vectorized" in kinds(sch, "y")
+    assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)

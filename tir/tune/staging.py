@@ -100,7 +100,7 @@ def copied(sch: Schedule, name: str, number: int, scope: str, before: Sequence[s
     buffer = sch.get(name).reads[number].buffer
     made = [b for b in sch.get_producers(name) if b.name not in before and sch.get(b).writes[0].buffer is buffer]
     if not made:
-        return sch.cache_read(name, number, scope)
+        return sch.cache_read(name, number, scope, consumer_blocks=[name])
     for gather in sch.get_producers(made[0]):
         if gather.name not in before:
             sch.compute_inline(gather)

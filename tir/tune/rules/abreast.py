@@ -69,7 +69,9 @@ def _turned(made: Schedule, nest: Nest, row: Axis, across: Access, env: Env) -> 
     side, intrinsic = x86.TRANSPOSE[across.buffer.dtype]
     outer = [a.loop for a in nest.axes[: nest.axes.index(row)]]
     before = block_names(made)
-    tile = made.cache_read(nest.name, [r.buffer for r in nest.block.reads].index(across.buffer), "local")
+    tile = made.cache_read(
+        nest.name, [r.buffer for r in nest.block.reads].index(across.buffer), "local", consumer_blocks=[nest.name]
+    )
     if step.size % side:
         made.pad_einsum(tile, [*(1 for _ in across.indices[:-1]), side])
         made.compute_inline(next(b for b in made.get_consumers(tile) if b.name not in before))

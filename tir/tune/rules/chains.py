@@ -111,7 +111,7 @@ class _Chain:
             pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
             sch.compute_inline(store)
         elif gather or product.panel.stride(product.lane.var) != 1:
-            pack = sch.cache_read(name, product.panel.buffer.name, "global")
+            pack = sch.cache_read(name, product.panel.buffer.name, "global", consumer_blocks=[name])
         if gather:
             sch.compute_inline(gather)
         nest = Nest.of(sch, name)

@@ -335,7 +335,10 @@ class Tiling:
         found, name = self.found, self.found.nest.name
         if self.strides_across:
             self._transpose(sch)
-        copy, place = sch.cache_read(name, found.panel.buffer.name, "global"), found.panel.places[axis.var]
+        copy, place = (
+            sch.cache_read(name, found.panel.buffer.name, "global", consumer_blocks=[name]),
+            found.panel.places[axis.var],
+        )
         if found.gather:
             sch.compute_inline(found.gather)
         outer, _ = sch.split(axis.loop, [None, size])
@@ -440,7 +443,7 @@ class Tiling:
             if after is not None:
                 sch.compute_inline(store)
         elif self.is_packed:
-            pack = sch.cache_read(name, found.panel.buffer.name, "global")
+            pack = sch.cache_read(name, found.panel.buffer.name, "global", consumer_blocks=[name])
         if pack is not None and found.gather:
             sch.compute_inline(found.gather)
         if after is not None:
@@ -458,7 +461,7 @@ class Tiling:
         row, term = places[found.rows[-1].var], places[found.terms[-1].var]
         order = list(range(len(found.other.indices)))
         order[row], order[term] = term, row
-        copy = sch.cache_read(found.nest.name, found.other.buffer.name, "global")
+        copy = sch.cache_read(found.nest.name, found.other.buffer.name, "global", consumer_blocks=[found.nest.name])
         swapped = IndexMap.from_func(lambda *point: tuple(point[n] for n in order), ndim=len(order))
         sch.transform_layout(copy, ("write", 0), swapped)
 

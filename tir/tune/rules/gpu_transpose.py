@@ -34,7 +34,7 @@ def shared_tiles(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     for loop, axis in ((bx, "blockIdx.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
         made.bind(loop, axis)
     number = next(n for n, r in enumerate(nest.block.reads) if r.buffer is operand.buffer)
-    tile = made.cache_read(block, number, "shared")
+    tile = made.cache_read(block, number, "shared", consumer_blocks=[block])
     made.compute_at(tile, tx)
     rows, columns = made.get_loops(tile)[-2:]
     more, y = made.split(rows, [None, ROWS])

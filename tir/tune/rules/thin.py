@@ -51,7 +51,7 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
 def _packed(sch: Schedule, tiling: Tiling) -> Schedule:
     """The rows that are read at a time are copied to aligned panels first."""
     name, panel = tiling.found.nest.name, tiling.found.panel
-    pack = sch.cache_read(name, panel.buffer.name, "global")
+    pack = sch.cache_read(name, panel.buffer.name, "global", consumer_blocks=[name])
     return _streamed(sch, tiling, pack, PACKED_DEPTHS)
 
 

@@ -131,7 +131,7 @@ class _Tiles:
         *_, p, ii, ji, i, _, _, _ = sch.get_loops(product)
         operands = [sch.get(copy.block).writes[0].buffer.name for copy in (made.left, made.right)]
         sums = sch.cache_write(product, 0, SCOPE)
-        lefts, rights = (sch.cache_read(product, operand, SCOPE) for operand in operands)
+        lefts, rights = (sch.cache_read(product, operand, SCOPE, consumer_blocks=[product]) for operand in operands)
         sch.compute_at(lefts, ii, preserve_unit_loops=True)
         sch.compute_at(rights, p, preserve_unit_loops=True)
         init = sch.decompose_reduction(product, p)
