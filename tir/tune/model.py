@@ -35,6 +35,7 @@ from ..stmt import (
     Evaluate,
     For,
     IfThenElse,
+    LetStmt,
     SeqStmt,
 )
 from ..target import GPUS, Target
@@ -265,7 +266,8 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float],
     blocks: dict[str, float] = {}
     most, shared, passes = 0.0, 1.0, 1.0
     rate = machine.peak / (2 * PORTS * env.lanes(32))  # cycles a second, by the peak of float32
-    found = list(_stores(func.body, _Around(compiled=Compiled.of(func.body))))
+    body = rewrite(func.body, _in_place)
+    found = list(_stores(body, _Around(compiled=Compiled.of(body))))
     for store, around in found:
         if isinstance(store, BufferStore):
             inside = [s for s, at in found if isinstance(s, BufferStore) and at.innermost is around.innermost]
@@ -278,6 +280,12 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float],
         if cycles / rate > most:
             most, shared, passes = cycles / rate, threads, around.passes
     return blocks, shared, passes
+
+
+def _in_place(s: Any) -> Any:
+    """The body of a ``let`` whose value is used once, with the value there: it is work of the store."""
+    is_once = isinstance(s, LetStmt) and sum(n is s.var for n in walk(s.body)) == 1
+    return substitute(s.body, {s.var: s.value}) if is_once else None
 
 
 def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Around]]:
