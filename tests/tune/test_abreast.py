@@ -7,6 +7,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.testing import assert_same_result
 from tir.tune.nest import extent_of
 
 pytestmark = pytest.mark.usefixtures("rules_alone")
@@ -163,10 +164,19 @@ def f(A: T.Buffer((3, 4), "float32"), B: T.Buffer((5, SIZE), "float32"), C: T.Bu
 """
 
 
-@pytest.mark.parametrize(("size", "lanes"), [(24, 8), (40, 8), (32, 16), (20, 16), (8, 8)])
+@pytest.mark.parametrize(("size", "lanes"), [(24, 8), (40, 8), (32, 16), (20, 16), (28, 16), (8, 8)])
 def test_no_vector_lies_across_the_border_of_two_parts(size: int, lanes: int):
     sch = default(parse(KRONECKER.replace("SIZE", str(size))), numbers(3, 4), numbers(5, size))
     assert extent_of(sch, sch.get_loops("c")[-1]) == lanes
+    assert size % 8 == 0 or f" < {size})" in sch.mod.script(), "the second vector of a part is partly empty"
+
+
+def test_a_rolled_array_is_no_vector_of_gathers():
+    x = tir.te.placeholder((20, 300), name="x")
+    func = tir.te.create_prim_func([x, tir.ops.roll(x, [3, 5], [0, 1])])
+    sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
+    assert "vectorized" not in sch.mod.script()
+    assert_same_result(func, sch.mod, engines=("llvm",))
 
 
 SPARSE = """

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
+from ...arith.linear import linear
 from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, constant
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED, For, While
@@ -37,9 +38,11 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     part = _part(nest, axes[-1], lanes) if size == axes[-1].size else 0
     if part:
         around, last = made.split(last, [None, part])
-        outer, size, lanes = [*outer, around], part, lanes if part % lanes == 0 else lanes // 2
+        outer, size = [*outer, around], part
+        lanes = lanes // 2 if part % lanes and part % (lanes // 2) == 0 else lanes
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
-    if nest.contiguous() is axes[-1] and not is_whole and not _differs_in_length(nest) and not _is_cut(nest, axes[-1]):
+    is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
+    if nest.contiguous() is axes[-1] and not is_left:
         last = vectorize(made, last, size, lanes, UNROLL)
     if size < lanes and len(axes) > 1 and outer[-1:] == [axes[-2].loop] and (shared := _sharing(nest, *axes[-2:])):
         outer[-1], each = made.split(outer[-1], [None, shared])
@@ -98,14 +101,23 @@ def _sharing(nest: Nest, group: Axis, member: Axis) -> int:
 
 def _part(nest: Nest, last: Axis, lanes: int) -> int:
     """Into parts of how many iterations the loop of ``last`` falls by what it reads, ``v // n`` and ``v % n``, where vectors would
-    lie across their borders, which takes gathers; 0 if they do not, or parts are not of whole vectors or halves of these."""
+    lie across their borders, which takes gathers; 0 if they do not, or parts are shorter than half a vector."""
     loads = [a for a in nest.loads if a.stride(last.var) is None]
     nodes = [n for a in loads for i in a.indices for n in walk(i) if isinstance(n, (FloorDiv, FloorMod))]
     sizes = {n.b.value for n in nodes if n.a is last.var and isinstance(n.b, IntImm)}
     if len(sizes) != 1 or last.extent is None:
         return 0
     (size,) = sizes
-    return size if size % lanes and size % max(2, lanes // 2) == 0 and last.extent % size == 0 else 0
+    return size if size % lanes and size >= max(2, lanes // 2) and last.extent % size == 0 else 0
+
+
+def _is_turned(nest: Nest, last: Axis) -> bool:
+    """Whether what is read begins again somewhere on the way, as of an array that is rolled: of whole vectors LLVM makes gathers, of the loop
+    vectors before and after that place."""
+    nodes = [
+        n for a in nest.loads for i in a.indices for n in walk(i) if isinstance(n, FloorMod) and n.a is not last.var
+    ]
+    return any(linear(n.a).coefficient(last.var) == 1 and constant(n.b) == last.extent for n in nodes)
 
 
 def _differs_in_length(nest: Nest) -> bool:
