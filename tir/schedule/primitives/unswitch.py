@@ -13,11 +13,11 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.selections import choice_parts
 from ...analysis.users import memory_at
-from ...arith import simplify
+from ...arith import Analyzer, simplify
 from ...arith.linear import key
 from ...arith.pointwise import compile_expr
 from ...errors import first_legal, require
-from ...expr import EQ, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
+from ...expr import EQ, And, BufferLoad, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
@@ -335,7 +335,7 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
         at = _selected(substitute(part, realize.bindings), node.loop_var)
         if at is None:
             continue
-        why = _varies(at, inner, written) or ("might fail" if number and may_fail(at) else "")
+        why = _varies(at, inner, written) or ("might fail" if number and not _is_inside(at, loop) else "")
         if not why:
             rest = all_of([c for c in conditions if c is not part])
             value = (
@@ -353,6 +353,15 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
         nodes=[realize],
     )
     raise AssertionError
+
+
+def _is_inside(e: Expr, loop: LoopRef) -> bool:
+    """Whether ``e`` reads elements of its buffers alone, in every iteration of the loops around ``loop``, and cannot fail otherwise."""
+    known = Analyzer({p.var: p.range for p in loop.loops()})
+    loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
+    asked = [And(i >= 0, i < n) for load in loads for i, n in zip(load.indices, load.buffer.shape)]
+    alone = rewrite(e, lambda n: Var("element", n.dtype) if isinstance(n, BufferLoad) else None)
+    return not may_fail(alone) and all(known.can_prove(condition) for condition in asked)
 
 
 def _only_block(loop: LoopRef) -> BlockRealize:
