@@ -171,6 +171,16 @@ def test_no_vector_lies_across_the_border_of_two_parts(size: int, lanes: int):
     assert size % 8 == 0 or f" < {size})" in sch.mod.script(), "the second vector of a part is partly empty"
 
 
+@pytest.mark.parametrize(("times", "vectors"), [(2, 4), (3, 3), (6, 3), (20, 5)])
+def test_repeated_elements_are_selected_from_vectors_that_begin_with_one(times: int, vectors: int):
+    x = tir.te.placeholder((5, 499 // times + 1), name="x")
+    func = tir.te.create_prim_func([x, tir.te.compute((5, 499), lambda i, j: x[i, j // times], name="y")])
+    sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
+    *_, straight, lane = sch.get_loops("y")
+    assert (extent_of(sch, straight), extent_of(sch, lane)) == (vectors, 16)
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
 def test_a_rolled_array_is_no_vector_of_gathers():
     x = tir.te.placeholder((20, 300), name="x")
     func = tir.te.create_prim_func([x, tir.ops.roll(x, [3, 5], [0, 1])])

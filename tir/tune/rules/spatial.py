@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd, lcm
 from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
@@ -43,7 +44,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
     is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
     if nest.contiguous() is axes[-1] and not is_left:
-        last = vectorize(made, last, size, lanes, UNROLL)
+        last = vectorize(made, last, size, lanes, UNROLL if size < axes[-1].size else _at_a_time(nest, axes[-1], lanes))
     if size < lanes and len(axes) > 1 and outer[-1:] == [axes[-2].loop] and (shared := _sharing(nest, *axes[-2:])):
         outer[-1], each = made.split(outer[-1], [None, shared])
         for loop in (each, *made.get_loops(block)[-1:]):
@@ -102,13 +103,26 @@ def _sharing(nest: Nest, group: Axis, member: Axis) -> int:
 def _part(nest: Nest, last: Axis, lanes: int) -> int:
     """Into parts of how many iterations the loop of ``last`` falls by what it reads, ``v // n`` and ``v % n``, where vectors would
     lie across their borders, which takes gathers; 0 if they do not, or parts are shorter than half a vector."""
-    loads = [a for a in nest.loads if a.stride(last.var) is None]
-    nodes = [n for a in loads for i in a.indices for n in walk(i) if isinstance(n, (FloorDiv, FloorMod))]
-    sizes = {n.b.value for n in nodes if n.a is last.var and isinstance(n.b, IntImm)}
+    sizes = _divisors(nest, last)
     if len(sizes) != 1 or last.extent is None:
         return 0
     (size,) = sizes
     return size if size % lanes and size >= max(2, lanes // 2) and last.extent % size == 0 else 0
+
+
+def _at_a_time(nest: Nest, last: Axis, lanes: int) -> int:
+    """How many vectors are straight code: so many that ``v // n`` and ``v % n`` of what is read go on in the same way after these, and lanes are
+    selected from whole vectors."""
+    sizes = _divisors(nest, last)
+    period = lcm(*(n // gcd(n, lanes) for n in sizes)) if sizes else 1
+    return period * max(1, UNROLL // period) if period <= 2 * UNROLL else UNROLL
+
+
+def _divisors(nest: Nest, last: Axis) -> set[int]:
+    """The ``n`` of all ``v // n`` and ``v % n`` by which the block reads along ``last``."""
+    loads = [a for a in nest.loads if a.stride(last.var) is None]
+    nodes = [n for a in loads for i in a.indices for n in walk(i) if isinstance(n, (FloorDiv, FloorMod))]
+    return {n.b.value for n in nodes if n.a is last.var and isinstance(n.b, IntImm) and n.b.value > 0}
 
 
 def _is_turned(nest: Nest, last: Axis) -> bool:
