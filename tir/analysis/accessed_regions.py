@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..arith import Analyzer
-from ..arith.regions import Box, encloses, relax, union
+from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import Call, Expr, IntImm, Var, is_const
 from ..node import frozendict, once
@@ -107,28 +107,6 @@ def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     touched = hulls_of(effects(block), {})
     sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
     return frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
-
-
-def with_accesses_covered(block: Block) -> Block:
-    """``block`` with each declared region that does not hold what the body accesses widened to the hull of both.
-
-    A step after which the body no longer says what is accessed begins with this: from there on the declaration is believed.
-    Regions that the user has stated stay.
-    """
-    known = Analyzer({i.var: i.dom for i in block.iter_vars if i.dom is not None})
-    found = accessed_regions(block)
-    wide = {
-        side: tuple(_covering(said, done, known) for said, done in zip(getattr(block, side), found[side]))
-        for side in found
-    }
-    same = all(new is old for side, regions in wide.items() for new, old in zip(regions, getattr(block, side)))
-    return block if same else block.replace(**wide)
-
-
-def _covering(said: BufferRegion, accessed: BufferRegion, known: Analyzer) -> BufferRegion:
-    if encloses(said.region, accessed.region, known):
-        return said
-    return BufferRegion(said.buffer, union([said.region, accessed.region], known))
 
 
 def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Iterator[BufferRegion]:

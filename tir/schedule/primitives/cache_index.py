@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...analysis.accessed_regions import with_accesses_covered
+from ...analysis.accessed_regions import accessed_regions
 from ...analysis.evaluation import unproved_condition
 from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...arith.linear import key
+from ...arith.regions import encloses, union
 from ...buffer import Buffer, BufferRegion, Range, decl_buffer
 from ...errors import require
 from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, StringImm, Var, const
 from ...op import effect_of
-from ...stmt import BufferStore, Stmt
+from ...stmt import Block, BufferStore, Stmt
 from ...visit import bound_inside, nodes_of, rewrite, substitute, uses_var, walk
 from ..build import unit_region
 from ..handles import BlockRV
@@ -98,9 +99,31 @@ def _covered(state: State, block: BlockRef) -> tuple[State, BlockRef]:
     around = [p for p in block.ancestors() if isinstance(p, BlockRef) and p.scope is not None]
     for name in [b.name for b in (*state.index.blocks_below(block), block, *around)]:
         old = state.find_block(name).block
-        new = with_accesses_covered(old)
+        new = _with_accesses_covered(old)
         state = state if new is old else state.replace(old, new)
     return state, state.find_block(block.name)
+
+
+def _with_accesses_covered(block: Block) -> Block:
+    """``block`` with each declared region that does not hold what the body accesses widened to the hull of both.
+
+    A step after which the body no longer says what is accessed begins with this: from there on the declaration is believed.
+    Regions that the user has stated stay.
+    """
+    known = Analyzer({i.var: i.dom for i in block.iter_vars if i.dom is not None})
+    found = accessed_regions(block)
+    wide = {
+        side: tuple(_covering(said, done, known) for said, done in zip(getattr(block, side), found[side]))
+        for side in found
+    }
+    same = all(new is old for side, regions in wide.items() for new, old in zip(regions, getattr(block, side)))
+    return block if same else block.replace(**wide)
+
+
+def _covering(said: BufferRegion, accessed: BufferRegion, known: Analyzer) -> BufferRegion:
+    if encloses(said.region, accessed.region, known):
+        return said
+    return BufferRegion(said.buffer, union([said.region, accessed.region], known))
 
 
 def _computations(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...aliases import memory_of
+from ...aliases import Views, memory_of, shares_memory, source_of, views_in
 from ...analysis.contents import is_nest_of_blocks, path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel
 from ...analysis.dependence.oracle import Proved, Unknown
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
-from ...analysis.privatization import is_uniform, views_under
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...analysis.users import memory_at
-from ...buffer import Buffer
+from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, on_refusal, require
-from ...expr import Expr, IntImm, Var, constant
+from ...expr import BufferLoad, Expr, IntImm, Var, constant
 from ...levels import AXES, is_block_axis, is_launch_axis, is_private, is_thread_axis, is_virtual_axis
 from ...names import near_names
 from ...stmt import (
@@ -29,13 +29,14 @@ from ...stmt import (
     THREAD_BINDING,
     UNROLLED,
     VECTORIZED,
+    Block,
     BlockRealize,
     BufferStore,
     For,
     IfThenElse,
     LetStmt,
 )
-from ...visit import substitute, uses_var, vars_in, walk
+from ...visit import free_vars, nodes_of, substitute, uses_var, vars_in, walk
 from ..invariants import Keeps
 from ..legality import concurrent_iterations, require_legal
 from ..primitive import primitive
@@ -305,7 +306,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     """Refuse unless ``inner`` may be bound to the axis of ``outer`` around it: the threads run all iterations of
     ``outer`` at once, so the copies of the work below ``inner`` must be the same, and the threads share it."""
     already = "{0} is already bound to loop {1} on the same path, and "
-    views = views_under(state.func.body)
+    views = _views_under(state.func.body)
     moved, condition = _moved_on_the_way(outer, inner)
     require(
         condition is None,
@@ -347,7 +348,7 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             legal="nested loops of one axis may only use shared and global memory",
         )  # fmt: skip
         require(
-            is_uniform(ref.block, outer.node, views),
+            _is_uniform(ref.block, outer.node, views),
             already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
             axis,
             outer.node,
@@ -355,6 +356,39 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             inner.node,
             nodes=[outer.node, inner.node],
         )
+
+
+def _views_under(root: Any) -> Views:
+    """The views that the blocks under ``root`` make, outermost first."""
+    return views_in(n for n in nodes_of(root) if type(n) is Block)
+
+
+def _is_uniform(block: Block, loop: For, views: Views) -> bool:
+    """Whether what ``block`` stores is a function of its iterators, each element stored by one instance: running it
+    again in another iteration of ``loop`` stores the same values. ``views``: those of the program, see
+    :func:`_views_under`."""
+    stores = [n for n in walk(block) if isinstance(n, BufferStore)]
+    spatial = {v.var for v in block.iter_vars}
+    if block.init is not None or any(v.iter_type != "spatial" for v in block.iter_vars):
+        return False
+    if not all(spatial <= {i for i in s.indices if isinstance(i, Var)} for s in stores):
+        return False
+    made = memory_of(source_of(s.buffer, views) for s in stores)
+    loads = [n.buffer for n in walk(block) if isinstance(n, BufferLoad)]
+    if any(shares_memory(source_of(b, views), made) or is_private(b.scope) for b in loads):
+        return False
+    return _moved_in(loop, spatial).isdisjoint(free_vars(block))
+
+
+def _moved_in(loop: For, known: Set[Var]) -> set[Var]:
+    """The variables, but for those ``known``, that have another value in another iteration of ``loop``, and the views of other
+    elements."""
+    inside = {n.loop_var for n in nodes_of(loop) if isinstance(n, For)}
+    inside |= {n.var for n in nodes_of(loop) if isinstance(n, IterVar)} - known
+    for pointer, view in _views_under(loop).items():  # they show what iterators around the block say
+        if uses_var(view.source, inside) or shares_memory(view.source, inside):
+            inside.add(pointer)
+    return inside
 
 
 def _moved_on_the_way(outer: LoopRef, inner: LoopRef) -> tuple[set[Var], Expr | None]:
