@@ -14,7 +14,7 @@ from tir.arith import Analyzer, regions, simplify, simplify_stmt
 from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
 from tir.arith.regions import intersect, relax, union
-from tir.arith.swizzle import without_all
+from tir.arith.swizzle import unswizzled
 from tir.buffer import Range, decl_buffer
 from tir.dtype import INT32, DType
 from tir.equal import structural_equal
@@ -544,7 +544,7 @@ def test_what_is_beside_a_swizzled_digit_stays_below_it():
     index = call("bitwise_xor", j, i % 8) * 2 + k
     for beside, found in ((2, True), (4, False)):
         ctx = Analyzer({i: rng(0, 64), j: rng(0, 32), k: rng(0, beside)})
-        assert (without_all([i, index], ctx) is not None) == found
+        assert (unswizzled([i, index], ctx) is not None) == found
 
 
 @pytest.mark.parametrize("name", ["floor_div", "floor_mod", "trunc_division", "trunc_modulo"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Call, Expr
@@ -10,11 +11,37 @@ from ..visit import rewrite, walk
 from .analyzer import Analyzer
 
 
-def without_all(indices: Sequence[Expr], analyzer: Analyzer) -> tuple[tuple[Expr, ...], tuple[Any, ...]] | None:
-    """The indices before all of their swizzles ``… g * (t ^ w) + u …``, and what identifies these, last one first: two with the
-    same rule move an element to the same position. None if some w is not proved to be a digit of another index.
+@dataclass(frozen=True)
+class Unswizzled:
+    """``indices`` without the XOR in number ``axis``. For fixed other indices, the swizzle permutes the elements within
+    each aligned run of ``period`` values of that index.
 
-    For fixed other indices, a swizzle permutes the elements within each aligned run of values of one index.
+    ``rule`` identifies the swizzle: two with the same rule move an element to the same position.
+    """
+
+    indices: tuple[Expr, ...]
+    axis: int
+    period: int
+    rule: tuple[int, ...]
+
+
+def unswizzled(indices: Sequence[Expr], analyzer: Analyzer) -> Unswizzled | None:
+    """The indices before one swizzle ``… g * (t ^ w) + u …``; None if there is none, or w is not proved to be a digit
+    of another index.
+
+    >>> from tir.buffer import Range
+    >>> from tir.expr import Var, const
+    >>> i, j = Var("i"), Var("j")
+    >>> ctx = Analyzer({i: Range(const(0), const(64)), j: Range(const(0), const(32))})
+    >>> unswizzled([i, j ^ (i % 8)], ctx)
+    Unswizzled(indices=(i, j), axis=1, period=8, rule=(1, 8, 0, 1, 8))
+    """
+    found = _swizzles(indices)
+    return _without(indices, *found[0], analyzer) if len(found) == 1 else None
+
+
+def without_all(indices: Sequence[Expr], analyzer: Analyzer) -> tuple[tuple[Expr, ...], tuple[Any, ...]] | None:
+    """The indices before all of their swizzles, and the rules of these, last one first; None as for :func:`unswizzled`.
 
     >>> from tir.buffer import Range
     >>> from tir.expr import Var, const
@@ -30,8 +57,8 @@ def without_all(indices: Sequence[Expr], analyzer: Analyzer) -> tuple[tuple[Expr
         made = next((one for one in each if one is not None), None)
         if made is None:
             return None
-        plain, rule = made
-        rules.append(rule)
+        plain = made.indices
+        rules.append(made.rule)
     return plain, tuple(rules)
 
 
@@ -40,10 +67,7 @@ def _swizzles(indices: Sequence[Expr]) -> list[tuple[int, Call]]:
     return [(n, c) for n, e in enumerate(indices) for c in walk(e) if isinstance(c, Call) and c.op == "bitwise_xor"]
 
 
-Plain = tuple[tuple[Expr, ...], tuple[int, ...]]  # indices without an XOR, and its rule
-
-
-def _without(indices: Sequence[Expr], axis: int, call: Call, analyzer: Analyzer) -> Plain | None:
+def _without(indices: Sequence[Expr], axis: int, call: Call, analyzer: Analyzer) -> Unswizzled | None:
     """The indices without one XOR, ``call`` in number ``axis``."""
     for t, w in (call.args, call.args[::-1]):
         least, most = analyzer.bound(w)
@@ -64,7 +88,7 @@ def _without(indices: Sequence[Expr], axis: int, call: Call, analyzer: Analyzer)
         ):
             continue
         changed = (*indices[:axis], plain, *indices[axis + 1 :])
-        return changed, (axis, period, *digit)
+        return Unswizzled(changed, axis, period, (axis, period, *digit))
     return None
 
 

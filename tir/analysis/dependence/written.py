@@ -6,18 +6,19 @@ An access fills a box if an iterator map shows that its indices take every eleme
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...arith import Analyzer
 from ...arith.itermap import covered_box
 from ...arith.linear import key
 from ...arith.regions import encloses, relax
+from ...arith.swizzle import Unswizzled, unswizzled
 from ...buffer import Buffer, Range
-from ...expr import Expr, Var, all_of, conjuncts, const, is_const
+from ...expr import Call, Expr, Var, all_of, conjuncts, const, is_const
 from ...node import MemoAmong
 from ...stmt import BlockRealize, For, Stmt
-from ...visit import has_load, uses_var, vars_in
+from ...visit import has_load, nodes_of, uses_var, vars_in
 from ..contents import members_of
 from ..effects import Effect, effects
 from ..reduction_init import runs_first
@@ -170,11 +171,10 @@ class _Access:
         guards = [c for c in conditions if self._loops_in(c)]
         if any(v not in inner for c in guards for v in self._loops_in(c)):
             return None  # it leaves out iterations, and with them perhaps elements
-        taken = covered_box(list(moving.values()), inner, all_of(guards)) if moving else ()
+        taken = self._taken(moving, inner, guards, analyzer) if moving else {}
         if taken is None:
             return None
-        of_axis = dict(zip(moving, taken))
-        filled = tuple(of_axis.get(n, axis) for n, axis in enumerate(box))
+        filled = tuple(taken.get(n, axis) for n, axis in enumerate(box))
         return filled, tuple(c for c in conditions if all(c is not g for g in guards))
 
     def _is_sure_to_run(self, moving: Container[Var], analyzer: Analyzer) -> bool:
@@ -192,6 +192,31 @@ class _Access:
 
     def _loops_in(self, e: Expr) -> set[Var]:
         return vars_in(e) & self.loops.keys()
+
+    def _taken(
+        self, moving: Mapping[int, Expr], loops: Mapping[Var, Range], guards: Sequence[Expr], analyzer: Analyzer
+    ) -> dict[int, Range] | None:
+        """What the indices ``moving``, by their axes, take in all iterations of ``loops`` where ``guards`` hold: each element of
+        a box; None if that is not shown."""
+        plain = self._unswizzled(analyzer)
+        found = covered_box([(plain.indices if plain else moving)[n] for n in moving], loops, all_of(guards))
+        if found is None:
+            return None
+        taken = dict(zip(moving, found))
+        if plain is not None and plain.axis in taken:
+            # where elements are exchanged within whole runs, all of them are written if they were before
+            run = taken[plain.axis]
+            if guards or not all(analyzer.can_prove_equal(e % plain.period, 0) for e in (run.min, run.extent)):
+                return None
+        return taken
+
+    def _unswizzled(self, analyzer: Analyzer) -> Unswizzled | None:
+        if not any(isinstance(n, Call) for i in self.indices or () for n in nodes_of(i)):
+            return None
+        with analyzer.scope():
+            for var, dom in self.loops.items():
+                analyzer.bind(var, dom)
+            return unswizzled(self.indices or (), analyzer)
 
 
 def _accesses(root: Stmt, buffer: Buffer, around: Sequence[Var], outer: int) -> Iterator[_Access]:
