@@ -313,18 +313,31 @@ def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer(({size},), "int32")):
 
 @pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.y", "vthread"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_result_that_one_iteration_updates_is_stored_by_that_one(axis, reverse):
+@pytest.mark.parametrize("condition", ["vi == 2", "vi == 2 and vk > 0"])
+def test_a_result_that_one_iteration_updates_is_stored_by_that_one(axis, reverse, condition):
     """The result of an update under a condition is stored under it; the other blocks would store it as it was."""
-    sch = schedule(SOME.format(size=1, kinds="SR", where="T.where(True)", condition="vi == 2", element="0"))
+    sch = schedule(SOME.format(size=1, kinds="SR", where="T.where(True)", condition=condition, element="0"))
     for loop, thread in [("i", axis), ("k", "threadIdx.x")][:: -1 if reverse else 1]:
         sch.bind(loop, thread)
     on_simulator(sch)
 
 
-@pytest.mark.parametrize(("where", "condition"), [("i * 4 + k == 5", "vi >= 0"), ("True", "vi == 2 and vk > 0")])
-def test_which_term_is_first_does_not_decide_whether_a_result_is_stored(where, condition):
-    sch = schedule(SOME.format(size=4, kinds="SR", where=f"T.where({where})", condition=condition, element="vi"))
-    refused(lambda: sch.bind("k", "threadIdx.x"), "may leave out the first update of a result", "T.init in the block")
+@pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.y", "vthread"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_result_that_every_block_would_store(axis, reverse):
+    """One of the iterations on ``axis`` updates; which one it is depends on the loop that threads reduce."""
+    sch = schedule(SOME.format(size=1, kinds="SR", where="T.where(i * 4 + k == 5)", condition="vi >= 0", element="0"))
+    steps = [("i", axis), ("k", "threadIdx.x")][:: -1 if reverse else 1]
+    sch.bind(*steps[0])
+    if axis == "vthread":  # the iterations of one thread store in turn
+        sch.bind(*steps[1])
+        on_simulator(sch)
+        return
+    refused(lambda: sch.bind(*steps[1]), f"every iteration of loop `i` ({axis}) would store the result of the one")
+    own = schedule(SOME.format(size=4, kinds="SR", where="T.where(i * 4 + k == 5)", condition="vi >= 0", element="vi"))
+    own.bind("i", axis)
+    own.bind("k", "threadIdx.x")
+    on_simulator(own)
 
 
 @pytest.mark.parametrize("init", ["", "with T.init():\n                C[0] = 0"])

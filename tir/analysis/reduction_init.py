@@ -9,17 +9,19 @@ from typing import Any, TypeVar
 from ..aliases import may_change
 from ..arith import Analyzer
 from ..arith.itermap import detect_iter_map
+from ..arith.linear import is_index
 from ..buffer import IterVar, Range
 from ..errors import ScheduleError, refusal
 from ..expr import EQ, LE, LT, Expr, Var, conjuncts, is_const
-from ..levels import is_thread_axis
+from ..levels import is_thread_axis, is_virtual_axis
 from ..poly import Formula, Names, Relation, Undecided, decide
 from ..render import short_text
-from ..stmt import BlockRealize, For
-from ..visit import substitute, uses_var, vars_in
+from ..stmt import BlockRealize, BufferStore, For
+from ..visit import substitute, uses_var, vars_in, walk
 from .effects import Effect
 from .index import BlockRef, LoopRef
 from .reductions import NotAReduction, Reduction
+from .simple_blocks import elements_distinguish
 
 
 def require_same_init(block: BlockRef) -> None:
@@ -315,8 +317,11 @@ class _Results:
                     self._loops(),
                     legal="a condition on memory that nothing in the loops writes",
                 )
-        parts = [self._at_start(part) for part in conditions]
+        at_start = [self._at_start(part) for part in conditions]
+        parts = [part for part in at_start if part is not None]
         self._require_shared_by_threads()
+        if len(parts) < len(at_start):
+            self._require_one_writer(parts)
         if self.block.init is not None:
             first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
             InitRuns(self.realize, self.loops, self.loops[first:]).require_first()
@@ -337,36 +342,57 @@ class _Results:
         shared = [g for g in first if all(any(g is h for h in guards) for guards in others)]
         return [substitute(part, self.realize.bindings) for g in shared for part in conjuncts(g)]
 
+    @property
+    def _bound(self) -> list[For]:
+        return [f for f in self.loops if f.thread and not is_const(f.extent, 1)]
+
     def _require_shared_by_threads(self) -> None:
         """Raise ``ScheduleError`` if a bound loop that reduces is not one of threads, which alone can share a result."""
-        for f in self.reducing:
-            if f.thread and not is_thread_axis(f.thread):
-                raise ScheduleError(
-                    "block {0} reduces across threads, and every iteration of loop {1} ({2}) would store the result of the one "
-                    "that updates it",
-                    self.realize,
-                    f,
-                    f.thread,
-                    nodes=[self.realize],
-                    legal="a serial loop, or one whose iterations each update elements of their own",
-                )
+        for f in self._bound:
+            if f in self.reducing and not is_thread_axis(f.thread):
+                raise self._stored_by_others(f)
 
-    def _at_start(self, part: Expr) -> Expr:
-        """``part`` of the predicate at the first update."""
+    def _require_one_writer(self, guards: Sequence[Expr]) -> None:
+        """Raise ``ScheduleError`` if the threads of another iteration of a bound loop would store the same result, where
+        one that is not updated is stored as it was under ``guards``."""
+        if isinstance(self.reducer, NotAReduction):
+            return
+        bound = self._bound
+        same = [g.a - g.b for g in guards if isinstance(g, EQ) and is_index(g.a.dtype)]
+        kernel = self.loops[self.loops.index(bound[0]) :] if bound else []
+        for f in (f for f in bound if f not in self.reducing and not is_virtual_axis(f.thread)):
+            others = [g for g in kernel if g is not f and g not in self.reducing]
+            for store in self.reducer.stores:
+                element = [substitute(index, self.realize.bindings) for index in store.indices]
+                if not elements_distinguish([*element, *same], f, others):
+                    raise self._stored_by_others(f)
+
+    def _stored_by_others(self, loop: For) -> ScheduleError:
+        return ScheduleError(
+            "block {0} reduces across threads, and every iteration of loop {1} ({2}) would store the result of the one "
+            "that updates it",
+            self.realize,
+            loop,
+            loop.thread,
+            nodes=[self.realize],
+            legal="a serial loop, or one whose iterations each update elements of their own",
+        )
+
+    def _at_start(self, part: Expr) -> Expr | None:
+        """``part`` of the predicate at the first update; None if the result may be stored without asking it."""
         if not uses_var(part, {f.loop_var for f in self.reducing}):
             return part
         at = substitute(part, self.start)
         if self._implies(part, at):
             return at
+        if self.block.init is None and self._in_bounds():
+            return None  # a result that is not updated is stored as it was
         raise ScheduleError(
             "the predicate `{0}` may leave out the first update of a result of block {1} and not the others: {2} would "
             "store what the first update decides",
             short_text(part),
             self.realize,
             self._loops(),
-            legal=""
-            if self.block.init is not None
-            else "T.init in the block, which stores each result that no update does",
         )
 
     def _implies(self, part: Expr, at: Expr) -> bool:
@@ -378,6 +404,21 @@ class _Results:
             return True
         with self.analyzer.constraint(part):
             return self.analyzer.can_prove(at)
+
+    def _in_bounds(self) -> bool:
+        """Whether the elements that the block stores to exist whatever the predicate says of the reduction."""
+        values = self.realize.bindings
+        with self.analyzer.scope():
+            for part in conjuncts(self.realize.predicate):
+                if not uses_var(part, {f.loop_var for f in self.reducing}):
+                    self.analyzer.assume(part)
+            return all(
+                self.analyzer.can_prove(substitute(index, values) >= 0)
+                and self.analyzer.can_prove(substitute(index, values) < size)
+                for store in walk(self.block.body)
+                if isinstance(store, BufferStore)
+                for index, size in zip(store.indices, store.buffer.shape)
+            )
 
     def _loops(self) -> str:
         names = ", ".join(f"`{f.loop_var.name}`" for f in self.reducing)
