@@ -8,7 +8,7 @@ from ..aliases import sharing
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import PrimFunc
-from ..levels import AXES, ends_with_launch, shared_axes
+from ..levels import ends_with_launch, shared_axes
 from ..stmt import BlockRealize, For
 from .contents import path_to
 from .dependence.initialization import InitializedInIteration
@@ -35,8 +35,11 @@ def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
         elif isinstance(item, BlockRealize):
             buffer = next(iter(sharing(item.block.alloc_buffers, {memory})), None)
             if buffer is not None:
-                common = shared_axes(buffer.scope) if ends_with_launch(buffer.scope) else AXES
-                if any(n.thread in common for n in crossed):
+                if ends_with_launch(buffer.scope):
+                    is_common = loop.thread in shared_axes(buffer.scope)
+                else:
+                    is_common = any(n.thread for n in crossed)
+                if is_common:
                     return False
                 return memory not in used_memory(func.body, {loop}, around) and is_privatizable(buffer, crossed)
     return False
