@@ -78,3 +78,14 @@ def test_differences():
     refused("of 0 dimensions", lambda: ops.diff(place()))
     refused("beside axis 1", lambda: ops.diff(place(4, 3), prepend=place(3, 1)))
     assert ops.diff(place(4, dtype="int8"), append=place(2, dtype="uint8")).dtype == "int16"
+
+
+def test_a_floor_that_is_zero_has_the_sign_of_the_quotient():
+    x = np.array([-0.0, -0.0, 0.5, -0.5, -1.0, 0.0, 3.0, -3.0], "float32")
+    y = np.array([2.0, -2.0, 2.0, -2.0, -np.inf, -1.0, -np.inf, 2.0], "float32")
+    a, b = (te.placeholder((8,), name=name) for name in "ab")
+    made = np.empty(8, "float32")
+    tir.build(te.create_prim_func([a, b, ops.floor_divide(a, b)]), "llvm")(x, y, made)
+    expected = np.floor_divide(x, y)
+    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(np.signbit(made), np.signbit(expected))

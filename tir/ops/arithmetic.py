@@ -48,7 +48,7 @@ def floor_divide(x: Any, y: Any) -> Any:
         return x // y
     rest = call("fmod", x, y)
     whole = (x - rest) / y - Select(_is_above(rest, y), const(1, x.dtype), const(0, x.dtype))
-    return Select(y == 0, x / y, call("nearbyint", whole))
+    return Select(y == 0, x / y, call("copysign", call("nearbyint", whole), x / y))
 
 
 def _is_above(rest: Any, y: Any) -> Any:
