@@ -87,6 +87,12 @@ case("max_pool2d_with_indices", HOLES[None], 2, 1, 1)
 case("max_pool2d_with_indices", torch.full((1, 1, 3, 3), -INF), 3, 2, 1, 2)
 case("adaptive_max_pool2d", f(2, 5, 7), (2, 3))
 case("adaptive_max_pool2d", HOLES[None, None], (3, 2))
+for rank in 2, 3:
+    case(f"avg_pool{rank}d", f(2, 2, *(5, 7, 6)[:rank]), [3], [2], [1], True, True, 5)
+    case(f"avg_pool{rank}d", f(2, *(5, 7, 6)[:rank]), [2], [3], [0], False, False, -3)
+for name in ["__lshift__", "__rshift__"]:
+    case(f"{name}.Scalar", i(5, dtype=I8), 2)
+    case(f"{name}.Tensor", i(5), i(5, low=0))
 LARGE = f(3, 40, dtype=F16) * 150
 case("linalg_vector_norm", LARGE)
 case("linalg_vector_norm", LARGE, 3.0, [1])

@@ -34,7 +34,7 @@ _BINARY = {
     "atan2": "atan2", "bitwise_and": "bitwise_and", "bitwise_left_shift": "bitwise_left_shift", "bitwise_or": "bitwise_or",
     "bitwise_right_shift": "bitwise_right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign", "fmod": "fmod",
     "floor_divide": "floor_divide", "hypot": "hypot", "logaddexp": "logaddexp", "maximum": "maximum", "minimum": "minimum",
-    "nextafter": "nextafter", "remainder": "remainder",
+    "nextafter": "nextafter", "remainder": "remainder", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
 }  # fmt: skip
 _OF_BOOLS = {"add": "logical_or", "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor",
              "maximum": "logical_or", "minimum": "logical_and", "mul": "logical_and"}  # fmt: skip

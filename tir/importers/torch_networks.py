@@ -13,7 +13,7 @@ from ..graph import Value
 from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
 from .torch_table import Call, NotMade, Number, rounded_once, row
-from .windows import MOST_TAPS, largest_of_windows, numbers_of, place_of_largest
+from .windows import MOST_TAPS, largest_of_windows, numbers_of, place_of_largest, under_windows
 
 # ---------------------------------------------------------------- products
 
@@ -159,9 +159,15 @@ def _avg_pool(
     c: Call, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
-    if divisor_override is not None:
-        raise Unsupported(f"divisor_override={divisor_override}")
-    return _pooled(c, x, "avg", _windows(c, kernel_size, stride, padding, 1), ceil_mode, count_include_pad)
+    windows = sizes, strides, gaps, pads = _windows(c, kernel_size, stride, padding, 1)
+    made = _pooled(c, x, "avg", windows, ceil_mode, count_include_pad)
+    if divisor_override is None:
+        return made
+    if not is_fixed(*x.shape[-len(sizes) :]):
+        raise Unsupported(f"divisor_override={divisor_override} of an image of symbolic size")
+    wide = under_windows(c, _batched(c, x, len(sizes)), made.shape[-len(sizes) :], sizes, strides, gaps, pads, 0)
+    means = _pooled(c, wide, "avg", (sizes, strides, gaps, [0] * len(pads)), False)
+    return _as_given(c, _times(c, means, math.prod(sizes) / divisor_override), x)
 
 
 @row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",

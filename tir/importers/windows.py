@@ -32,11 +32,9 @@ def largest_of_windows(
         raise Unsupported(f"the places of the largest of {math.prod(kernel)} elements; at most of {MOST_TAPS}")
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
     made = c.op(f"nn.pool{rank}d", x, kernel, strides, dilation, pads, "max", up, layout, False)
-    counts, sizes = made.shape[2:], x.shape[2:]
-    reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(counts, strides, kernel, dilation)]
-    behind = [max(r - n - b, 0) for r, n, b in zip(reach, sizes, pads)]
+    counts = made.shape[2:]
     least = -math.inf if x.dtype.is_float else x.dtype.min_value
-    wide = c.padded(x, [(0, 0), (0, 0), *zip(pads[:rank], behind)], "constant", least)
+    wide = under_windows(c, x, counts, kernel, strides, dilation, pads, least)
     taps: list[tuple[Value, Any]] = []
     for tap in product(*map(range, kernel)):
         begin = [t * d for t, d in zip(tap, dilation)]
@@ -46,6 +44,15 @@ def largest_of_windows(
     inside = [-(np.minimum(b, 0) // d) * d for b, d in zip(begins, dilation)]
     place = place_of_largest(c, made, taps, numbers_of(inside, steps))
     return made, c.op("add", place, c.array(numbers_of(begins, steps)))
+
+
+def under_windows(
+    c: Making, x: Value, counts: Sequence[Any], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], pads: Sequence[int], value: float,
+) -> Value:  # fmt: skip
+    """Images ``(N, C, …)`` with padding of ``value`` up to where the last of ``counts`` windows ends."""
+    reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(counts, strides, kernel, dilation)]
+    behind = [max(r - n - b, 0) for r, n, b in zip(reach, x.shape[2:], pads)]
+    return c.padded(x, [(0, 0), (0, 0), *zip(pads[: len(reach)], behind)], "constant", value)
 
 
 def numbers_of(places: Sequence[np.ndarray], steps: Sequence[int]) -> np.ndarray:
