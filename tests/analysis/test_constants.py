@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import tir
-from tir.analysis.constants import constant_parameters
+from tir import te
+from tir.analysis import constants
+from tir.analysis.constants import Foldable, constant_parameters
+from tir.analysis.effects import effects
 from tir.interp import run
 from tir.script import parse
 
@@ -219,3 +222,14 @@ def test_many_random_programs_can_be_folded():
         except tir.TirError:
             pass
     assert 3 < folded < 30
+
+
+def test_what_many_statements_do_is_found_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(constants, "effects", lambda s: asked.append(s) or effects(s))
+    made = [te.placeholder((8,), "float32", "A")]
+    for n in range(40):
+        made.append(te.compute((8,), lambda i, of=made[-1]: of[i] + 1.0, name=f"B{n}"))
+    func = te.create_prim_func([made[0], made[-1]])
+    assert len(Foldable(func).reasons) == len(asked) == 40
+    assert len(Foldable(func.with_attr("tir.constant", ["A"])).statements()) == 39

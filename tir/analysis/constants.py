@@ -6,7 +6,8 @@ Statements of the root block that read nothing else can run once, ahead: the fun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..aliases import may_alias, shares_memory, sharing
@@ -20,7 +21,7 @@ from ..node import frozendict, once
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
-from .effects import effects
+from .effects import Effects, effects
 
 CONSTANT = "tir.constant"
 ONCE = "tir.once"  # the attribute of a function that is called once: compiling it costs more than running it
@@ -170,12 +171,33 @@ class Foldable:
         if may_alias(self._func) or self._root.match_buffers:
             return dict.fromkeys(self._all, "uses memory that may have several names")
         found: dict[Stmt, str] = {}
-        while True:
-            inside = [s for s in self._all if s not in found]
-            more = {s: reason for s in inside if (reason := self._reason(s, found))}
-            if not more:
-                return found
-            found |= more
+        before = -1
+        while before < len(found):
+            before = len(found)
+            for s in self._all:  # what reads the results of one stands after it
+                if s not in found and (reason := self._reason(s, found)):
+                    found[s] = reason
+        return found
+
+    @cached_property
+    def _effects(self) -> Mapping[Stmt, Effects]:
+        return {s: effects(s) for s in self._all}
+
+    @cached_property
+    def _writers(self) -> Mapping[Var, list[int]]:
+        """The statements that write memory, by number."""
+        return self._by_pointer(lambda found: found.writes)
+
+    @cached_property
+    def _readers(self) -> Mapping[Var, list[int]]:
+        return self._by_pointer(lambda found: found.reads)
+
+    def _by_pointer(self, pointers: Callable[[Effects], Iterable[Var]]) -> Mapping[Var, list[int]]:
+        found: defaultdict[Var, list[int]] = defaultdict(list)
+        for n, s in enumerate(self._all):
+            for pointer in pointers(self._effects[s]):
+                found[pointer].append(n)
+        return found
 
     def statements(self) -> list[Stmt]:
         """The statements that can be folded, in order."""
@@ -190,20 +212,20 @@ class Foldable:
     @cached_property
     def written(self) -> tuple[Buffer, ...]:
         """The buffers that folded statements make."""
-        made = {p for s in self.statements() for p in effects(s).writes}
+        made = {p for s in self.statements() for p in self._effects[s].writes}
         return tuple(b for p, b in self._own.items() if p in made)
 
     def _reason(self, stmt: Stmt, outside: Collection[Stmt]) -> str:
         """Why a statement cannot run ahead if those ``outside`` do not; empty if it can."""
-        found = effects(stmt)
+        found = self._effects[stmt]
         if found.opaque:
             return "has effects that are not known"
         written = found.writes - found.allocated
         if not written:
             return "writes nothing"
         for pointer in found.reads - found.allocated:
-            makers = self._writers(pointer)
-            if pointer not in self._constants and (not makers or any(m in outside for m in makers)):
+            makers = self._writers.get(pointer, ())
+            if pointer not in self._constants and (not makers or any(self._all[n] in outside for n in makers)):
                 return f"reads {self._name(pointer)}, which is no constant"
         for pointer in written:
             if reason := self._kept(pointer, outside):
@@ -217,17 +239,14 @@ class Foldable:
         """Why memory that a statement writes cannot be made ahead."""
         if pointer not in self._own:
             return f"writes {self._name(pointer)}, which is no global buffer of the root block"
-        writers = self._writers(pointer)
-        last = max(n for n, s in enumerate(self._all) if s in writers)
-        for n, other in enumerate(self._all):
-            if other in outside and other in writers:
+        writers = self._writers[pointer]
+        for n in sorted({*writers, *self._readers.get(pointer, ())}):
+            other = self._all[n]
+            if other in outside and n in writers:
                 return f"writes {self._name(pointer)}, as {_title(other)} does"
-            if other in outside and n < last and pointer in effects(other).reads:
+            if other in outside and n < writers[-1]:
                 return f"writes {self._name(pointer)} after {_title(other)} has read it"
         return ""
-
-    def _writers(self, pointer: Var) -> list[Stmt]:
-        return [s for s in self._all if pointer in effects(s).writes]
 
     def _name(self, pointer: Var) -> str:
         known = {b.data: b for b in (*self._func.buffers(), *self._root.alloc_buffers)}
@@ -237,7 +256,7 @@ class Foldable:
         """The two functions. Raises ``TirError`` if nothing can be folded, and for a constant that the function writes."""
         folded = self.statements()
         rest = [s for s in self._all if s in self.reasons]
-        changed = [b.name for b in self._constants.values() if self._writers(b.data)]
+        changed = [b.name for b in self._constants.values() if b.data in self._writers]
         if changed:
             raise TirError(f"{self._func.name} writes {', '.join(changed)}, which its attribute calls constant")
         made = self.makes
