@@ -249,8 +249,11 @@ class Foldable:
         return ""
 
     def _name(self, pointer: Var) -> str:
-        known = {b.data: b for b in (*self._func.buffers(), *self._root.alloc_buffers)}
-        return known[pointer].name if pointer in known else pointer.name
+        return self._names.get(pointer, pointer.name)
+
+    @cached_property
+    def _names(self) -> Mapping[Var, str]:
+        return {b.data: b.name for b in (*self._func.buffers(), *self._root.alloc_buffers)}
 
     def split(self) -> Folded:
         """The two functions. Raises ``TirError`` if nothing can be folded, and for a constant that the function writes."""
