@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from .errors import BuildError
-from .relay import Outcome, log_level
+from .outcome import Outcome, log_level
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")

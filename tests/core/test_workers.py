@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tir import workers
-from tir.relay import Outcome, log_level
+from tir.outcome import Outcome, log_level
 from tir.workers import each
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="processes are copied on Linux")

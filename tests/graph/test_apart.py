@@ -18,7 +18,7 @@ from tir.errors import BuildError, ModelError
 from tir.graph import PASSES, Builder, Graph, apart, compile_graph
 from tir.graph import model as models
 from tir.graph.passes import fold_constants
-from tir.relay import Elsewhere
+from tir.outcome import Elsewhere
 from tir.tune.process import Child
 
 TARGET = "llvm -num-cores=1"

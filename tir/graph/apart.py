@@ -23,8 +23,8 @@ from codegen import disk
 
 from .. import config
 from ..errors import ModelError
+from ..outcome import Outcome, log_level
 from ..progress import is_watched
-from ..relay import Outcome, log_level
 from ..target import Target
 from ..tune.process import CandidateFailed, Child, ChildFailed
 from ..workers import copied
