@@ -239,3 +239,12 @@ def test_what_cannot_be_compiled_is_run_by_torch():
     assert seen.models == 0 and what == "graph" and why.startswith("this backend makes models for llvm and interpreter")
     with pytest.raises(Exception, match="unknown target kind 'none'"):
         compiled(model.double(), "none")(x.double())
+
+
+def test_bytes_between_elements_are_left_to_torch():
+    x = torch.arange(70, dtype=torch.uint8).reshape(1, 2, 5, 7) * 3
+
+    def resized(x):
+        return torch.nn.functional.interpolate(x, size=(11, 3), mode="bilinear")
+
+    assert torch.equal(torch.compile(resized, backend="tir")(x), resized(x))

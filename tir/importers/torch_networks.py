@@ -225,6 +225,8 @@ def _upsample(
     ):
         raise Unsupported(f"scales {factors} of {list(x.shape)} make no whole sizes")
     is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
+    if x.dtype.is_int and not is_nearest:
+        raise Unsupported(f"{x.dtype} between elements, which torch rounds after each axis, with weights of its own")
     how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"
     method = "nearest_neighbor" if is_nearest else "cubic" if "cubic" in c.operator else "linear"
     rounding = ("round_prefer_ceil" if is_exact else "floor") if is_nearest else ""
