@@ -87,3 +87,14 @@ def test_names_of_the_array_api_and_of_old_scripts_are_one_operator():
     assert ops.slice is ops.strided_slice
     assert tir.topi.full((2,), "int8", 3).dtype == ops.full((2,), 3, "int8").dtype == "int8"
     assert [g.shape for g in tir.topi.meshgrid([lengths, lengths], "ij")] == [(3, 3)] * 2
+
+
+@pytest.mark.parametrize("join", [ops.concatenate, ops.stack])
+def test_a_thousand_tensors_are_joined(join):
+    given = list(np.arange(1000, dtype="float32").reshape(1000, 1))
+    wanted = getattr(np, join.__name__)(given)
+    tensors = [te.placeholder((1,), name=f"x{n}") for n in range(1000)]
+    scheduled = tir.tune.default(te.create_prim_func([*tensors, join(tensors)]), "llvm").mod
+    out = np.empty_like(wanted)
+    tir.build(scheduled, "interpreter")(*given, out)
+    assert (out == wanted).all()

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arith import simplify
 from ..expr import Expr, cast, const, is_const
-from ..te import Tensor, compute, if_then_else
+from ..te import Tensor, compute
 from ..te.places import error
-from .places import MOVED_DTYPES, integer, listed, replaced
+from .places import MOVED_DTYPES, integer, listed, one_of, replaced
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -59,11 +59,8 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
 
     def element(*indices: Any) -> Expr:
         place = indices[at]
-        reads = [(cast(dtype, t(*replaced(indices, at, place - begin))), end) for t, begin, end in parts]
-        made = reads[-1][0]
-        for value, end in reversed(reads[:-1]):
-            made = if_then_else(place < end, value, made)
-        return made
+        reads = [cast(dtype, t(*replaced(indices, at, place - begin))) for t, begin, _ in parts]
+        return one_of(reads, place, [end for *_, end in parts])
 
     return compute(replaced(first.shape, at, ends[-1]), element, name="concatenate")
 
@@ -104,10 +101,7 @@ def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
 
     def element(*indices: Any) -> Expr:
         rest = replaced(indices, at)
-        made = cast(dtype, tensors[-1](*rest))
-        for n, t in reversed(list(enumerate(tensors[:-1]))):
-            made = if_then_else(indices[at] == n, cast(dtype, t(*rest)), made)
-        return made
+        return one_of([cast(dtype, t(*rest)) for t in tensors], indices[at])
 
     return compute((*first.shape[:at], const(len(tensors)), *first.shape[at:]), element, name="stack")
 

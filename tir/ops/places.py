@@ -150,12 +150,13 @@ def constant_of(value: Any, dtype: DType) -> Expr:
     return cast(dtype, value) if isinstance(value, Expr) else const(value, dtype)
 
 
-def one_of(values: Sequence[Expr], number: Any) -> Expr:
-    """The expression of this number, the last where ``number`` is none of the others."""
-    made = values[-1]
-    for n, value in reversed(list(enumerate(values[:-1]))):
-        made = if_then_else(number == n, value, made)
-    return made
+def one_of(values: Sequence[Expr], number: Any, ends: Sequence[Any] = ()) -> Expr:
+    """The expression of this number, or the first that ends after it; ``number`` is that of one. A balanced tree of choices, as there may be thousands."""
+    if len(values) == 1:
+        return values[0]
+    ends, half = ends or range(1, len(values) + 1), len(values) // 2
+    below, beyond = (one_of(values[part], number, ends[part]) for part in (slice(half), slice(half, None)))
+    return if_then_else(number < ends[half - 1], below, beyond)
 
 
 def of_zeros(shape: Sequence[Any], dtype: Any, name: str) -> Tensor:

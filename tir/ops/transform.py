@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arith import simplify
 from ..expr import Expr, as_expr, const, is_const
-from ..te import Tensor, compute, if_then_else
+from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import equate, is_multiple
 from ..te.tensor import size
@@ -24,6 +24,7 @@ from .places import (
     is_one,
     listed,
     of_zeros,
+    one_of,
     product,
     replaced,
     require_integers,
@@ -410,10 +411,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
 
     def element(axis: Any, *at: Any) -> Expr:
         places = [p.astype(indices.dtype) for p in unflattened(indices(*at), [as_expr(e) for e in extents])]
-        made = places[-1]
-        for n, place in reversed(list(enumerate(places[:-1]))):
-            made = if_then_else(axis == n, place, made)
-        return made
+        return one_of(places, axis)
 
     return compute((len(extents), *indices.shape), element, name="unravel_index")
 
@@ -433,10 +431,7 @@ def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
     """
 
     def element(axis: Any) -> Expr:
-        made = x.shape[-1].astype(dtype) if x.ndim else const(0, dtype)
-        for n, extent in reversed(list(enumerate(x.shape[:-1]))):
-            made = if_then_else(axis == n, extent.astype(dtype), made)
-        return made
+        return one_of([extent.astype(dtype) for extent in x.shape] or [const(0, dtype)], axis)
 
     return compute((x.ndim,), element, name="shape")
 
