@@ -85,6 +85,10 @@ for name in ["median", "nanmedian"]:
 case("max_pool2d_with_indices", HOLES[None], 2)
 case("max_pool2d_with_indices", HOLES[None], 2, 1, 1)
 case("max_pool2d_with_indices", torch.full((1, 1, 3, 3), -INF), 3, 2, 1, 2)
+case("max_pool2d_with_indices", f(1, 2, 9, 11), 7, 2, 3)
+case("max_pool2d_with_indices", HOLES[None], 3, 1, 1, 2)
+case("max_pool2d_with_indices", i(1, 2, 6, 5, low=-2), 3, 2, 1)
+case("adaptive_max_pool2d", f(1, 2, 14, 15), (2, 2))
 case("adaptive_max_pool2d", f(2, 5, 7), (2, 3))
 case("adaptive_max_pool2d", HOLES[None, None], (3, 2))
 for rank in 2, 3:

@@ -13,7 +13,7 @@ from ..graph import Value
 from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
 from .torch_table import Call, NotMade, Number, rounded_once, row
-from .windows import MOST_TAPS, largest_of_windows, numbers_of, place_of_largest, under_windows
+from .windows import largest_of_windows, places_of_largest, under_windows
 
 # ---------------------------------------------------------------- products
 
@@ -147,7 +147,7 @@ def _max_pool(
     rank = len(sizes)
     if not c.operator.endswith("indices"):
         return _pooled(c, x, "max", windows, ceil_mode)
-    if not is_fixed(*x.shape[-rank:]) or math.prod(sizes) > MOST_TAPS:
+    if not is_fixed(*x.shape[-rank:]):
         return _pooled(c, x, "max", windows, ceil_mode), NotMade("the indices of the largest elements")
     steps = [math.prod(x.shape[n:]) for n in range(-rank + 1, 0)] + [1]
     made = largest_of_windows(c, _batched(c, x, rank), sizes, strides, gaps, pads, ceil_mode, steps)
@@ -195,18 +195,9 @@ def _places_in_parts(c: Call, x: Value, largest: Value, counts: Sequence[int]) -
         return NotMade("the indices of the largest elements")
     begins = [np.arange(m) * n // m for n, m in zip(sizes, counts)]
     ends = [-(-np.arange(1, m + 1) * n // m) for n, m in zip(sizes, counts)]
-    most = [int((e - b).max()) for b, e in zip(begins, ends)]
-    if math.prod(most) > MOST_TAPS:
-        return NotMade("the indices of the largest elements")
     steps = [math.prod(sizes[n:]) for n in range(1, len(sizes) + 1)]
-    taps: list[tuple[Value, Any]] = []
-    for tap in np.ndindex(*most):
-        places = [np.minimum(b + t, e - 1) for b, e, t in zip(begins, ends, tap)]
-        part = x
-        for axis, place in enumerate(places, 2):
-            part = c.op("take", part, c.array(place), axis)
-        taps.append((part, c.array(numbers_of(places, steps))))
-    return place_of_largest(c, largest, taps, numbers_of(begins, steps))
+    places = [np.minimum(b[:, None] + np.arange((e - b).max()), e[:, None] - 1) for b, e in zip(begins, ends)]
+    return places_of_largest(c, x, largest, places, steps)
 
 
 @row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..graph import Value
-from .making import Making, Unsupported
-
-MOST_TAPS = 32  # elements of a window that are compared one by one: kernels of more take minutes to compile
+from .making import Making
 
 
 def largest_of_windows(
@@ -25,25 +22,16 @@ def largest_of_windows(
     up: bool,
     steps: Sequence[int],
 ) -> tuple[Value, Value]:
-    """The largest elements of windows of images ``(N, C, …)``, and their numbers in the image, the first of equal ones and the last nan: the windows'
-    elements are compared in turn. ``steps`` are how far apart neighbours along each axis of an image are. Raises :class:`Unsupported` for more elements in a window."""
-    rank = len(kernel)
-    if math.prod(kernel) > MOST_TAPS:
-        raise Unsupported(f"the places of the largest of {math.prod(kernel)} elements; at most of {MOST_TAPS}")
-    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    made = c.op(f"nn.pool{rank}d", x, kernel, strides, dilation, pads, "max", up, layout, False)
-    counts = made.shape[2:]
-    least = -math.inf if x.dtype.is_float else x.dtype.min_value
-    wide = under_windows(c, x, counts, kernel, strides, dilation, pads, least)
-    taps: list[tuple[Value, Any]] = []
-    for tap in product(*map(range, kernel)):
-        begin = [t * d for t, d in zip(tap, dilation)]
-        cuts = [slice(b, b + (m - 1) * s + 1, s) for b, m, s in zip(begin, counts, strides)]
-        taps.append((c.sliced(wide, ((n + 2, cut) for n, cut in enumerate(cuts))), int(np.dot(begin, steps))))
-    begins = [np.arange(m) * s - b for m, s, b in zip(counts, strides, pads)]
-    inside = [-(np.minimum(b, 0) // d) * d for b, d in zip(begins, dilation)]
-    place = place_of_largest(c, made, taps, numbers_of(inside, steps))
-    return made, c.op("add", place, c.array(numbers_of(begins, steps)))
+    """The largest elements of windows of images ``(N, C, …)``, and their numbers in the image: :func:`places_of_largest`. ``steps`` are how
+    far apart neighbours along each axis of an image are."""
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[len(kernel)]
+    made = c.op(f"nn.pool{len(kernel)}d", x, kernel, strides, dilation, pads, "max", up, layout, False)
+    places: list[np.ndarray] = []
+    for n, m, k, s, d, pad in zip(x.shape[2:], made.shape[2:], kernel, strides, dilation, pads):
+        begin = np.arange(m)[:, None] * s - pad
+        inside = np.clip(np.arange(k), -(np.minimum(begin, 0) // d), (n - 1 - begin) // d)
+        places.append(np.clip(begin + inside * d, 0, n - 1))
+    return made, places_of_largest(c, x, made, places, steps)
 
 
 def under_windows(
@@ -55,20 +43,25 @@ def under_windows(
     return c.padded(x, [(0, 0), (0, 0), *zip(pads[: len(reach)], behind)], "constant", value)
 
 
-def numbers_of(places: Sequence[np.ndarray], steps: Sequence[int]) -> np.ndarray:
-    """The numbers in an image, ``(1, 1, …)``, of elements by their places along each axis."""
-    zero = np.zeros(1, "int64")
-    return np.asarray(sum(np.ix_(zero, zero, *(p * s for p, s in zip(places, steps)))))
-
-
-def place_of_largest(c: Making, largest: Value, taps: Sequence[tuple[Value, Any]], first: np.ndarray) -> Value:
-    """The number of the element that is the ``largest`` of ``taps``, which have a number each: of the first of equal ones, of the
-    last nan, and ``first`` where all are the least of their type."""
-    place = c.array(first)
-    least = -math.inf if largest.dtype.is_float else largest.dtype.min_value
-    for part, number in reversed(taps):
-        place = c.op("where", c.op("equal", part, largest), number, place)
-    place = c.op("where", c.op("equal", largest, least), c.array(first), place)
-    for part, number in taps if largest.dtype.is_float else ():
-        place = c.op("where", c.op("isnan", part), number, place)
-    return place
+def places_of_largest(c: Making, x: Value, largest: Value, places: Sequence[np.ndarray], steps: Sequence[int]) -> Value:
+    """The numbers in an image of the ``largest`` elements of windows: of the first of equal ones, of the last nan. ``places`` has for each axis those of
+    the elements of each window, in order; an element that comes again, in the place of one outside of the image, changes nothing."""
+    rank, parts, sizes = len(places), x, [each.shape[1] for each in places]
+    for n, each in enumerate(places, 2):
+        parts = c.op("take", parts, c.array(each.T.reshape(-1)), n)
+    parts = c.op("reshape", parts, (*x.shape[:2], *(n for each in places for n in each.T.shape)))
+    parts = c.op("transpose", parts, (0, 1, *range(2, 2 * rank + 2, 2), *range(3, 2 * rank + 2, 2)))
+    parts = c.op("reshape", parts, (*x.shape[:2], math.prod(sizes), *largest.shape[2:]))
+    taps = c.array(np.arange(math.prod(sizes), dtype="int32").reshape(-1, *[1] * rank))
+    is_it = c.op("equal", parts, c.op("expand_dims", largest, 2))
+    tap = c.op("min", c.op("where", is_it, taps, math.prod(sizes) - 1), 2)
+    if x.dtype.is_float:
+        last = c.op("max", c.op("where", c.op("isnan", parts), taps, 0), 2)
+        tap = c.op("where", c.op("isnan", largest), last, tap)
+    number = c.array(np.zeros(1, "int64"))
+    for n, (each, step) in enumerate(zip(places, steps)):
+        own = c.op("floor_mod", c.op("floor_divide", tap, math.prod(sizes[n + 1 :])), sizes[n])
+        begin = (np.arange(len(each), dtype="int32") * sizes[n]).reshape(-1, *[1] * (rank - 1 - n))
+        table = c.array(each.reshape(-1) * step)
+        number = c.op("add", number, c.op("take", table, c.op("add", own, c.array(begin)), 0))
+    return number
