@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from ...errors import ScheduleError
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..nest import Nest, loop_of, volume
+from ..nest import Nest, extent_of, loop_of, volume
 from ..space import Env, Fork, block_names, choose, rule
-from .contraction import STEPS, Contraction, Tiling, gathered
+from .contraction import Contraction, Tiling, gathered, straight_steps
 from .reductions import parts_of, place_parts, walks
 from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize
@@ -133,7 +133,7 @@ class _Chain:
         sch.reorder(columns, *terms, row, vector, lane)
         sch.vectorize(lane)
         init = sch.decompose_reduction(name, terms[0])
-        steps = next(f for f in STEPS if product.terms[-1].size % f == 0)
+        steps = straight_steps(product.terms[-1].size, extent_of(sch, row) * VECTORS)[0]
         sch.unroll(sch.split(terms[-1], [None, steps])[1])
         first = sch.get_loops(init)
         sch.vectorize(first[-1])

@@ -33,8 +33,8 @@ CONFLICT = 1.3  # times as long as a tile takes whose rows do not fit their sets
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
 SUMMED = 8  # terms that take as long as adding up the parts of a vector, which each result takes without panels
-STEPS = (4, 2, 3, 1)  # of the reduction in straight code, best first
-WINDOW = 9  # terms of the window of a convolution that are straight code
+STEPS = (1, 2, 3, 4)  # of the reduction in straight code
+ENOUGH = 24  # multiply-adds of vectors in a loop, which take 12 cycles or more: its counters, compare and branch issue beside them
 CHUNKS = 4  # times as many chunks of terms as are needed, at most, to find as many terms for each
 STREAMED = 4  # panels at a time where the result is stored past the caches
 
@@ -388,9 +388,11 @@ class Tiling:
         self._store(sch, store, jr)
         shared = {"batch": batch, "panels": [jc], "rows": own, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
-        steps = self._unroll_terms(sch, [*outer_terms, term])
+        steps = straight_steps(found.terms[-1].size, (tile // 64) * (tile % 64) * self.vectors)
+        around, inner = sch.split(term, [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
+        sch.unroll(inner)  # chosen last: schedules that differ in nothing else have all other steps in common
         if pack is not None and found.is_constant:
-            self._read_ahead(sch, sch.get(pack).writes[0].buffer, steps)
+            self._read_ahead(sch, sch.get(pack).writes[0].buffer, around)
         return sch
 
     def _tile(self, sch: Schedule, rows: list[LoopRV], tile: Any) -> tuple[list[LoopRV], list[LoopRV]]:
@@ -408,17 +410,6 @@ class Tiling:
         at = min(range(len(strips)), key=lambda n: uneven(extent_of(sch, strips[n]), cores))
         own, strips[at] = sch.split(strips[at], [None, -(-extent_of(sch, strips[at]) // cores)])
         return own
-
-    def _unroll_terms(self, sch: Schedule, terms: list[LoopRV]) -> LoopRV:
-        """Make some steps of the reduction, or the whole window of a convolution, straight code; returns the loop around them. This is
-        chosen last: schedules that differ in nothing else have all other steps in common."""
-        *_, before, last = [1, *(a.size for a in self.found.terms)]
-        steps = [f for f in STEPS if last % f == 0]
-        outer, inner = sch.split(terms[-1], [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
-        sch.unroll(inner)
-        if len(terms) > 1 and last == steps[0] and 1 < before * last <= WINDOW:
-            sch.unroll(terms[-2])
-        return outer
 
     def _read_ahead(self, sch: Schedule, panels: Buffer, loop: LoopRV) -> None:
         """Request panels that were packed before the call, and come from beyond the L2 cache, :data:`AHEAD` bytes before the iterations of
@@ -509,6 +500,12 @@ class Tiling:
         sch.unroll(middle)
         if self.streams:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
+
+
+def straight_steps(terms: int, each: int) -> list[int]:
+    """How many steps of a sum of ``terms`` may be straight code, best first, where each has ``each`` multiply-adds of vectors: the fewest
+    that are :data:`ENOUGH`, as more would only be more to compile; then the most."""
+    return sorted((n for n in STEPS if terms % n == 0), key=lambda n: n if n * each >= ENOUGH else len(STEPS) * 2 - n)
 
 
 def uneven(count: int, cores: int) -> float:
