@@ -266,6 +266,7 @@ def node(cls: type[T]) -> type[T]:
         _replace_source(made, fields),
         _children_source(links),
         _map_children_source(made, fields, links),
+        *_state_sources(fields),
     ):
         name = method[4 : method.index("(")]
         if name not in vars(cls):
@@ -352,6 +353,14 @@ def _init_source(made: Any, fields: Any) -> str:
     lines += [f"    _set_{f.name}(self, {_value_of(made, f)})" for f in fields]
     lines += ["    _set_memos(self, None)"]  # what is not set is found out slowly
     return "\n".join([*lines, "    self.__post_init__()" if hasattr(made, "__post_init__") else "    return None"])
+
+
+def _state_sources(fields: Any) -> tuple[str, str]:
+    """How nodes are pickled and unpickled: those of dataclasses look each field up, which takes several times as long."""
+    values = ", ".join(f"self.{f.name}" for f in fields)
+    lines = ["def __setstate__(self, state):", f"    [{', '.join(f.name for f in fields)}] = state"]
+    lines += [*(f"    _set_{f.name}(self, {f.name})" for f in fields), "    _set_memos(self, None)"]
+    return f"def __getstate__(self):\n    return [{values}]", "\n".join(lines)
 
 
 def _made_lines(made: Any, fields: Any) -> list[str]:
