@@ -160,6 +160,8 @@ case("hardtanh", f(3, 4), 0.0, 6.0)
 case("addcmul", f(3, 4), f(3, 4), f(4), value=0.5)
 case("addcdiv", f(3, 4), f(3, 4), f(4, low=1))
 case("lerp.Scalar", f(3, 4), f(3, 4), 0.25)
+case("lerp.Scalar", torch.tensor([1e8, -3.0]), f(2), 1.0)
+case("lerp.Tensor", torch.tensor([1e8, 1e8, -3.0]), f(3), torch.tensor([1.0, 0.25, 0.75]))
 case("gelu", f(3, 4), approximate="tanh")
 case("prelu", f(2, 3, 4), f(3))
 case("threshold", f(3, 4), 0.5, -1.0)
@@ -457,6 +459,16 @@ def test_a_row_makes_what_torch_makes(name, args, kwargs):
 
 
 TYPES = [B, U8, I8, I32, I64, F16, BF16, torch.float32, F64]
+
+
+@pytest.mark.parametrize("kind", [F16, BF16])
+@pytest.mark.parametrize("kwargs", [{}, {"rounding_mode": "trunc"}, {"rounding_mode": "floor"}])
+def test_a_number_beside_short_floats_is_not_rounded(kind, kwargs):
+    x = f(64, high=20.0).to(kind)
+    for name in ("mul.Scalar",)[: not kwargs] + (f"div.Scalar{'_mode' * bool(kwargs)}",):
+        step, _, inputs, values, (want,) = program_of(name, (x, 0.3), kwargs)
+        made = compile_graph(imported(Program(inputs, (step,), (Ref("y"),))), "interpreter")(*values)
+        np.testing.assert_array_equal(made, array_of(want))
 
 
 @pytest.mark.parametrize("a", TYPES, ids=str)

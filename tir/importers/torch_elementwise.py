@@ -6,6 +6,9 @@ from typing import Any
 
 from ..dtype import DType
 from ..graph import Value
+from ..graph.sizes import Size
+from ..interp.numbers import constant
+from ..ops.promotion import wide
 from .making import Unsupported
 from .torch_table import Call, Number, Operand, promoted, rounded_once, row
 
@@ -130,11 +133,27 @@ def _scaled(c: Call, x: Operand, by: Number) -> Operand:
 
 @row("mul")
 def _mul(c: Call, x: Operand, other: Operand) -> Any:
+    made = rounded_once(_product) if _is_rounded(c, x, other) else _product
+    return made(c, x, other)
+
+
+def _product(c: Call, x: Operand, other: Operand) -> Value:
     return _paired(c, "multiply", x, other, c.dtype)
+
+
+def _is_rounded(c: Call, *operands: Operand) -> bool:
+    """Whether a number among factors is another in the type of the result. Torch multiplies and divides by it as it is."""
+    numbers = [x for x in operands if not isinstance(x, (Value, Size))]
+    return c.dtype.is_float and any(constant(x, c.dtype) != constant(x, wide(c.dtype)) for x in numbers)
 
 
 @row("div", "true_divide")
 def _div(c: Call, x: Operand, other: Operand, rounding_mode: str | None = None) -> Any:
+    made = rounded_once(_quotient) if _is_rounded(c, x, other) else _quotient
+    return made(c, x, other, rounding_mode)
+
+
+def _quotient(c: Call, x: Operand, other: Operand, rounding_mode: str | None) -> Value:
     if rounding_mode is None:
         return _paired(c, "divide", x, other, c.dtype)
     if rounding_mode == "floor":
@@ -155,7 +174,14 @@ def _add_of_two(c: Call, x: Value, tensor1: Value, tensor2: Value, value: Number
 @row("lerp")
 @rounded_once
 def _lerp(c: Call, x: Value, end: Value, weight: Operand) -> Any:
-    return c.op("add", x, c.op("multiply", c.op("subtract", end, x), c.operand(weight, c.dtype)))
+    """From the nearer end: ``x`` itself at 0, ``end`` at 1."""
+    length = c.op("subtract", end, x)
+    rest = c.op("subtract", 1.0, weight) if isinstance(weight, Value) else 1.0 - weight
+    from_x = c.op("add", x, c.op("multiply", length, c.operand(weight, c.dtype)))
+    from_end = c.op("subtract", end, c.op("multiply", length, c.operand(rest, c.dtype)))
+    if isinstance(weight, Value):
+        return c.op("where", c.op("less", c.op("abs", weight), 0.5), from_x, from_end)
+    return from_x if abs(weight) < 0.5 else from_end
 
 
 @row("pow")
