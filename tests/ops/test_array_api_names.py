@@ -7,8 +7,10 @@ import pytest
 
 import tir
 from tir import ops, te
+from tir.dtype import DType
 from tir.errors import TensorExpressionError
 from tir.interp import run
+from tir.interp.numbers import array_dtype
 
 
 def place(*shape, dtype="float32", name="x"):
@@ -89,3 +91,13 @@ def test_a_floor_that_is_zero_has_the_sign_of_the_quotient():
     expected = np.floor_divide(x, y)
     np.testing.assert_array_equal(made, expected)
     np.testing.assert_array_equal(np.signbit(made), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_floor_of_short_floats_is_exact(dtype):
+    kind = array_dtype(DType(dtype))
+    x, y = (np.array(v, kind) for v in ([-4.8125, 4.8125, 1000.0, 190.0], [-0.05884, 0.02, 0.75, 1.09]))
+    a, b = (te.placeholder((4,), dtype, name=name) for name in "ab")
+    made = np.empty(4, kind)
+    tir.build(te.create_prim_func([a, b, ops.floor_divide(a, b)]), "llvm")(x, y, made)
+    np.testing.assert_array_equal(made, (x.astype("float64") // y.astype("float64")).astype(kind))

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import te
-from ..expr import IntImm, Let, Select, Var, const
+from ..expr import IntImm, Let, Select, Var, cast, const
 from ..op import call
 from .families import binary, pairs
+from .promotion import wide
 
 _FLOAT = ("float",)
 
@@ -46,9 +47,11 @@ def floor_divide(x: Any, y: Any) -> Any:
     """
     if x.dtype.is_int:
         return x // y
+    kind, result = wide(x.dtype), x.dtype
+    x, y = cast(kind, x), cast(kind, y)
     rest = call("fmod", x, y)
-    whole = (x - rest) / y - Select(_is_above(rest, y), const(1, x.dtype), const(0, x.dtype))
-    return Select(y == 0, x / y, call("copysign", call("nearbyint", whole), x / y))
+    whole = (x - rest) / y - Select(_is_above(rest, y), const(1, kind), const(0, kind))
+    return cast(result, Select(y == 0, x / y, call("copysign", call("nearbyint", whole), x / y)))
 
 
 def _is_above(rest: Any, y: Any) -> Any:

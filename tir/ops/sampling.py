@@ -399,11 +399,11 @@ def _dilation2d(
         places = [at[n] * s + k.var * d - p for n, s, k, d, (p, _) in zip("HW", steps, axes, apart, pads)]
         inside = [c for v, n in zip(places, "HW") for c in (v >= 0, v < old[n])]
         moved = {**at, **dict(zip("HW", places))}
-        value = image(*(moved[n] for n in layout)) + kernel(
-            *({"C": at["C"], "H": axes[0], "W": axes[1]}[n] for n in order)
-        )
-        lowest = const(-math.inf if image.dtype.is_float else image.dtype.min_value, image.dtype)
-        return maximum_reducer(cast(result, if_then_else(all(*inside), value, lowest)), axis=axes)
+        pixel = image(*(moved[n] for n in layout))
+        weight = kernel(*({"C": at["C"], "H": axes[0], "W": axes[1]}[n] for n in order))
+        lowest = const(-math.inf if result.is_float else result.min_value, result)
+        value = if_then_else(all(*inside), cast(result, pixel) + cast(result, weight), lowest)
+        return maximum_reducer(value, axis=axes)
 
     return compute([{**old, **dict(zip("HW", counts))}[n] for n in layout], element, name="dilation2d")
 
@@ -438,6 +438,7 @@ _DILATIONS = [
         (1, 2, 6, 4),
         case(arg((1, 2, 5, 6)), arg((2, 2, 3)), 1, (1, 0), (1, 1)),
         case(arg((1, 1, 6, 7)), arg((1, 2, 2)), 2, 0, (2, 1)),
+        case(arg((1, 1, 4, 5), "uint8", "special"), arg((1, 2, 2), "uint8", "special"), 1, 1, (1, 1), "int32"),
     ),
     _dilation(
         ":func:`dilation2d_nchw` of an image (NHWC) and a filter (height, width, channels).",
