@@ -15,6 +15,7 @@ from ..expr import Expr, Let, Reduce, Var, const
 from ..recursion import with_recursion_limit
 from ..visit import walk
 from .places import error, users_errors
+from .sharing import bound_once
 from .tag import notes
 from .tensor import (
     Axis,
@@ -108,7 +109,7 @@ def compute(
     with users_errors(f"te.compute of `{name}`"):
         given = fcompute(*(a.var for a in axes))
         several = isinstance(given, (list, tuple))
-        body = tuple(_element(e, name) for e in (given if several else (given,)))
+        body = tuple(bound_once(_element(e, name)) for e in (given if several else (given,)))
     if not body:
         raise error(f"te.compute of `{name}` gives no value")
     check_variables(body, axes, name)
