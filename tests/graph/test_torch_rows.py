@@ -79,6 +79,14 @@ HOLES = torch.tensor([[1.0, NAN, -INF, 2.0], [NAN, 3.0, NAN, -1.0], [-INF] * 4, 
 for name in ["median.dim", "nanmedian.dim"]:
     case(name, HOLES, 1)
     case(name, i(3, 4), 0, True)
+SPECIAL = torch.tensor(
+    [-9.7, -3.0, -1.0, -0.3, -1e-30, 0.0, 1e-30, 0.2, 0.5, 1.0, 1.5, 2.0, 6.0, 19.0, 25.0, -80.5, INF, NAN]
+)
+for name in ["lgamma", "digamma", "erfinv", "i0", "special_i0"]:
+    case(name, SPECIAL)
+    case(name, f(3, 40, low=-1.0, high=1.0))
+case("lgamma", i(5, low=1))
+case("erfinv", f(3, 40, dtype=F64, low=-1.0, high=1.0))
 for name in ["median", "nanmedian"]:
     case(name, HOLES)
     case(name, HOLES[3])

@@ -24,7 +24,7 @@ from ..names import did_you_mean
 from ..ops.promotion import wide
 from .making import NO_ROW, Making, Unsupported
 
-_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks", "torch_complex")
+_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks", "torch_complex", "torch_special")
 _WITHOUT_MEANING = frozenset(  # of arguments: for the values of a result
     ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "cudnn_enabled", "implicit")
 )
