@@ -74,6 +74,35 @@ def f(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
     return made is not None, made is None or given.tolist() == want.tolist()
 
 
+VERSIONS = """
+@T.prim_func
+def f(n: T.int32, x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+    if {condition}:
+        for i in range(8):
+            with T.block("few"):
+                v = T.axis.spatial(8, i)
+                y[v] = x[v] * 2.0
+    else:
+        for i in range(8):
+            with T.block("many"):
+                v = T.axis.spatial(8, i)
+                y[v] = x[{read}] * 3.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "read", "is_legal"), [("n < 4", "v", True), ("n < 4", "7 - v", False), ("x[0] < 4.0", "v", False)]
+)
+def test_each_version_for_a_size_reads_the_element_that_it_replaces(condition, read, is_legal):
+    func = tir.script.parse(VERSIONS.format(condition=condition, read=read))
+    made = in_place(func, *func.buffers())
+    assert (made is not None) is is_legal
+    for n, factor in [(3, 2), (4, 3)] if made else ():
+        kept = np.arange(8, dtype="float32")
+        tir.build(made)(n, kept)
+        assert kept.tolist() == [factor * k for k in range(8)]
+
+
 @pytest.mark.parametrize(
     ("is_legal", "body"),
     [

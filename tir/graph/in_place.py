@@ -13,7 +13,7 @@ from ..equal import structural_equal
 from ..expr import BufferLoad, Call, Expr
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import BlockRealize, BufferStore, For, SeqStmt, Stmt, While, seq
+from ..stmt import BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, While, seq
 from ..visit import substitute, walk
 
 
@@ -21,7 +21,7 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     """``func`` with one parameter in the place of ``source`` and ``result``: it holds the one before a call, and the other after. None if
     an element of ``source`` may be read after it was overwritten; or if nothing would be left to do.
 
-    The first statement of the function that writes ``result`` may read ``source`` where it stores each element once, and reads the one that
+    The first statement of the function, or of each of its versions, that writes ``result`` may read ``source`` where it stores each element once, and reads the one that
     it replaces; those before may read it as they like, and those after not at all.
 
     >>> from tir import te
@@ -38,11 +38,10 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
         return None
     if not isinstance(func.body, BlockRealize) or any(_has_other_names(func, b) for b in (source, result)):
         return None
-    body = func.body.block.body
-    kept = [s for s in _in_stages(body, source, result) if not _copies(s, source, result)]
-    if not kept:
+    left = _left(func.body.block.body, source, result)
+    if left is None:
         return None
-    body = func.body.replace(block=func.body.block.replace(body=seq(kept)))
+    body = func.body.replace(block=func.body.block.replace(body=left))
     return PrimFunc(
         tuple(p for p in func.params if func.buffer_map.get(p) is not source),
         substitute(body, {}, {source: result}),
@@ -51,8 +50,17 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     )
 
 
+def _left(body: Stmt, source: Buffer, result: Buffer) -> Stmt | None:
+    """What there is to do of a body, or of each of its versions, if ``result`` lies over ``source``; None as for :func:`in_place`."""
+    if isinstance(body, IfThenElse) and body.else_case is not None and not _loads(body.condition, source):
+        then, other = (_left(part, source, result) for part in (body.then_case, body.else_case))
+        return None if then is None or other is None else body.replace(then_case=then, else_case=other)
+    kept = [s for s in _in_stages(body, source, result) if not _copies(s, source, result)]
+    return seq(kept) if kept else None
+
+
 def _in_stages(body: Stmt, source: Buffer, result: Buffer) -> list[Stmt]:
-    """The statements of a function one after another; none where an element may be read too late."""
+    """The statements of a body one after another; none where an element may be read too late."""
     stages = list(body.stmts) if isinstance(body, SeqStmt) else [body]
     first = next((n for n, s in enumerate(stages) if _stores(s, result)), None)
     if first is None or any(_loads(s, source) for s in stages[first + 1 :]):
