@@ -83,20 +83,19 @@ def test_the_nearest_row_is_named():
 
 
 def test_a_result_that_is_not_made_is_a_fault_where_it_is_read():
-    pool = Step(
-        "p", "aten.adaptive_max_pool2d", {"x": Ref("x"), "output_size": [2, 2]},
-        (Result("float32", (1, 1, 2, 2)), Result("int64", (1, 1, 2, 2))),
+    moment = Result("float32", (2, 1))
+    norm = Step(
+        "p", "aten.native_layer_norm", {"x": Ref("x"), "normalized_shape": [2]}, (Result("float32", (2, 2)), moment, moment)
     )  # fmt: skip
     first, second = (Step(f"p{n}", "operator.getitem", {"a": Ref("p"), "b": n}) for n in (0, 1))
-    inputs = {"x": ("float32", (1, 1, 4, 4))}
-    x = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
-    assert run(Program(inputs, (pool, first, second), (Ref("p0"),)), x).ravel().tolist() == [5, 7, 13, 15]
-    with pytest.raises(ModelError, match=r"(?s)1 node.*result .* p1 .* the indices"):
-        imported(Program(inputs, (pool, first, second), (Ref("p1"),)))
-    with pytest.raises(ModelError, match="the indices"):
-        imported(
-            Program(inputs, (pool, second, step("n", "aten.neg", (1, 1, 2, 2), "int64", x=Ref("p1"))), (Ref("n"),))
-        )
+    inputs = {"x": ("float32", (2, 2))}
+    x = np.array([[-1, 1], [3, -3]], "float32")
+    made = run(Program(inputs, (norm, first, second), (Ref("p0"),)), x)
+    np.testing.assert_allclose(made, [[-1, 1], [1, -1]], rtol=1e-4)
+    with pytest.raises(ModelError, match=r"(?s)1 node.*result .* p1 .* the moments"):
+        imported(Program(inputs, (norm, first, second), (Ref("p1"),)))
+    with pytest.raises(ModelError, match="the moments"):
+        imported(Program(inputs, (norm, second, step("n", "aten.neg", (2, 1), "float32", x=Ref("p1"))), (Ref("n"),)))
 
 
 def test_programs_that_are_none_are_refused():

@@ -77,7 +77,7 @@ def body(func: tir.PrimFunc, shown: str) -> str:
 
 
 class _Names(ast.NodeVisitor):
-    """The names of a body: those assigned, those loaded, buffers with their ranks, and buffers read in an index."""
+    """The names of a body: those assigned, those loaded, buffers with their ranks, and buffers of integers: read in an index, or compared."""
 
     def __init__(self) -> None:
         self.assigned: set[str] = set()
@@ -90,6 +90,11 @@ class _Names(ast.NodeVisitor):
 
     def visit_arg(self, node: ast.arg) -> None:
         self.assigned.add(node.arg)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        sides = (n.value for n in (node.left, *node.comparators) if isinstance(n, ast.Subscript))
+        self.indices |= {value.id for value in sides if isinstance(value, ast.Name)}
+        self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.value, ast.Name):

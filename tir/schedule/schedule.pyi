@@ -1326,7 +1326,8 @@ class Schedule(Snapshots):
             for k in range(32):
                 if 0 <= at[k] and at[k] < 8:
                     with T.block("C"):
-                        vk, vb = T.axis.remap("RS", [k, at[k]])
+                        vk = T.axis.reduce(32, k)
+                        vb = T.axis.spatial(8, at[k])
                         C[vb] = C[vb] + A[vk]
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:

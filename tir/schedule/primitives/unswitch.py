@@ -308,7 +308,8 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
         for k in range(32):
             if 0 <= at[k] and at[k] < 8:
                 with T.block("C"):
-                    vk, vb = T.axis.remap("RS", [k, at[k]])
+                    vk = T.axis.reduce(32, k)
+                    vb = T.axis.spatial(8, at[k])
                     C[vb] = C[vb] + A[vk]
     """
     require_plain(loop, "select_iteration")
@@ -351,6 +352,7 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
         node,
         witness=reasons or [f"`{short_text(parts[0])}` does not compare {node.loop_var.name} with anything"],
         nodes=[realize],
+        legal=f"a condition at == {node.loop_var.name} whose place `at` no loop inside changes; reorder these out first",
     )
     raise AssertionError
 
