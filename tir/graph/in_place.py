@@ -74,8 +74,8 @@ def _stores(stmt: Stmt, buffer: Buffer) -> list[BufferStore]:
     return [n for n in walk(stmt) if isinstance(n, BufferStore) and n.buffer is buffer]
 
 
-def _loads(stmt: Stmt, buffer: Buffer) -> list[BufferLoad]:
-    return [n for n in walk(stmt) if _reads(n, buffer)]
+def _loads(where: Stmt | Expr, buffer: Buffer) -> list[BufferLoad]:
+    return [n for n in walk(where) if _reads(n, buffer)]
 
 
 def _reads(node: Any, buffer: Buffer) -> TypeGuard[BufferLoad]:
