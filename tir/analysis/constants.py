@@ -174,7 +174,7 @@ class Foldable:
         before = -1
         while before < len(found):
             before = len(found)
-            for s in self._all:  # what reads the results of one stands after it
+            for s in self._all:  # what reads the results of one comes after it
                 if s not in found and (reason := self._reason(s, found)):
                     found[s] = reason
         return found

@@ -412,10 +412,10 @@ def other_condition(before: Statement, after: Sequence[Statement]) -> Expr | Non
     """A condition outside of exact sets under which an instance runs in one program but possibly not in the other; None
     if both programs evaluate the same ones: in terms of the coordinates, and of nothing else that loops decide."""
     marks = [v.replace() for v in before.coords]
-    asked, *others = (_open_conditions(unit, marks) for unit in (before, *after))
+    first, *others = (_open_conditions(unit, marks) for unit in (before, *after))
     moving = {v for unit in (before, *after) for v, _, _ in unit.loops}
-    alike = {k for k in asked if all(k in again for again in others) and not uses_var(asked[k][1], moving)}
-    return next((c for found in (asked, *others) for k, (c, _) in found.items() if k not in alike), None)
+    alike = {k for k in first if all(k in again for again in others) and not uses_var(first[k][1], moving)}
+    return next((c for found in (first, *others) for k, (c, _) in found.items() if k not in alike), None)
 
 
 def moved_condition(before: Statement, after: Sequence[Statement], written: Collection[Var]) -> Expr | None:
@@ -440,5 +440,5 @@ def _open_conditions(unit: Statement, marks: Sequence[Var]) -> dict[Any, tuple[E
     take the place of the coordinates' values."""
     one = {v: low for v, low, extent in unit.loops if is_const(extent, 1)}
     values = {mark: substitute(value, one) for mark, value in zip(marks, unit.values)}
-    told = [(c, in_terms_of(substitute(c, one), values)) for c in _open_parts(unit)]
-    return {key(t): (c, t) for c, t in told}
+    parts = [(c, in_terms_of(substitute(c, one), values)) for c in _open_parts(unit)]
+    return {key(t): (c, t) for c, t in parts}
