@@ -98,6 +98,28 @@ class Var(Expr):
             self, name: str, dtype: str = ..., pointer_dtype: DType | None = ..., scope: str = ..., span: Any = ...
         ) -> None: ...
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (shared_var, (self.name,)) if is_shared(self) else Expr.__reduce_ex__(self, protocol)
+
+
+_SHARED: dict[str, Var] = {}
+
+
+def shared_var(name: str) -> Var:
+    """The int32 variable that there is one of for each name, also where it is unpickled: programs of several files have the same.
+
+    >>> import pickle
+    >>> n = shared_var("n")
+    >>> n is shared_var("n"), n is pickle.loads(pickle.dumps(n))
+    (True, True)
+    """
+    return _SHARED.setdefault(name, Var(name))
+
+
+def is_shared(var: Var) -> bool:
+    """Whether :func:`shared_var` made it."""
+    return _SHARED.get(var.name) is var
+
 
 _TYPE_FIRST = {"isinstance(value, str) and not isinstance(dtype, str)": "value, dtype = dtype, value"}
 

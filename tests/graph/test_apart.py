@@ -107,6 +107,23 @@ def test_processes_for_several_cores_make_what_one_makes(there, here, folder, mo
     assert several.weights.tobytes() == one.weights.tobytes()
 
 
+def test_processes_compile_symbolic_sizes_and_cases(there, here, folder, monkeypatch):
+    there("pass", 2)
+    b = Builder()
+    w = b.constant(np.arange(32, dtype="float32").reshape(8, 4), "w")
+    y = b.call("nn.softmax", b.call("matmul", b.input("x", ("n", 8)), w))
+    graph = b.graph(b.call("concatenate", [y, y], axis=0))
+    first = compile_graph(graph, TARGET, cases=[{"n": 1}])
+    assert not here
+    monkeypatch.setenv("TIR_CACHE_DIR", str(folder / "other"))
+    monkeypatch.setattr(apart, "LEAST", 1000)
+    second = compile_graph(graph, TARGET, cases=[{"n": 1}])
+    assert len(here) == 1 and first.module.source("tir") == second.module.source("tir")
+    assert first.module.source("llvm") == second.module.source("llvm")
+    for x in (X, X[:1]):
+        np.testing.assert_array_equal(first(x), second(x))
+
+
 def test_log_records_and_warnings_are_given_out_here(there, here, caplog: pytest.LogCaptureFixture):
     there("warnings.warn('an odd kernel', RuntimeWarning); logging.getLogger('tir.odd').info('%s is odd', 'one')")
     with caplog.at_level(logging.INFO, "tir"), pytest.warns(RuntimeWarning, match="an odd kernel"):

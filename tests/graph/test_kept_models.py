@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def network(by: float = 1.0, name: str = "x", rows: int = 3):
+def network(by: float = 1.0, name: str = "x", rows: int | str = 3):
     b = Builder()
     w = b.constant((np.arange(32).reshape(8, 4) * by).astype("float32"), "w")
     return b.graph({"y": b.call("nn.relu", b.call("matmul", b.input(name, (rows, 8)), w))})
@@ -91,9 +91,29 @@ def test_a_state_is_found_with_its_model(compilations):
     assert len(compilations) == 2, "without a state it is another model"
 
 
+@pytest.mark.parametrize("cases", [[], [{"n": 1}]])
+def test_a_model_of_symbolic_sizes_is_found_with_its_cases(compilations, folder, cases):
+    b = Builder()
+    w = b.constant(np.arange(32).reshape(8, 4).astype("float32"), "w")
+    y = b.call("matmul", b.input("x", ("n", 8)), w)
+    graph = b.graph({"y": b.call("concatenate", [y, y], axis=0)})
+    first, second = (compile_graph(graph, TARGET, cases=cases) for _ in range(2))
+    assert len(compilations) == 1
+    for x in (X, X[:1]):
+        np.testing.assert_array_equal(second(x), first(x))
+    assert [(c.values, c.kernels) for c in first.cases] == [(c.values, c.kernels) for c in second.cases]
+    assert (first.inputs, first.workspace_bytes) == (second.inputs, second.workspace_bytes)
+    assert first.inputs[0].shape[0] - second.inputs[0].shape[0] == 0, "the symbol is the same"
+    assert [k.bytes for k in second.profile(X, repeat=1).kernels] == [
+        k.bytes for k in first.profile(X, repeat=1).kernels
+    ]
+    second.save(folder / "model.o")
+    np.testing.assert_array_equal(tir.load(folder / "model.o")(X), first(X))
+
+
 def test_whatever_makes_another_model_names_another_one(monkeypatch):
-    def key(graph=None, target=TARGET, passes=PASSES):
-        return kept.model_key(graph or network(), Target.of(target), (), passes)
+    def key(graph=None, target=TARGET, passes=PASSES, cases=()):
+        return kept.model_key(graph or network(), Target.of(target), (), passes, cases)
 
     keys = [
         key(),
@@ -102,6 +122,9 @@ def test_whatever_makes_another_model_names_another_one(monkeypatch):
         key(network(rows=4)),
         key(target="llvm -num-cores=2"),
         key(passes=PASSES[1:]),
+        key(network(rows="n")),
+        key(network(rows="n"), cases=[{"n": 1}]),
+        key(network(rows="n"), cases=[{"n": 2}]),
     ]
     assert None not in keys and len(set(keys)) == len(keys) and key() == keys[0]
 

@@ -38,7 +38,9 @@ UNSEARCHED = 4_000_000  # objects, some 400 MB, that the process makes before Py
 LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a process starts in 0.7
 
 
-def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) -> None:
+def compile_apart(
+    key: str, graph: Graph, target: Target, state: Sequence[str], cases: Sequence[Mapping[str, int]] = ()
+) -> None:
     """Let a process compile a graph, so that the disk cache has the model under its key. It has none where the graph is small, and where no process
     can be started or nothing be written. What the process logs and warns of comes from here, and so does its error; ``ModelError`` if it ends."""
     if len(graph.nodes) < LEAST or not sys.executable or hasattr(sys, "frozen") or config.current().explain:
@@ -55,7 +57,13 @@ def compile_apart(key: str, graph: Graph, target: Target, state: Sequence[str]) 
             child.receive(limit=None)
         except (OSError, ChildFailed):
             return
-        given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, tuple(state))
+        given = (
+            around,
+            tuple(PASSES),
+            path,
+            offsets,
+            (key, replace(graph, constants={}), target, tuple(state), [*map(dict, cases)]),
+        )
         try:
             answer = child.request("compile", given, limit=None, level=log_level())
         except CandidateFailed:
@@ -96,11 +104,11 @@ def _compile(around: str, passes: Sequence[Any], path: str, offsets: Mapping[Val
     """Compile a model, by as many processes as there are cores, unless this one has another machine or other rules than those ``around`` its key."""
     from .model import compile_here
 
-    key, graph, target, state = given
+    key, graph, target, state, cases = given
     PASSES[:] = passes
     if kept.surroundings(target, PASSES) != around:
         return
     held = np.memmap(path, np.uint8, "r")
     constants = {v: part(held, begin, v) for v, begin in offsets.items()}
     with copied():
-        compile_here(key, replace(graph, constants=constants), target, state)
+        compile_here(key, replace(graph, constants=constants), target, state, cases)

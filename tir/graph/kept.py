@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ..target import Target
 from .arrays import memory
 from .graph import Graph, Node, Value
 from .kernels import default_key, part
+from .sizes import Size
 
 if TYPE_CHECKING:
     from .model import CompiledModel
@@ -31,21 +32,21 @@ if TYPE_CHECKING:
 OWN = "tir."
 MOST = 1 << 29  # bytes of the constants of a model that is kept
 ALL = 1 << 31  # bytes of weights that are kept in all: of the models that were compiled last
-_PLAIN = (str, int, float, type(None), np.generic, DType, Value)
+_PLAIN = (str, int, float, type(None), np.generic, DType, Value, Size)
 
 
-def model_key(graph: Graph, target: Target, state: Sequence[str], passes: Sequence[Any]) -> str | None:
+def model_key(
+    graph: Graph, target: Target, state: Sequence[str], passes: Sequence[Any], cases: Sequence[Mapping[str, int]] = ()
+) -> str | None:
     """What names a compiled model in the disk cache; None if code of other packages has a part in it, if a stage is to be printed or
     verified, and for more than :data:`MOST` bytes of constants."""
-    if not all(isinstance(size, int) for v in graph.inputs for size in v.shape):
-        return None  # of symbolic sizes: programs of several files would have variables of their own
     if sum(array.nbytes for array in graph.constants.values()) > MOST:
         return None
     around = surroundings(target, passes) if all(map(_is_known, graph.nodes)) else None
     if around is None:
         return None
     made = hashlib.sha256(around.encode())
-    for part_of_it in (graph, list(state), [node.name for node in graph.nodes]):
+    for part_of_it in (graph, list(state), [*map(dict, cases)], [node.name for node in graph.nodes]):
         made.update(f"{part_of_it}\n".encode())
     for array in graph.constants.values():
         made.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -80,13 +81,13 @@ def keep(key: str, model: CompiledModel) -> None:
     if not isinstance(model.module, LLVMModule) or None in paths:
         return
     compiled = model.module.compiled
-    first = model.weights.ctypes.data
     about = {
-        "graph": replace(model.graph, constants={}),
-        "offsets": {v: array.ctypes.data - first for v, array in model.graph.constants.items()},
+        "cases": [
+            (replace(each, graph=replace(each.graph, constants={})), _offsets(each.graph, model.weights))
+            for each in (model.case({}), *model.cases)
+        ],
         "weights_bytes": model.weights_bytes,
-        "plan": model.plan,
-        "kernels": model.kernels,
+        "workspace_bytes": model.workspace_bytes,
         "state": [p.name for p in model.state],
         "compiled": {name: getattr(compiled, name) for name in ("code", "functions", "messages", "packed", "parallel")},
         "program": zlib.compress(pickle.dumps(model.module.ir), 1),
@@ -97,6 +98,11 @@ def keep(key: str, model: CompiledModel) -> None:
         disk.write(path, content)
     assert paths[0] is not None
     disk.trim(paths[0], ALL)
+
+
+def _offsets(graph: Graph, weights: np.ndarray) -> dict[Value, int]:
+    """The byte of ``weights`` at which each constant of a graph begins."""
+    return {v: array.ctypes.data - weights.ctypes.data for v, array in graph.constants.items()}
 
 
 def find(key: str, target: Target) -> CompiledModel | None:
@@ -110,10 +116,13 @@ def find(key: str, target: Target) -> CompiledModel | None:
         return None
     about = pickle.loads(data)
     module = rebuilt(lambda: pickle.loads(zlib.decompress(about["program"])), target, about["compiled"])
-    constants = {v: part(weights, begin, v) for v, begin in about["offsets"].items()}
-    graph = replace(about["graph"], constants=constants)
-    made = CompiledModel(
-        graph, module, weights, about["weights_bytes"], about["plan"], about["kernels"], about["state"]
+    whole, *cases = (
+        replace(each, graph=replace(each.graph, constants={v: part(weights, begin, v) for v, begin in offsets.items()}))
+        for each, offsets in about["cases"]
     )
+    made = CompiledModel(
+        whole.graph, module, weights, about["weights_bytes"], whole.plan, whole.kernels, about["state"],
+        about["workspace_bytes"], cases,
+    )  # fmt: skip
     made.key = key
     return made

@@ -66,12 +66,12 @@ def compile_graph(
     chosen = Target.of(target)
     if chosen.kind not in KINDS:
         raise BuildError(f"models are compiled for {', '.join(KINDS)}, not for {chosen.kind}")
-    key = model_key(graph, chosen, state, PASSES) if not cases else None
+    key = model_key(graph, chosen, state, PASSES, cases)
     kept = None if key is None else find(key, chosen)
     if kept is not None:
         return kept
     if key is not None:
-        compile_apart(key, graph, chosen, state)
+        compile_apart(key, graph, chosen, state, cases)
         kept = find(key, chosen)
         if kept is not None:
             return kept

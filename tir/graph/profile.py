@@ -21,6 +21,7 @@ from ..function import PrimFunc
 from ..interp.numbers import array_dtype, storage_dtype
 from ..node import frozendict
 from ..stmt import Evaluate, IfThenElse, SeqStmt, Stmt
+from ..transform import simplify
 from ..visit import substitute
 from .fusion import group_function, groups
 from .picture import shortened
@@ -208,7 +209,8 @@ def _at(func: PrimFunc, values: Mapping[str, int]) -> PrimFunc:
     sizes = {p: const(values[p.name], p.dtype) for p in func.params if p not in func.buffer_map}
     buffers = {b: substitute(b, sizes) for b in func.buffers()}
     taken = {p: buffers[b] for p, b in func.buffer_map.items()}
-    return func.replace(params=tuple(taken), body=substitute(func.body, sizes, buffers), buffer_map=frozendict(taken))
+    body = substitute(func.body, sizes, buffers)
+    return simplify(func.replace(params=tuple(taken), body=body, buffer_map=frozendict(taken)))
 
 
 def _machine(model: CompiledModel) -> Machine | None:

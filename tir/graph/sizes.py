@@ -35,11 +35,10 @@ from ..expr import (
     max_,
     min_,
 )
+from ..expr_nodes import is_shared, shared_var
 from ..te.to_primfunc import identifier
 from ..tune.nest import USUAL
 from ..visit import free_vars, walk
-
-_SYMBOLS: dict[str, Var] = {}  # one variable a name, so that sizes of several graphs are equal if they print alike
 
 
 class Size:
@@ -137,6 +136,9 @@ class Size:
     def __index__(self) -> int:
         raise TypeError(f"the size {self} is known only when the model runs; give numbers for sizes, as shapes=")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sized, (self.expr,)  # the keys of a form are of this process
+
     def __repr__(self) -> str:
         return self.text
 
@@ -149,8 +151,7 @@ def symbol(name: str) -> Size:
     """The size that is a symbol by itself. Raises ``ModelError`` for a name that is no identifier."""
     if not name.isidentifier():
         raise ModelError(f"{name!r} is no name of a size: letters, digits and underscores")
-    var = _SYMBOLS.setdefault(name, Var(name, const(0).dtype))
-    return Size(linear(var))
+    return Size(linear(shared_var(name)))
 
 
 def sized(e: Any) -> Extent:
@@ -217,12 +218,12 @@ def most(a: Extent, b: Extent) -> Extent:
 def is_size(e: Expr) -> bool:
     """Whether an expression is a size: of symbols and numbers alone."""
     parts = [n for n in walk(e) if isinstance(n, Expr)]
-    return all(_SYMBOLS.get(n.name) is n if isinstance(n, Var) else type(n) in _PARTS for n in parts)
+    return all(is_shared(n) if isinstance(n, Var) else type(n) in _PARTS for n in parts)
 
 
 def variables(names: Iterable[str]) -> list[Var]:
     """The variables that symbols are in expressions."""
-    return [_SYMBOLS[name] for name in names]
+    return list(map(shared_var, names))
 
 
 def extents(shape: Iterable[Extent]) -> tuple[Any, ...]:
