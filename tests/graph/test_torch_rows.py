@@ -102,6 +102,7 @@ case("adaptive_max_pool2d", HOLES[None, None], (3, 2))
 for rank in 2, 3:
     case(f"avg_pool{rank}d", f(2, 2, *(5, 7, 6)[:rank]), [3], [2], [1], True, True, 5)
     case(f"avg_pool{rank}d", f(2, *(5, 7, 6)[:rank]), [2], [3], [0], False, False, -3)
+    case(f"avg_pool{rank}d", i(2, *(5, 7, 6)[:rank], low=-9), [2], [1], [1])
 for name in ["__lshift__", "__rshift__"]:
     case(f"{name}.Scalar", i(5, dtype=I8), 2)
     case(f"{name}.Tensor", i(5), i(5, low=0))
@@ -335,6 +336,8 @@ case("scalar_tensor", 2.5)
 case("eye.m", 2, 3)
 case("one_hot", i(5, low=0, high=3), 3)
 case("linspace", 0.0, 1.0, 5)
+case("linspace", 4.3, 0, 50, dtype=I64)
+case("linspace", 3.0, 7.0, 1)
 
 case("mm", f(3, 4), f(4, 5))
 case("bmm", f(2, 3, 4), f(2, 4, 5))
@@ -479,6 +482,31 @@ def test_a_number_beside_short_floats_is_not_rounded(kind, kwargs):
         np.testing.assert_array_equal(made, array_of(want))
 
 
+def _attention(*shape):
+    return [f(*shape, low=-3.0, high=3.0) for _ in range(3)]
+
+
+@pytest.mark.parametrize("kind", [F16, BF16])
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        ("linear", [f(3, 40, high=6.0), f(5, 40), -80 * torch.ones(5)], {}),
+        ("addmm", [-80 * torch.ones(5), f(3, 40, high=6.0), f(40, 5)], {"alpha": 0.7, "beta": 0.6}),
+        ("addbmm", [f(3, 5), f(4, 3, 6), f(4, 6, 5)], {}),
+        ("conv2d", [f(1, 4, 6, 6, high=6.0), f(3, 4, 3, 3), -40 * torch.ones(3)], {}),
+        ("conv_transpose2d.input", [f(1, 4, 6, 6, high=6.0), f(4, 3, 3, 3), -40 * torch.ones(3)], {}),
+        ("scaled_dot_product_attention", _attention(1, 2, 7, 16), {"is_causal": True}),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_what_is_made_of_products_of_short_floats_is_rounded_once(kind, name, args, kwargs):
+    args = [x.to(kind) for x in args]
+    step, _, inputs, values, _ = program_of(name, args, kwargs)
+    made = compile_graph(imported(Program(inputs, (step,), (Ref("y"),))), "interpreter")(*values)
+    exact = program_of(name, [x.to(F64) for x in args], kwargs)[-1][0].numpy()
+    np.testing.assert_allclose(made.astype("float64"), exact, rtol=0.52 * torch.finfo(kind).eps, atol=2e-6)
+
+
 @pytest.mark.parametrize("a", TYPES, ids=str)
 def test_types_are_promoted_as_torch_promotes_them(a):
     from tir.dtype import DType
@@ -504,6 +532,7 @@ def test_types_are_promoted_as_torch_promotes_them(a):
 def test_rows_are_recorded_for_where_torch_is_not(request):
     """Their operands are rounded to sixteenths, of which few digits say all."""
     import json
+    import re
 
     from test_torch_recorded import FILE, encoded
 
@@ -517,7 +546,7 @@ def test_rows_are_recorded_for_where_torch_is_not(request):
         return [rounded(each) for each in argument] if isinstance(argument, (list, tuple)) else argument
 
     def place(tensor):
-        about = [str(tensor.dtype)[6:], list(tensor.shape), tensor.double().reshape(-1).tolist()]
+        about = json.dumps([str(tensor.dtype)[6:], list(tensor.shape), tensor.double().reshape(-1).tolist()])
         if about not in arrays:
             arrays.append(about)
         return arrays.index(about)
@@ -538,6 +567,6 @@ def test_rows_are_recorded_for_where_torch_is_not(request):
                 "expected": shown,
             }
         )
-    lines = [json.dumps(each) for each in arrays], [json.dumps(each) for each in rows]
-    text = '{"arrays": [\n' + ",\n".join(lines[0]) + '\n],\n"rows": [\n' + ",\n".join(lines[1]) + "\n]}\n"
-    FILE.write_text(text.replace(".0,", ",").replace(".0]", "]"), encoding="utf-8")
+    lines = ",\n".join(json.dumps(each) for each in rows)
+    text = '{"arrays": [\n' + ",\n".join(arrays) + '\n],\n"rows": [\n' + lines + "\n]}\n"
+    FILE.write_text(re.sub(r"(?<!-0)\.0(?=[,\]])", "", text), encoding="utf-8")

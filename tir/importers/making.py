@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
 from ..graph.passes import evaluate
 from ..graph.sizes import Extent, Size, is_fixed, least
 from ..ops import registry
+from ..ops.promotion import wide
 
 MOST = 1 << 25  # elements of a constant that a row makes
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
@@ -246,8 +248,24 @@ class Making:
         kept = [p for p in parts if p.elements] or parts[:1]
         return kept[0] if len(kept) == 1 else self.op("concatenate", kept, axis)
 
-    def with_bias(self, made: Value, bias: Value | None) -> Value:
-        """The result of a convolution, and a number for each of its channels."""
-        if bias is None:
-            return made
-        return self.op("add", made, self.op("reshape", bias, (bias.elements, *[1] * (len(made.shape) - 2))))
+    def summed(self, then: Callable[[Value], Value] | None, operator: str, *operands: Any, **more: Any) -> Value:
+        """Products of ``operands``, and what is made of them in the type in which they are added up: narrow floats are rounded after that."""
+        made, sums = operands[0].dtype, wide(operands[0].dtype)
+        if then is None or made == sums or any(x.dtype != made for x in operands[1:] if isinstance(x, Value)):
+            product = self.op(operator, *operands, **more)
+            return product if then is None else then(product)
+        return self.of_type(then(self.op(operator, *operands, out_dtype=sums, **more)), made)
+
+    def of_type(self, x: Value, dtype: DType) -> Value:
+        """The same elements in a type."""
+        return x if x.dtype == dtype else self.op("astype", x, dtype)
+
+    def added(self, bias: Value | None, rank: int = 0) -> Callable[[Value], Value] | None:
+        """The addition of a number for each channel of images of ``rank`` axes, or for each column; None if there are none."""
+
+        def add(made: Value) -> Value:
+            assert bias is not None
+            each = self.op("reshape", bias, (bias.elements, *[1] * rank)) if rank else bias
+            return self.op("add", made, self.of_type(each, made.dtype))
+
+        return add if bias is not None else None

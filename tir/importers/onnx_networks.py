@@ -37,8 +37,9 @@ def _matmul_of_bits(c: Call) -> Any:
         zero: Any = float(1 << (bits - 1))
     else:
         zero = of_groups(_integers(zeros, bits) if zeros.dtype == "uint8" else zeros)
-    made = c.op("matmul", c[0], dequantized(c.builder, integers, of_groups(scales), zero, bits, c.label))
-    return made if c.get(5) is None else c.op("add", made, c[5])
+    return c.summed(
+        c.added(c.get(5)), "matmul", c[0], dequantized(c.builder, integers, of_groups(scales), zero, bits, c.label)
+    )
 
 
 def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
@@ -49,9 +50,13 @@ def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
 @row("Gemm", 6)
 def _gemm(c: Call) -> Any:
     a, b = (_turned(c, c[n], c.attribute(name, 0)) for n, name in enumerate(("transA", "transB")))
-    made = _times(c, c.op("matmul", a, b), c.attribute("alpha", 1.0))
-    bias = c.get(2)
-    return made if bias is None else c.op("add", made, _times(c, bias, c.attribute("beta", 1.0)))
+    alpha, beta, bias = c.attribute("alpha", 1.0), c.attribute("beta", 1.0), c.get(2)
+
+    def completed(made: Value) -> Value:
+        made = _times(c, made, alpha)
+        return made if bias is None else c.op("add", made, _times(c, c.of_type(bias, made.dtype), beta))
+
+    return c.summed(None if alpha == 1 and bias is None else completed, "matmul", a, b)
 
 
 def _turned(c: Call, value: Value, is_turned: int) -> Value:
@@ -102,7 +107,8 @@ def _quantized_conv(c: Call) -> Any:
     rank = spatial(c)
     data, kernel, zeros = (c[0], c[1], (c.get(2), c.get(3))) if is_integer else (c[0], c[3], (c[2], c[5]))
     wide = [_less_channel_zero(c, value, zero) for value, zero in zip((data, kernel), zeros)]
-    made = c.op(
+    made = c.summed(
+        c.added(c.get(8), rank),
         f"nn.conv{rank}d",
         *wide,
         strides=per_axis(c, "strides", rank),
@@ -112,7 +118,7 @@ def _quantized_conv(c: Call) -> Any:
     )
     if is_integer:
         return made
-    made = c.op("astype", c.with_bias(made, c.get(8)), c[1].dtype)
+    made = c.op("astype", made, c[1].dtype)
     weight_scale = c[4] if c[4].elements == 1 else c.op("reshape", c[4], (c[4].elements, *[1] * rank))
     return _quantized(c, c.op("multiply", c.op("multiply", made, c[1]), weight_scale), c[6], c[7])
 
@@ -177,7 +183,8 @@ def per_axis(c: Call, name: str, rank: int) -> list[int]:
 @row("Conv")
 def _conv(c: Call) -> Any:
     rank = spatial(c)
-    made = c.op(
+    return c.summed(
+        c.added(c.get(2), rank),
         f"nn.conv{rank}d",
         c[0],
         c[1],
@@ -186,7 +193,6 @@ def _conv(c: Call) -> Any:
         dilation=per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )
-    return c.with_bias(made, c.get(2))
 
 
 @row("ConvTranspose")
@@ -210,7 +216,14 @@ def _conv_transpose(c: Call) -> Any:
         more, total = [max(-t, 0) for t in total], [max(t, 0) for t in total]
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
         pads = [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
-    made = c.op(
+    add = c.added(c.get(2), rank)
+
+    def completed(made: Value) -> Value:
+        made = c.padded(made, [(0, 0), (0, 0), *((0, n) for n in more)], "constant", 0)
+        return made if add is None else add(made)
+
+    return c.summed(
+        completed if add or any(more) else None,
         f"nn.conv{rank}d_transpose",
         c[0],
         c[1],
@@ -220,14 +233,13 @@ def _conv_transpose(c: Call) -> Any:
         groups=c.attribute("group", 1),
         dilation=dilation,
     )
-    made = c.padded(made, [(0, 0), (0, 0), *((0, n) for n in more)], "constant", 0)
-    return c.with_bias(made, c.get(2))
 
 
 @row("DeformConv", 19)
 def _deformable_conv(c: Call) -> Any:
     pads = list(c.attribute("pads", (0, 0, 0, 0)))
-    made = c.op(
+    return c.summed(
+        c.added(c.get(3), 2),
         "nn.deformable_conv2d_nchw",
         c[0],
         c[2],
@@ -239,7 +251,6 @@ def _deformable_conv(c: Call) -> Any:
         c.attribute("group", 1),
         mask=c.get(4),
     )
-    return c.with_bias(made, c.get(3))
 
 
 @row("GridSample", 16)

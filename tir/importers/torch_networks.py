@@ -26,8 +26,7 @@ def _matmul(c: Call, x: Value, mat2: Any = None, other: Any = None, vec: Any = N
 
 @row("linear")
 def _linear(c: Call, x: Value, weight: Value, bias: Value | None = None) -> Any:
-    made = c.op("matmul", x, c.op("transpose", weight, (1, 0)) if len(weight.shape) == 2 else weight)
-    return made if bias is None else c.op("add", made, bias)
+    return c.summed(c.added(bias), "matmul", x, c.op("transpose", weight, (1, 0)) if len(weight.shape) == 2 else weight)
 
 
 @row("addmm", "addmv", "baddbmm", "addbmm")
@@ -36,9 +35,13 @@ def _addmm(
     vec: Any = None, beta: Number = 1, alpha: Number = 1,
 ) -> Any:  # fmt: skip
     a, b = (next(v for v in several if v is not None) for several in ((mat1, batch1, mat), (mat2, batch2, vec)))
-    made = _times(c, c.op("matmul", a, b), alpha)
-    made = c.op("sum", made, (0,)) if c.operator == "addbmm" else made
-    return made if beta == 0 else c.op("add", made, _times(c, x, beta))
+
+    def completed(made: Value) -> Value:
+        made = c.op("sum", made, (0,)) if c.operator == "addbmm" else made
+        made = _times(c, made, alpha)
+        return made if beta == 0 else c.op("add", made, _times(c, c.of_type(x, made.dtype), beta))
+
+    return c.summed(completed, "matmul", a, b)
 
 
 @row("_grouped_mm", "transformers.grouped_mm_fallback")
@@ -105,10 +108,11 @@ def _convolution(
         before = after = _each(padding, rank)
     if transposed:
         more = {"output_padding": _each(output_padding, rank), "groups": groups, "dilation": dilations}
-        made = c.op(f"nn.conv{rank}d_transpose", data, weight, strides, [*before, *after], **more)
+        kind = f"nn.conv{rank}d_transpose"
     else:
-        made = c.op(f"nn.conv{rank}d", data, weight, strides, [*before, *after], dilations, groups=groups)
-    return _as_given(c, c.with_bias(made, bias), x)
+        kind, more = f"nn.conv{rank}d", {"groups": groups, "dilation": dilations}
+    made = c.summed(c.added(bias, rank), kind, data, weight, strides=strides, padding=[*before, *after], **more)
+    return _as_given(c, made, x)
 
 
 @row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -163,8 +167,9 @@ def _avg_pool(
     made = _pooled(c, x, "avg", windows, ceil_mode, count_include_pad)
     if divisor_override is None:
         return made
-    if not is_fixed(*x.shape[-len(sizes) :]):
-        raise Unsupported(f"divisor_override={divisor_override} of an image of symbolic size")
+    if not is_fixed(*x.shape[-len(sizes) :]) or x.dtype.is_int:
+        what = "integers" if x.dtype.is_int else "an image of symbolic size"
+        raise Unsupported(f"divisor_override={divisor_override} of {what}")
     wide = under_windows(c, _batched(c, x, len(sizes)), made.shape[-len(sizes) :], sizes, strides, gaps, pads, 0)
     means = _pooled(c, wide, "avg", (sizes, strides, gaps, [0] * len(pads)), False)
     return _as_given(c, _times(c, means, math.prod(sizes) / divisor_override), x)
@@ -326,9 +331,12 @@ def _attended(
     rank = len(key.shape)
     turned = c.op("transpose", key, (*range(rank - 2), rank - 1, rank - 2))
     factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
-    scores = _times(c, c.op("matmul", query, turned), factor)
-    scores = _masked(c, scores, mask, is_causal)
-    return c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+
+    def mixed(scores: Value) -> Value:
+        scores = _masked(c, _times(c, scores, factor), mask, is_causal)
+        return c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+
+    return c.summed(mixed, "matmul", query, turned)
 
 
 @row("_native_multi_head_attention")
@@ -419,5 +427,11 @@ def _deformable_conv(
 ) -> Any:  # fmt: skip
     steps, pads, dilation = (stride_h, stride_w), (pad_h, pad_w, pad_h, pad_w), (dilation_h, dilation_w)
     given = {"mask": mask} if use_mask else {}
-    made = c.op("nn.deformable_conv2d_nchw", x, offset, weight, steps, pads, dilation, offset_groups, groups, **given)
-    return c.op("add", made, c.shaped(bias, (-1, 1, 1)))
+    more = {
+        "strides": steps,
+        "padding": pads,
+        "dilation": dilation,
+        "deformable_groups": offset_groups,
+        "groups": groups,
+    }
+    return c.summed(c.added(bias, 2), "nn.deformable_conv2d_nchw", x, offset, weight, **more, **given)

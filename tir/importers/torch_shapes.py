@@ -440,8 +440,11 @@ def _arange(c: Call, end: Any, start: Any = 0, step: Number = 1, dtype: DType | 
 
 @row("linspace")
 def _linspace(c: Call, start: float, end: float, steps: int, dtype: DType | None = None) -> Any:
-    c.room(steps)
-    return c.converted(np.linspace(start, end, steps))
+    """From the nearer end, as torch; integers of the ends as integers."""
+    at = np.arange(*c.room(steps))
+    start, end = (int(n) if c.dtype.is_int else n for n in (start, end))
+    step = (end - start) / max(steps - 1, 1)
+    return c.converted(np.where(at < max(steps // 2, 1), start + step * at, end - step * (steps - 1 - at)))
 
 
 @row("full", "zeros", "ones", "empty", "new_zeros", "new_ones", "new_full", "new_empty", "empty_permuted", "empty_strided",

@@ -85,7 +85,9 @@ def matmul_reference(
 @operator(
     unstated=BY_RANK,
     section="linear algebra",
-    reference=lambda a, b, transp_a=False, transp_b=False: matmul_reference(a, b, None, None, transp_a, transp_b),
+    reference=lambda a, b, transp_a=False, transp_b=False, out_dtype=None: matmul_reference(
+        a, b, None, out_dtype, transp_a, transp_b
+    ),
     cases=[
         case(arg((3, 5)), arg((5, 4))),
         case(arg((7, 3), "float64"), arg((4, 7), "float32"), True, True),
@@ -94,6 +96,7 @@ def matmul_reference(
         case(arg((1,), "float16"), arg((2, 1, 3), "float16")),
         case(arg((2, 1, 3, 5)), arg((4, 2, 5)), transp_b=True),
         case(arg((3, 5), "int8"), arg((5, 1), "uint8")),
+        case(arg((2, 7), "float16"), arg((7, 3), "float16"), out_dtype="float32"),
         case(arg((1, 4), "int64"), arg((4, 3), "int32")),
         case(arg((3, 0)), arg((0, 4))),
         case(arg((0, 3, 2)), arg((1, 2, 5))),
@@ -101,22 +104,22 @@ def matmul_reference(
         case(arg((3, 4), "float32", "nonfinite"), arg((4, 3), "float32", "nonfinite")),
     ],
 )
-def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False) -> Tensor:
+def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False, out_dtype: Any = None) -> Tensor:
     """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
 
-    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Types are promoted, and
-    narrow floats added up in ``float32``; with a result of another type or a bias it is ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not
-    agree, for tensors of no dimensions, and for bools.
+    ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Products are made and
+    added in ``out_dtype``, by default the type that the operands are promoted to; then narrow floats are added up in ``float32``. With a bias it is
+    ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not agree, for tensors of no dimensions, and for bools.
 
     >>> from tir import ops, te
     >>> ops.matmul(te.placeholder((2, 3, 8), name="a"), te.placeholder((4, 8), name="b"), transp_b=True)
     Tensor(matmul, (2, 3, 4), float32)
     """
-    return matrix_product(a, b, _numeric_type(a, b), transp_a, transp_b)
+    return matrix_product(a, b, _numeric_type(a, b, out_dtype), transp_a, transp_b)
 
 
-def _numeric_type(a: Tensor, b: Tensor) -> ProductType:
-    types = product_type(None, a, b)
+def _numeric_type(a: Tensor, b: Tensor, out_dtype: Any = None) -> ProductType:
+    types = product_type(out_dtype, a, b)
     require_kind(types.result, _NUMBERS, "an operand")
     return types
 
