@@ -7,13 +7,10 @@ from ...analysis.index import index_of
 from ...expr import constant
 from ...schedule import BlockRV, Schedule
 from ...stmt import BufferStore
-from ..nest import extent_of
 from ..space import Env, rule
 from .spatial import share_out, vectorize
 
-PARTS = 16  # vectors, at most, that are scanned before what is before them is added
-TOGETHER = 4  # of these at a time
-STRIPS = 64  # of so many vectors in a line, at least, that are each scanned by itself first: fewer wait little for each other
+PARTS = 8  # vectors, at most, that are scanned in registers before what is before them is added
 
 
 @rule(targets=("llvm",), order=36)
@@ -36,7 +33,7 @@ def scans(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     made = sch.copy()
     strip = PARTS * lanes
-    if size % strip == 0 and size // strip >= STRIPS:
+    if size % strip == 0 and size > strip:
         _in_strips(made, block, strip, lanes)
     else:
         _in_vectors(made, block, lanes, size // lanes)
@@ -55,7 +52,7 @@ def _in_strips(sch: Schedule, block: str, strip: int, lanes: int) -> None:
     *_, each, lane = sch.get_loops(alone)
     sch.vectorize(lane)
     sch.unroll(each)
-    vectorize(sch, inner, strip, lanes, TOGETHER)
+    vectorize(sch, inner, strip, lanes, PARTS)
     sch.annotate(outer, PARTITION_HINT, 1)  # before the first strip is none
 
 
@@ -81,10 +78,8 @@ def _steps(sch: Schedule, block: str, lanes: int) -> tuple[BlockRV, list[BlockRV
 
 
 def _straight(sch: Schedule, steps: list[BlockRV]) -> None:
-    """Steps as vectors, some at a time."""
+    """Steps as vectors, in straight code: each is picked from the registers of the one before."""
     for step in steps:
         *_, vectors, lane = sch.get_loops(step)
         sch.vectorize(lane)
-        if extent_of(sch, vectors) % TOGETHER == 0:
-            _, together = sch.split(vectors, [None, TOGETHER])
-            sch.unroll(together)
+        sch.unroll(vectors)

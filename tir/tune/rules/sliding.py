@@ -13,7 +13,7 @@ from .spatial import share_out, stream, vectorize
 LEAST = 8  # terms of a window: of fewer, partial sums take as many loads as they save
 STRIP = 256  # results, at least, for which partial sums are kept in the L1 cache
 PART = 8  # of a strip, at most, that is computed again for the next
-TOGETHER = 2  # vectors at a time
+TOGETHER = 8  # vectors at a time: neighbours share what they load
 
 
 def with_shared_sums(sch: Schedule, nest: Nest, env: Env) -> Schedule | None:

@@ -1,0 +1,314 @@
+"""Vectors of neighbouring elements in registers: what several loads of straight code have in common is loaded once.
+
+``B[j:j + 16] = A[j:j + 16] + A[j + 1:j + 17]`` loads each element of ``A`` twice, the second time across two cache lines, which takes
+twice as long. Of a run of such stores every whole vector is loaded once, and those between are picked from two of them. A load of what
+the run has stored is picked from the stored values: in memory it would wait for both stores.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from tir.aliases import may_alias
+from tir.arith.lanes import lane_offsets
+from tir.arith.linear import Linear, key, linear
+from tir.buffer import Buffer
+from tir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    Let,
+    Mul,
+    Ramp,
+    Shuffle,
+    Sub,
+    Var,
+)
+from tir.function import PrimFunc
+from tir.op import is_pure
+from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
+from tir.visit import has_load, kinds, nodes_of, walk
+
+LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines
+AT_ONCE = 4  # stores whose values wait in registers for each other: vectors are loaded before all of these
+_COMPARED = {EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge}
+Lanes = frozenset[int]
+
+
+def share_neighbours(func: PrimFunc) -> PrimFunc:
+    """``func`` with each run of stores of whole vectors loading what it needs once."""
+    if may_alias(func) or Ramp not in kinds(func.body) or any(map(_is_volatile, nodes_of(func.body))):
+        return func
+    return func.with_body(_shared(func.body))
+
+
+def _is_volatile(node: Any) -> bool:
+    return isinstance(node, AttrStmt) and "volatile" in node.attr_key
+
+
+def _shared(s: Any) -> Any:
+    if not isinstance(s, Stmt) or Ramp not in kinds(s):
+        return s
+    if isinstance(s, (BufferStore, SeqStmt)):
+        stmts = s.stmts if isinstance(s, SeqStmt) else (s,)
+        made = [part for group in _with_one_guard(stmts) for part in group]
+        return s if all(map(operator.is_, made, stmts)) and len(made) == len(stmts) else seq(made)
+    if isinstance(s, IfThenElse) and s.condition.dtype.lanes > 1:  # a mask: what it leaves out must not be loaded
+        return s
+    return s.map_children(_shared)
+
+
+def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
+    """Runs of ``stmts`` with what they share; neighbours with the same condition are one, for their stores do not change it."""
+
+    def guard(s: Stmt) -> Hashable:
+        plain = isinstance(s, IfThenElse) and s.else_case is None and s.condition.dtype.lanes == 1
+        return key(s.condition) if plain and not has_load(s.condition) and is_pure(s.condition) else None  # type: ignore[attr-defined]
+
+    def is_plain(s: Stmt) -> bool:
+        return isinstance(s, BufferStore) and is_pure(s.value)
+
+    for (condition, plain), group in groupby(stmts, lambda s: (guard(s), is_plain(s))):
+        found: list[Any] = list(group)
+        if plain:
+            yield _Run(found).made()
+        elif condition is None:
+            yield [_shared(s) for s in found]
+        else:
+            body = seq([s.then_case for s in found])
+            made = _shared(body)
+            yield found if made is body else [found[0].replace(then_case=made)]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A whole vector in memory: where those with the same ``row`` differ by a number, ``at``."""
+
+    row: tuple[Buffer, int, frozenset[Any]]
+    at: int
+
+    @staticmethod
+    def of(buffer: Buffer, indices: Sequence[Expr]) -> _Place | None:
+        [index, *others] = indices or [None]
+        if others or not isinstance(index, Ramp) or buffer.strides or buffer.dtype.lanes > 1:
+            return None
+        whole = index.lanes * buffer.dtype.bytes == LINE and not buffer.dtype.is_bool
+        if not whole or not isinstance(index.stride, IntImm) or index.stride.value != 1 or has_load(index.base):
+            return None
+        form = linear(index.base)
+        return _Place((buffer, index.lanes, form.terms_key()), form.const)
+
+
+class _Run:
+    """Stores one after another. ``wanted`` are the lanes of each place that they load, between two stores to its buffer."""
+
+    def __init__(self, stores: Sequence[BufferStore]):
+        self.stores = stores
+        self.places = [_Place.of(s.buffer, s.indices) for s in stores]
+        self.wanted: dict[tuple[int, Any], dict[int, Lanes]] = defaultdict(dict)  # by the last store before, and row
+        self.first: dict[tuple[int, Any], tuple[int, BufferLoad, int]] = {}  # store, load and its place
+        self.since: list[dict[Var, int]] = []  # for each store: the last before it to each buffer
+        self.lets: dict[int, list[tuple[Var, Expr]]] = defaultdict(list)  # before each store
+        self.values: dict[int, Var] = {}  # of stores whose values are picked from
+        last: dict[Var, int] = {}
+        for number, s in enumerate(stores):
+            self.since.append(dict(last))
+            _mapped(s.value, partial(self._note, number))
+            last[s.buffer.data] = number
+
+    def made(self) -> Sequence[Stmt]:
+        """The stores, with what they load."""
+        known = {at: self._vectors(at, wanted) for at, wanted in self.wanted.items()}
+        values = [_mapped(s.value, partial(self._picked, n, known)) for n, s in enumerate(self.stores)]
+        if not self.values and not self._pays(values):
+            return self.stores
+        body: list[Stmt] = []
+        for number in reversed(range(len(self.stores))):
+            s, value = self.stores[number], values[number]
+            kept = self.values.get(number)
+            body.insert(0, s.replace(value=value if kept is None else kept))
+            lets = [*self.lets[number], *([] if kept is None else [(kept, value)])]
+            for var, bound in reversed(lets):
+                body = [LetStmt(var, bound, seq(body))]
+        return body
+
+    def _pays(self, values: Sequence[Expr]) -> bool:
+        """Whether the slower of loads (one a cycle, two cycles across lines) and arithmetic with the vectors that are picked (two a
+        cycle) takes less time than before."""
+        if not self.lets:
+            return False
+        before, after = (
+            {id(n): n for e in es for n in walk(e)}.values() for es in ([s.value for s in self.stores], values)
+        )
+        loaded = [bound for lets in self.lets.values() for _, bound in lets]
+        return _cycles(after, loaded) < _cycles(before, [])
+
+    def _note(self, number: int, load: BufferLoad, lanes: Lanes) -> Expr:
+        place = _Place.of(load.buffer, load.indices)
+        if place is not None and lanes:
+            at = (self.since[number].get(load.buffer.data, -1), place.row)
+            self.wanted[at][place.at] = self.wanted[at].get(place.at, frozenset()) | lanes
+            self.first.setdefault(at, (number, load, place.at))
+        return load
+
+    def _picked(self, number: int, known: Mapping[Any, Mapping[int, Var]], load: BufferLoad, lanes: Lanes) -> Expr:
+        place = _Place.of(load.buffer, load.indices)
+        if place is None or not lanes:
+            return load
+        at = (self.since[number].get(load.buffer.data, -1), place.row)
+        found = _pick(place.at, self.wanted[at][place.at], known[at], place.row[1])
+        return load if found is None else found
+
+    def _vectors(self, at: tuple[int, Any], wanted: Mapping[int, Lanes]) -> dict[int, Var]:
+        """The vectors, by their places, from which those ``wanted`` are picked."""
+        last, row = at
+        lanes = row[1]
+        stored = self._stored(last, row) if last >= 0 else {}
+        found: dict[int, Var] = {}
+        missing: dict[int, Lanes] = {}
+        for place, needs in wanted.items():
+            parts = _parts(place, needs, stored, lanes)
+            if parts is None:
+                missing[place] = needs
+            elif parts != [place]:  # LLVM finds what is stored as a whole
+                for part in parts:
+                    found[part] = self.values.setdefault(stored[part], Var("stored", row[0].dtype.with_lanes(lanes)))
+        number, load, origin = self.first[at]
+        before = max(last + 1, number - number % AT_ONCE)
+        for group in _neighbours(missing, lanes):
+            starts = _starts({place: missing[place] for place in group}, lanes, row[2])
+            if len(starts) < len(group):
+                for start in starts:
+                    found[start] = Var("loaded", load.dtype)
+                    self.lets[before].append((found[start], _moved(load, start - origin)))
+        return found
+
+    def _stored(self, last: int, row: Any) -> dict[int, int]:
+        """The places of ``row`` whose vectors are what stores up to ``last`` have stored, and the number of the store."""
+        found: dict[int, int] = {}
+        for number in range(last, -1, -1):
+            if self.stores[number].buffer.data is row[0].data:
+                place = self.places[number]
+                if place is None or place.row != row:
+                    break
+                if all(abs(place.at - other) >= row[1] for other in found):
+                    found[place.at] = number
+        return found
+
+
+def _moved(load: BufferLoad, by: int) -> BufferLoad:
+    [index] = load.indices
+    form: Linear = linear(index.base).copy()  # type: ignore[attr-defined]
+    form.const += by
+    return load.replace(indices=(index.replace(base=form.build(index.base.dtype)),))  # type: ignore[attr-defined]
+
+
+def _neighbours(wanted: Mapping[int, Lanes], lanes: int) -> Iterator[list[int]]:
+    """Places that overlap, or follow each other."""
+    group: list[int] = []
+    for place in sorted(wanted):
+        if group and place > group[-1] + lanes:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def _starts(wanted: Mapping[int, Lanes], lanes: int, terms: Iterable[tuple[Any, int]]) -> list[int]:
+    """Where vectors begin that have all that is ``wanted``, and nothing before its first element or beyond its last. If rows begin at
+    multiples of a vector, they begin there, too, where they can; else where most do."""
+    low = min(place + min(needs) for place, needs in wanted.items())
+    high = max(place + max(needs) for place, needs in wanted.items()) + 1
+    if high - low < lanes:
+        return list(wanted)
+    phase = 0 if _is_aligned(terms, lanes) else Counter(place % lanes for place in sorted(wanted)).most_common(1)[0][0]
+    begin = low + (phase - low) % lanes
+    return sorted({low, *(min(start, high - lanes) for start in range(begin, high, lanes))})
+
+
+def _is_aligned(terms: Iterable[tuple[Any, int]], lanes: int) -> bool:
+    return all(coefficient % lanes == 0 for _, coefficient in terms)
+
+
+def _cycles(nodes: Iterable[Any], loads: Iterable[Expr]) -> float:
+    """The least cycles that vector expressions of these ``nodes`` take, with these ``loads``."""
+    parts = [n for n in nodes if isinstance(n, Expr) and n.dtype.lanes > 1]
+    places = {_Place.of(n.buffer, n.indices) for n in (*parts, *loads) if isinstance(n, BufferLoad)} - {None}
+    slots = sum(1 if p.at % p.row[1] == 0 and _is_aligned(p.row[2], p.row[1]) else 2 for p in places)  # type: ignore[union-attr]
+    fused = {id(e) for n in parts if isinstance(n, (Add, Sub)) for e in (n.a, n.b) if isinstance(e, Mul)}
+    work = sum(1 for n in parts if not isinstance(n, (Broadcast, BufferLoad, Ramp, Var)) and id(n) not in fused)
+    return max(slots, work / 2)
+
+
+def _parts(place: int, needs: Lanes, known: Iterable[int], lanes: int) -> list[int] | None:
+    """The vectors, two at most, that have the lanes ``needs`` of the one at ``place``; None if some lane is in none."""
+    if place in known:
+        return [place]
+    parts: list[int] = []
+    for lane in sorted(needs):
+        element = place + lane
+        if not parts or element >= parts[-1] + lanes:
+            start = max((k for k in known if k <= element < k + lanes), default=None)
+            if start is None or len(parts) == 2:
+                return None
+            parts.append(start)
+    return parts
+
+
+def _pick(place: int, needs: Lanes, known: Mapping[int, Var], lanes: int) -> Expr | None:
+    parts = _parts(place, needs, known, lanes)
+    if parts is None or parts == [place]:
+        return None if parts is None else known[place]
+
+    def source(lane: int) -> int:
+        n = next((n for n, start in enumerate(parts) if 0 <= place + lane - start < lanes), None)
+        return lane if n is None else n * lanes + place + lane - parts[n]
+
+    return Shuffle(tuple(known[p] for p in parts), tuple(IntImm(source(lane)) for lane in range(lanes)))
+
+
+def _mapped(e: Any, at: Callable[[BufferLoad, Lanes], Expr], needs: Lanes | None = None) -> Any:
+    """``e`` with its loads of vectors replaced, each of which is given the lanes whose values are asked for."""
+    if not isinstance(e, Expr) or e.dtype.lanes == 1 or isinstance(e, (Broadcast, Let, Ramp, Shuffle)):
+        return e
+    if isinstance(e, BufferLoad):
+        return at(e, frozenset(range(e.dtype.lanes)) if needs is None else needs)
+    if not isinstance(e, Call):
+        return e.map_children(lambda child: _mapped(child, at, needs))
+    if e.op != "if_then_else":
+        return e if needs is not None else e.map_children(lambda child: _mapped(child, at))
+    condition, yes, no = e.args
+    flags = _flags(condition)
+    if flags is None:
+        return e
+    both = frozenset(range(e.dtype.lanes)) if needs is None else needs
+    return e.replace(args=(condition, *(_mapped(part, at, both & own) for part, own in zip((yes, no), flags))))
+
+
+def _flags(condition: Expr) -> tuple[Lanes, Lanes] | None:
+    """The lanes in which a vector condition holds, and the others; None if that is not constant."""
+    compared = _COMPARED.get(type(condition))
+    sides = [lane_offsets(e) for e in (condition.a, condition.b)] if compared else []  # type: ignore[attr-defined]
+    if compared is None or condition.dtype.lanes == 1 or any(s is None for s in sides):
+        return None
+    (a, left), (b, right) = sides  # type: ignore[misc]
+    if not isinstance(a, IntImm) or not isinstance(b, IntImm):
+        return None
+    holds = [compared(a.value + x, b.value + y) for x, y in zip(left, right)]
+    return tuple(frozenset(n for n, flag in enumerate(holds) if flag is way) for way in (True, False))  # type: ignore[return-value]
