@@ -15,7 +15,7 @@ from tir.errors import BuildError
 from tir.expr import BufferLoad, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.progress import track
-from tir.stmt import LetStmt
+from tir.stmt import For, LetStmt, While
 from tir.visit import has_load, kinds, nodes_of, uses_var
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
@@ -54,7 +54,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
     return program
 
 
-_LETS = {LetStmt, Let}
+_LETS, _LOOPS = {LetStmt, Let}, {For, While}
 
 
 def _loads_indirectly(func: PrimFunc) -> bool:
@@ -79,8 +79,10 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     module = program.text
     body_name = module.unique(name, "body")
     slots = slots_of(func)
-    # optsize: loops stay loops, which takes LLVM a third of the time; a function is inlined where it is called
+    # optsize: loops stay loops, which takes LLVM a third of the time
     brief = ["optsize"] if func.attrs.get(ONCE) else []
+    # noinline: LLVM would optimise a body alone, and again where it is inlined. A call takes less than a loop does
+    alone = brief if _LOOPS.isdisjoint(kinds(func.body)) else [*brief, "noinline"]
     entry = FunctionText(module, own_name(name), "i32", ["ptr noalias %args"], "", brief)
     passed, params = [], []
     # noalias allows pointers derived from a parameter by a let to overlap it; two parameters may overlap only if the
@@ -110,7 +112,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     entry.ret(f"i32 {code}")
     entry.finish()
 
-    out = FunctionText(module, body_name, "i32", [*params, "ptr noalias %result"], "internal", brief)
+    out = FunctionText(module, body_name, "i32", [*params, "ptr noalias %result"], "internal", alone)
     g = Generator(program, out, name)
     g.env = g_env
     g.analyzer.note_aliases(overlapping(func))
