@@ -97,3 +97,12 @@ def test_squares_of_squares_stay_within_their_type():
         square = names[n - 1] if n else base
         body = tir.Let(names[n], square * square, body)
     assert structural_equal(simplify(body), body)  # a bound of 2 ** 64 digits would not end
+
+
+def test_remainders_of_squares_of_squares_stay_within_their_type():
+    analyzer, square = Analyzer(), tir.const(3, "int64")
+    for n in range(64):
+        name = tir.Var(f"s{n}", "int64")
+        analyzer.bind(name, square)
+        square = name * name
+    assert all(rest < 2**63 for _, rest in analyzer.remainders.values())

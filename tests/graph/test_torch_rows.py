@@ -181,6 +181,52 @@ case("_to_copy", b(3, 4), dtype=torch.float32)
 case("_to_copy", f(3, 4), dtype=B)
 case("dropout", f(3, 4), 0.5, False)
 case("copy", f(3, 4), i(4))
+case("round.decimals", f(40) * 300, decimals=2)
+case("round.decimals", f(40) * 300, decimals=-2)
+case("round.decimals", f(40, dtype=F16) * 3000, decimals=2)
+case("threshold", i(3, 4), 0.5, 7)
+case("pow.Tensor_Scalar", i(3, 4), 5)
+case("pow.Tensor_Tensor", i(3, 4), i(3, 4))
+case("pow.Scalar", 2, i(5, low=0, high=9))
+for name in ["fmax", "fmin"]:
+    case(name, HOLES, f(4, 1))
+    case(name, i(3, 4), i(4))
+case("signbit", torch.tensor([0.0, -0.0, 2.0, -INF]))
+case("signbit", i(5))
+case("signbit", b(3))
+NUMBER = torch.tensor(-3.0)
+for name in ["sum.dim_IntList", "mean.dim", "amax", "amin", "logsumexp", "linalg_vector_norm"]:
+    case(name, NUMBER, *[3.0] * name.startswith("linalg"), [0])
+for name in ["var.correction", "std.correction", "var_mean.correction"]:
+    case(name, NUMBER)
+    case(name, NUMBER, [-1], correction=0, keepdim=True)
+for name in [
+    "all.dim",
+    "any.dim",
+    "max.dim",
+    "min.dim",
+    "argmax",
+    "cumsum",
+    "softmax.int",
+    "sort",
+    "logcumsumexp",
+    "median.dim",
+]:
+    case(name, NUMBER, 0)
+case("flip", NUMBER, [0])
+case("gather", NUMBER, 0, ids(0)[0])
+case("gather", NUMBER, 0, ids(0, 0))
+case("index_select", NUMBER, 0, ids(0)[0])
+case("index_add", NUMBER, 0, ids(0), f())
+case("scatter.src", NUMBER, 0, ids(0)[0], f(1)[0])
+case("unsqueeze", NUMBER, -1)
+case("unfold", NUMBER, 0, 1, 1)
+case("stack", [f(0, 3), f(0, 3)], 1)
+case("cat", [f(0, 3), f(0, 2)], 1)
+case("masked_scatter", f(2, 3, 4), b(3, 1), f(30))
+case("masked_scatter", i(5), b(5), i(9))
+case("tril_indices", 4, 5, 1)
+case("triu_indices", 4, 5, -1, dtype=I32)
 
 for name in ["sum", "prod", "mean", "amax", "amin"]:
     overload = {"sum": ".dim_IntList", "prod": ".dim_int", "mean": ".dim"}.get(name, "")
@@ -495,15 +541,23 @@ def _attention(*shape):
         ("addbmm", [f(3, 5), f(4, 3, 6), f(4, 6, 5)], {}),
         ("conv2d", [f(1, 4, 6, 6, high=6.0), f(3, 4, 3, 3), -40 * torch.ones(3)], {}),
         ("conv_transpose2d.input", [f(1, 4, 6, 6, high=6.0), f(4, 3, 3, 3), -40 * torch.ones(3)], {}),
+        ("scatter_add", [f(3, 40), 0, torch.zeros(20, 40, dtype=I64), f(20, 40)], {}),
+        ("index_add", [f(3, 40), 0, ids(1, 2, *[0] * 18), f(20, 40)], {}),
+        ("index_put", [f(3, 40), [ids(1, 2, *[0] * 18)], f(20, 40)], {"accumulate": True}),
+        ("_embedding_bag", [f(20, 5), ids(*range(20)), ids(0, 18)], {"mode": 1}),
         ("scaled_dot_product_attention", _attention(1, 2, 7, 16), {"is_causal": True}),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_what_is_made_of_products_of_short_floats_is_rounded_once(kind, name, args, kwargs):
-    args = [x.to(kind) for x in args]
-    step, _, inputs, values, _ = program_of(name, args, kwargs)
-    made = compile_graph(imported(Program(inputs, (step,), (Ref("y"),))), "interpreter")(*values)
-    exact = program_of(name, [x.to(F64) for x in args], kwargs)[-1][0].numpy()
+    def of_kind(several, kind):
+        return [x.to(kind) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in several]
+
+    args = of_kind(args, kind)
+    step, parts, inputs, values, _ = program_of(name, args, kwargs)
+    output = Ref(parts[0].name if parts else "y")
+    made = compile_graph(imported(Program(inputs, (step, *parts), (output,))), "interpreter")(*values)
+    exact = program_of(name, of_kind(args, F64), kwargs)[-1][0].numpy()
     np.testing.assert_allclose(made.astype("float64"), exact, rtol=0.52 * torch.finfo(kind).eps, atol=2e-6)
 
 

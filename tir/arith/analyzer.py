@@ -116,9 +116,9 @@ class Analyzer:
             elif is_index(e.dtype):
                 form = value_form(self, e)
                 self._ranges[var] = (within_type(bound_of(self, e), e.dtype), form, form)
-                fact = modular_of(self, e)
-                if fact[0] != 1:
-                    self.remainders[id(var)] = fact
+                coeff, rest = modular_of(self, e)
+                if coeff > 1 or coeff == 0 and e.dtype.min_value <= rest <= e.dtype.max_value:
+                    self.remainders[id(var)] = coeff, rest
         self._keep.append((var, value))
 
     @property

@@ -244,8 +244,8 @@ class Making:
         return self.op("pad", x, widths, mode)
 
     def joined(self, parts: Sequence[Value], axis: int) -> Value:
-        """Tensors one after another along an axis; those without elements are left out."""
-        kept = [p for p in parts if p.elements] or parts[:1]
+        """Tensors one after another along an axis; those that have nothing there are left out."""
+        kept = [p for p in parts if p.shape[axis] != 0] or parts[:1]
         return kept[0] if len(kept) == 1 else self.op("concatenate", kept, axis)
 
     def summed(self, then: Callable[[Value], Value] | None, operator: str, *operands: Any, **more: Any) -> Value:

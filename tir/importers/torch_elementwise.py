@@ -102,10 +102,16 @@ def _bitwise_not(c: Call, x: Value) -> Any:
 
 @row("round")
 def _round(c: Call, x: Value, decimals: int = 0) -> Any:
-    if decimals:
-        scale = 10.0**decimals
-        return c.op("divide", c.op("round", c.op("multiply", x, scale)), scale)
-    return c.op("round", x) if x.dtype.is_float else x
+    if not x.dtype.is_float:
+        return x
+    return _round_decimal(c, x, decimals) if decimals else c.op("round", x)
+
+
+@rounded_once
+def _round_decimal(c: Call, x: Value, decimals: int) -> Value:
+    before, after = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    scale = 10.0 ** abs(decimals)
+    return c.op(after, c.op("round", c.op(before, x, scale)), scale)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -195,9 +201,31 @@ def _pow(c: Call, x: Operand, exponent: Operand) -> Any:
         return base if ours is None else c.op(ours, base)
     if not isinstance(exponent, Value) and exponent == 3:
         return c.op("multiply", c.op("square", base), base)
-    if c.dtype.is_int:
-        raise Unsupported("integers to a power")
-    return c.op("pow", base, c.operand(exponent, c.dtype))
+    power = c.operand(exponent, c.dtype)
+    if c.dtype.is_float:
+        return c.op("pow", base, power)
+    if not isinstance(power, Value):  # torch: not a negative one
+        return c.op("pow", base, power)
+    made = c.op("pow", base, c.op("abs", power))
+    is_none = c.op("logical_and", c.op("less", power, 0), c.op("not_equal", c.op("abs", base), 1))
+    return c.op("where", is_none, c.tensor(0, c.dtype), made)
+
+
+@row("fmax", "fmin")
+def _extreme_of_numbers(c: Call, x: Value, other: Value) -> Any:
+    """That of two values that is no nan."""
+    first, second = (c.tensor(v, c.dtype) for v in (x, other))
+    made = c.op({"fmax": "maximum", "fmin": "minimum"}[c.operator], first, second)
+    if not c.dtype.is_float:
+        return made
+    return c.op("where", c.op("isnan", first), second, c.op("where", c.op("isnan", second), first, made))
+
+
+@row("signbit")
+def _signbit(c: Call, x: Value) -> Any:
+    if x.dtype.is_float:
+        return c.op("signbit", x)
+    return c.op("less", c.op("astype", x, "int8") if x.dtype.is_bool else x, 0)
 
 
 @row("where")
@@ -289,7 +317,7 @@ def _shrink(c: Call, x: Value, lambd: float = 0.5) -> Any:
 
 @row("threshold")
 def _threshold(c: Call, x: Value, threshold: float, value: float) -> Any:
-    return c.op("nn.thresholded_relu", x, float(threshold), float(value))
+    return c.op("where", c.op("greater", x, c.operand(threshold, x.dtype)), x, c.tensor(value, x.dtype))
 
 
 @row("prelu", "_prelu_kernel")

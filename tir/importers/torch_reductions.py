@@ -19,10 +19,12 @@ def _axes(x: Value, dim: Axes) -> tuple[int, ...]:
 
 
 def _reduced(c: Call, ours: str, x: Value, dim: Axes, keepdim: bool, **more: Any) -> Value:
+    if not x.shape:
+        x, dim, keepdim = c.shaped(x, (1,)), None, False
     axes = _axes(x, dim)
     if not x.elements and ours not in ("sum", "prod", "any", "all"):
         raise Unsupported(f"{ours} over no elements")
-    return c.op(ours, x, axis=axes, keepdims=bool(keepdim), **more) if axes else x
+    return c.op(ours, x, axis=axes, keepdims=bool(keepdim), **more)
 
 
 @row("sum", "prod", "mean")
@@ -118,20 +120,17 @@ def _of_power(c: Call, x: Value, power: Number, dim: Axes, keepdim: bool) -> Any
 
 @row("cumsum", "cumprod")
 def _cumulative(c: Call, x: Value, dim: int, dtype: DType | None = None) -> Any:
-    x = c.tensor(x, c.dtype)
-    return c.op(c.operator, x, axis_of(dim, len(x.shape)), c.dtype) if x.shape else x
+    return c.op(c.operator, c.tensor(x, c.dtype), axis_of(dim, len(x.shape)), c.dtype)
 
 
 @row("logcumsumexp")
 def _logcumsumexp(c: Call, x: Value, dim: int) -> Any:
-    return c.op("logcumsumexp", x, axis_of(dim, len(x.shape))) if x.shape else x
+    return c.op("logcumsumexp", x, axis_of(dim, len(x.shape)))
 
 
 @row("cummax", "cummin")
 def _extreme_so_far(c: Call, x: Value, dim: int) -> Any:
     """The values, and where the last is that equals each."""
-    if not x.shape:
-        return x, c.filled((), 0, DType("int64"))
     axis = axis_of(dim, len(x.shape))
     made = c.op(c.operator, x, axis)
     places = c.op("arange", 0, x.shape[axis], 1, "int64")
@@ -196,10 +195,7 @@ def _topk(c: Call, x: Value, k: int, dim: int = -1, largest: bool = True, sorted
 @row("softmax", "_softmax", "log_softmax", "_log_softmax")
 def _softmax(c: Call, x: Value, dim: int, dtype: DType | None = None, half_to_float: bool = False) -> Any:
     ours = "nn.log_softmax" if "log" in c.operator else "nn.softmax"
-    x = c.tensor(x, c.dtype)
-    if not x.shape:
-        return c.filled((), 0.0 if "log" in c.operator else 1.0, c.dtype)
-    return c.op(ours, x, axis_of(dim, len(x.shape)))
+    return c.op(ours, c.tensor(x, c.dtype), axis_of(dim, len(x.shape)))
 
 
 @row("_safe_softmax")
@@ -214,8 +210,6 @@ def _safe_softmax(c: Call, x: Value, dim: int, dtype: DType | None = None) -> An
 def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | None = None) -> Any:
     if c.operator == "mode":
         raise Unsupported("it counts all elements")
-    if not x.shape:
-        return (x, c.filled((), 0, DType("int64"))) if c.results[1:] else x
     is_of_all = k is None and not c.results[1:]
     x, dim = (c.shaped(x, (-1,)), 0) if is_of_all else (x, dim)
     axis = axis_of(dim, len(x.shape))

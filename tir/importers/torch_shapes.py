@@ -11,8 +11,9 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import is_fixed
+from ..ops.promotion import wide
 from .making import Unsupported, axis_of
-from .torch_table import Call, NotMade, Number, row
+from .torch_table import Call, NotMade, Number, rounded_once, row
 
 
 @row("sym_size", "size")
@@ -306,15 +307,15 @@ def _embedding_bag(
     offsets = c.sliced(offsets, [(0, slice(0, bags))])
     bag = c.op("searchsorted", offsets, c.op("arange", 0, indices.shape[0], 1, str(offsets.dtype)), True)
     bag = c.shaped(c.op("subtract", bag, 1), (-1, 1))
-    rows = c.op("take", weight, indices, 0)
+    rows = c.of_type(c.op("take", weight, indices, 0), wide(weight.dtype))
     if per_sample_weights is not None:
-        rows = c.op("multiply", rows, c.shaped(per_sample_weights, (-1, 1)))
-    counts = c.filled((indices.shape[0], 1), 1, weight.dtype)
+        rows = c.op("multiply", rows, c.shaped(c.of_type(per_sample_weights, rows.dtype), (-1, 1)))
+    counts = c.filled((indices.shape[0], 1), 1, rows.dtype)
     lowest = float("-inf") if mode == 2 else 0.0
     if padding_idx >= 0:
         is_padding = c.shaped(c.op("equal", indices, padding_idx), (-1, 1))
         rows, counts = (
-            c.op("where", is_padding, c.tensor(n, weight.dtype), x) for x, n in ((rows, lowest), (counts, 0.0))
+            c.op("where", is_padding, c.tensor(n, rows.dtype), x) for x, n in ((rows, lowest), (counts, 0.0))
         )
 
     def gathered(x: Value, start: float, how: str) -> Value:
@@ -326,14 +327,14 @@ def _embedding_bag(
     made = gathered(rows, lowest, "max" if mode == 2 else "add")
     if mode:
         count = gathered(counts, 0.0, "add")
-        zero = c.tensor(0.0, weight.dtype)
+        zero = c.tensor(0.0, rows.dtype)
         made = (
             c.op("divide", made, c.op("maximum", count, 1.0))
             if mode == 1
             else c.op("where", c.op("equal", count, 0.0), zero, made)
         )
     others = "only its first result is made, the bags"
-    return made, *[NotMade(others)] * 3
+    return c.of_type(made, weight.dtype), *[NotMade(others)] * 3
 
 
 @row("index_select")
@@ -389,7 +390,26 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
                 places.append(c.shaped(every, (x.shape[n], *[1] * behind)))
             else:
                 places.append(c.shaped(index, (*index.shape, *[1] * len(after))))
-    return c.op("index_put", x, [c.from_front(i, n) for i, n in zip(places, x.shape)], values, accumulate)
+    several = [c.from_front(i, n) for i, n in zip(places, x.shape)]
+    return (_put_sum if accumulate else _put)(c, x, several, values, accumulate)
+
+
+def _put(c: Call, x: Value, places: Sequence[Value], values: Value, accumulate: bool) -> Value:
+    return c.op("index_put", x, places, values, accumulate)
+
+
+_put_sum = rounded_once(_put)
+
+
+@row("masked_scatter")
+def _masked_scatter(c: Call, x: Value, mask: Value, source: Value) -> Any:
+    """The elements of ``source``, in order, where the mask is true."""
+    if not source.elements:
+        return x
+    mask = mask if mask.shape == x.shape else c.op("broadcast_to", mask, x.shape)
+    number = c.op("cumsum", c.shaped(c.op("astype", mask, "int64"), (-1,)), 0)
+    place = c.op("minimum", c.op("maximum", c.op("subtract", number, 1), 0), source.elements - 1)
+    return c.op("where", mask, c.shaped(c.op("take", c.shaped(source, (-1,)), place, 0), x.shape), x)
 
 
 _REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max"}
@@ -412,14 +432,22 @@ def _scatter(
     updates = c.filled(index.shape, value, x.dtype) if src is None and value is not None else src
     assert updates is not None
     updates = c.sliced(updates, [(n, slice(0, size)) for n, size in enumerate(index.shape)])
-    axis = axis_of(dim, len(x.shape))
+    made = _set if how == "update" else _gathered
+    return made(c, x, index, updates, axis_of(dim, len(x.shape)), how, include_self)
+
+
+def _set(c: Call, x: Value, index: Value, updates: Value, axis: int, how: str, include_self: bool = True) -> Value:
     if not include_self:
         first = c.filled(index.shape, _NEUTRAL[how](x.dtype), x.dtype)
         x = c.op("scatter_elements", x, index, first, axis, "update")
     return c.op("scatter_elements", x, index, updates, axis, how)
 
 
+_gathered = rounded_once(_set)  # sums and products of several
+
+
 @row("index_add")
+@rounded_once
 def _index_add(c: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number = 1) -> Any:
     axis = axis_of(dim, len(x.shape))
     source = source if alpha == 1 else c.op("multiply", source, c.operand(alpha, x.dtype))
@@ -481,6 +509,13 @@ def _scalar_tensor(c: Call, s: Number, dtype: DType | None = None) -> Any:
 def _eye(c: Call, n: int, m: int | None = None, dtype: DType | None = None) -> Any:
     c.room(n, n if m is None else m)
     return c.converted(np.eye(n, m))
+
+
+@row("tril_indices", "triu_indices")
+def _triangle_indices(c: Call, row: int, col: int, offset: int = 0, dtype: DType | None = None) -> Any:
+    c.room(row, col)
+    places = np.tril_indices(row, offset, col) if c.operator == "tril_indices" else np.triu_indices(row, offset, col)
+    return c.converted(np.stack(places))
 
 
 @row("one_hot")

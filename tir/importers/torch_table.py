@@ -180,7 +180,7 @@ def imported(call: Call, arguments: Mapping[str, Any]) -> Any:
     if call.operator not in rows:
         kinds = "real", "complex"
         raise Unsupported(f"its row takes {kinds[not is_complex]} numbers, these are {kinds[is_complex]}")
-    made = applied(rows[call.operator], call, arguments)
+    made = _of_an_axis(rows[call.operator], call, arguments)
     made = tuple(made) if isinstance(made, list) else made
     for value, said in zip(made if isinstance(made, tuple) else (made,), call.results):
         for part in (value.real, value.imaginary) if isinstance(value, Complex) else (value,):
@@ -204,6 +204,27 @@ def applied(function: Row, call: Call, arguments: Mapping[str, Any]) -> Any:
         if arguments[name] is not None:
             raise Unsupported(f"its argument {name}={arguments[name]!r}")
     return function(call, **given)
+
+
+_AXES = ("dim", "dims", "dimension")
+
+
+def _of_an_axis(function: Row, call: Call, arguments: Mapping[str, Any]) -> Any:
+    """What a row makes. Of a tensor of rank 0 torch allows an axis, 0 or -1: it is one of a tensor of one element."""
+    defaults = {k: p.default for k, p in inspect.signature(function).parameters.items() if k in _AXES}
+    named = [arguments.get(k, default) for k, default in defaults.items()]
+    x = arguments.get("x")
+    if not isinstance(x, Value) or x.shape or all(axes in (None, [], ()) for axes in named):
+        return applied(function, call, arguments)
+
+    def widened(a: Any) -> Any:
+        return call.shaped(a, (1,)) if isinstance(a, Value) and not a.shape else a
+
+    made = applied(function, call, {k: widened(a) for k, a in arguments.items()})
+    several = made if isinstance(made, (tuple, list)) else (made,)
+    sizes = [[1 if n is None else n for n in said.sizes] for said in call.results]
+    shaped = [call.shaped(v, s) if isinstance(v, Value) else v for v, s in zip(several, sizes)]
+    return shaped if isinstance(made, (tuple, list)) else shaped[0]
 
 
 def _has_complex(argument: Any) -> bool:
