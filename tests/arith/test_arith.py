@@ -499,6 +499,12 @@ def test_a_vector_of_equal_lanes_is_a_broadcast():
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(1), 4)), Ramp)
 
 
+def test_a_choice_that_is_the_same_in_all_lanes_is_made():
+    a, b = Ramp(I, const(1), 4), Ramp(J, const(1), 4)
+    for n, chosen in enumerate((b, a)):
+        assert simplify(Select(Broadcast(const(n, "bool"), 4), a, b)) is chosen
+
+
 def test_bounds_of_truncating_operators():
     i, j = Var("i"), Var("j")
     ctx = Analyzer({i: Range(IntImm(-5), IntImm(6)), j: Range(IntImm(-5), IntImm(10))})

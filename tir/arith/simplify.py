@@ -362,8 +362,9 @@ class Simplifier:
     def select(self, e: Any) -> Expr:
         # both sides run whatever the condition: no side may be simplified under it
         condition = self.visit(e.condition)
-        if isinstance(condition, IntImm):
-            return self.visit(e.true_value if condition.value else e.false_value)
+        of_all = condition.value if isinstance(condition, Broadcast) else condition
+        if isinstance(of_all, IntImm):
+            return self.visit(e.true_value if of_all.value else e.false_value)
         yes, no = self.visit(e.true_value), self.visit(e.false_value)
         if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
             return yes
