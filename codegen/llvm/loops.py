@@ -15,6 +15,8 @@ from .text import FunctionText
 from .types import memory_element, value_type
 
 UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
+ROLLED = '!"llvm.loop.unroll.disable"'
+LONG = 150  # lines of a body: copies of it hide no more latency, and LLVM takes half as long again for them
 
 
 def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:
@@ -51,6 +53,8 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
     # it, which is wrong if another lane needs it. It also makes divisions conditional by sinking them to their uses.
     if conditions and divisions or _indexes_by_last_bits(s):
         hints = [*hints, NO_VECTORS]
+    if not hints and len(out.lines) - place > LONG:
+        hints = [ROLLED]
     if conditions and truncations and _stores_narrow(s):
         first, end = _hidden(out, entry, type_, first, end)
     following = out.value(f"add nsw {type_} {var}, 1")
