@@ -25,7 +25,7 @@ from tir.workers import each
 
 from .. import disk
 from .pieces import pieces
-from .text import NO_SUPERWORDS, RUNTIME
+from .text import AS_IT_IS, NO_SUPERWORDS, RUNTIME
 
 
 @functools.cache
@@ -156,11 +156,11 @@ class Machine:
 
         return f"{llvmlite.__version__}/{self.triple}/{self.cpu}/{self.features}"
 
-    def target_machine(self) -> Any:
-        """An LLVM target machine, position-independent so that objects can also be linked into shared libraries."""
+    def target_machine(self, level: int = 3) -> Any:
+        """An LLVM target machine that optimizes at a level, position-independent so that objects can also be linked into shared libraries."""
         binding = llvm()
         return binding.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default"
         )
 
 
@@ -219,12 +219,14 @@ def joined(parts: Sequence[tuple[str, str]], runtime: str) -> tuple[str, frozens
 def optimised(text: str, on: Machine) -> Iterator[tuple[Any, Any]]:
     """(optimised LLVM module, target machine), the module as long as :func:`parsed` keeps it. ``text`` calls no instruction that
     its processor lacks."""
+    marks = text[: len(NO_SUPERWORDS) + len(AS_IT_IS) + 1]
+    level = 0 if AS_IT_IS in marks else 3
     with parsed(text) as module:
-        target_machine = on.target_machine()
+        target_machine = on.target_machine(level)
         module.triple = on.triple
         module.data_layout = str(target_machine.target_data)
         # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
-        builder = _pass_builder(on, superwords=not text.startswith(NO_SUPERWORDS))
+        builder = _pass_builder(on, level, superwords=NO_SUPERWORDS not in marks)
         manager = builder.getModulePassManager()
         try:
             manager.run(module, builder)
@@ -241,28 +243,28 @@ class _PassBuilders(threading.local):
     threads."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[str, bool], tuple[Any, Any, int]] = {}
+        self.made: dict[tuple[str, int, bool], tuple[Any, Any, int]] = {}
 
 
 _PASS_BUILDERS = _PassBuilders()
 
 
-def _pass_builder(on: Machine, superwords: bool) -> Any:
-    """LLVM's pass builder for a machine. It keeps nothing of the modules that it optimises.
+def _pass_builder(on: Machine, level: int, superwords: bool) -> Any:
+    """LLVM's pass builder for a machine, at a level of optimization. It keeps nothing of the modules that it optimises.
 
     One serves several runs, since llvmlite does not free all of it, but not all of them: each run adds callbacks, which
     every pass of the runs after it calls.
     """
-    key = (on.key(), superwords)
+    key = (on.key(), level, superwords)
     builder, target_machine, runs = _PASS_BUILDERS.made.get(key, (None, None, 0))
     if not runs:
         binding = llvm()
-        options = binding.create_pipeline_tuning_options(speed_level=3)
+        options = binding.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = True
         options.slp_vectorization = superwords
         options.loop_interleaving = True
         options.loop_unrolling = True
-        target_machine = target_machine or on.target_machine()
+        target_machine = target_machine or on.target_machine(level)
         builder, runs = binding.create_pass_builder(target_machine, options), _RUNS
     _PASS_BUILDERS.made[key] = builder, target_machine, runs - 1
     return builder

@@ -7,15 +7,16 @@ then, for a function that returns a value, the address of the result. It returns
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tir.aliases import may_alias, overlapping
 from tir.analysis.constants import ONCE
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Let, Var
+from tir.expr import BufferLoad, IntImm, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.progress import track
-from tir.stmt import For, LetStmt, While
+from tir.stmt import BufferStore, For, LetStmt, Stmt, While
 from tir.visit import has_load, kinds, nodes_of, uses_var
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
@@ -45,6 +46,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
         program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
     text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
+    text.brief = _are_brief(mod)
     for name, func in track(mod.items(), "compiling functions", len(mod.functions)):
         emit_function(program, name, func)
     declare_runtime(text)
@@ -73,6 +75,25 @@ def _loads_indirectly(func: PrimFunc) -> bool:
         elif kind in _LETS and depends(node.value):
             data.add(node.var)
     return False
+
+
+FEW = 1 << 20  # stores of functions that are called once: to optimize one takes LLVM 10 ms, and saves 2 ns of each
+
+
+def _are_brief(mod: IRModule) -> bool:
+    """Whether optimizing functions takes longer than it saves."""
+    functions = mod.functions.values()
+    return all(f.attrs.get(ONCE) for f in functions) and sum(_stores(f.body) for f in functions) <= FEW
+
+
+def _stores(s: Stmt) -> float:
+    """How many stores a statement runs; infinite where that depends on values."""
+    if isinstance(s, BufferStore):
+        return 1
+    inside = sum(_stores(child) for child in s.children() if isinstance(child, Stmt))
+    if isinstance(s, For):
+        return inside * s.extent.value if isinstance(s.extent, IntImm) else math.inf
+    return math.inf if isinstance(s, While) else inside
 
 
 def emit_function(program: Program, name: str, func: PrimFunc) -> None:

@@ -52,7 +52,9 @@ def byte_string(data: bytes) -> str:
     return 'c"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in data) + '"'
 
 
-NO_SUPERWORDS = "; no superword vectorization"  # read by :func:`codegen.llvm.compile.optimised`
+# first lines of modules, read by :func:`codegen.llvm.compile.optimised`
+NO_SUPERWORDS = "; no superword vectorization"
+AS_IT_IS = "; not optimized"
 
 
 class ModuleText:
@@ -69,6 +71,7 @@ class ModuleText:
         self.used_names: set[str] = set()
         self.workspaces: dict[tuple[int, bool], list[str]] = {}  # slots by the bytes that they are for
         self.indirect = False  # whether a load's index depends on loaded values
+        self.brief = False  # whether optimizing it takes longer than it saves
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" {legal}"target-cpu"="{cpu}" '
@@ -114,8 +117,16 @@ class ModuleText:
 
     def render(self) -> str:
         metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
-        head = [NO_SUPERWORDS, *self.head] if self.indirect else self.head
-        parts = [*head, *self.globals, *self.functions, *self.declarations.values(), self.attributes, *metadata]
+        marks = [mark for mark, holds in ((NO_SUPERWORDS, self.indirect), (AS_IT_IS, self.brief)) if holds]
+        parts = [
+            *marks,
+            *self.head,
+            *self.globals,
+            *self.functions,
+            *self.declarations.values(),
+            self.attributes,
+            *metadata,
+        ]
         return "\n".join(parts) + "\n"
 
 

@@ -440,17 +440,30 @@ def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}"), n: T.int32):
     assert at == {"0": 0, "3": 3, "n": 5}[offset] * b.nbytes // 8
 
 
-def test_a_function_that_is_called_once_is_compiled_briefly():
-    sch = tir.Schedule(tir.library.rows.row_sum(4, 8))
+@pytest.mark.parametrize("rows", [4, 1 << 21])
+def test_a_function_that_is_called_once_is_compiled_briefly(rows):
+    sch = tir.Schedule(tir.library.rows.row_sum(rows, 1))
     sch.parallel(sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[0])
     for once in (False, True):
         module = tir.build(sch.func.with_attr("tir.once", True) if once else sch.func)
-        begun = [line for line in module.get_source("ll").splitlines() if line.startswith("define") and "@tir." in line]
+        text = module.get_source("ll")
+        begun = [line for line in text.splitlines() if line.startswith("define") and "@tir." in line]
         assert len(begun) == 4  # of the loop, too
         assert all((" optsize " in line) == once for line in begun)
-        a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(4, "float32")
+        assert text.startswith("; not optimized") == (once and rows == 4)
+        a, b = np.arange(rows, dtype="float32").reshape(rows, 1), np.zeros(rows, "float32")
         module(a, b)
-        np.testing.assert_array_equal(b, a.sum(1))
+        np.testing.assert_array_equal(b, a[:, 0])
+
+
+def test_long_loops_are_not_unrolled_by_llvm():
+    for vectors in (4, 64):
+        sch = tir.Schedule(tir.library.elementwise.scale_add(512 * vectors))
+        (loop,) = sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])
+        _, several, lanes = sch.split(loop, [None, vectors, 8])
+        sch.vectorize(lanes)
+        sch.unroll(several)
+        assert ("llvm.loop.unroll.disable" in tir.build(sch.func).get_source("ll")) == (vectors == 64)
 
 
 def test_the_index_of_an_element_is_computed_again_where_its_let_has_another_value():
