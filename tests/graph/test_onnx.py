@@ -58,6 +58,37 @@ def test_products_of_half_precision_are_rounded_once():
         np.testing.assert_allclose(compile_graph(model, target)(x).astype("float64"), exact, rtol=1.01 * 2.0**-11)
 
 
+STEPS = {
+    "RMSNormalization": ([(3, 40), (40,)], {}), "LayerNormalization": ([(3, 40), (40,), (40,)], {}), "LpNormalization": ([(3, 40)], {}),
+    "MeanVarianceNormalization": ([(2, 3, 5, 5)], {}), "GlobalLpPool": ([(2, 3, 5, 5)], {"p": 3}), "Mean": ([(9,)] * 4, {}),
+    "Gemm": ([(3, 40), (40, 5), (5,)], {"alpha": 0.7, "beta": 0.3}), "Conv": ([(1, 4, 6, 6), (3, 4, 3, 3), (3,)], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_operators_of_several_steps_are_rounded_once(name):
+    shapes, attributes = STEPS[name]
+    arrays = [(400 * weights(*shape)).astype("float16") for shape in shapes[:1]]
+    arrays += [weights(*shape).astype("float16") for shape in shapes[1:]]
+    names = [f"x{n}" for n in range(len(arrays))]
+
+    def made(kind, arrays):
+        inputs = [tensor(n, a.shape, kind) for n, a in zip(names, arrays)]
+        model = model_of([(name, " ".join(names), "y", attributes)], inputs, [tensor("y", None, kind)], opset=23)
+        return compile_graph(from_onnx(model), "interpreter")(*arrays).astype("float64")
+
+    exact = made(TensorProto.DOUBLE, [a.astype("float64") for a in arrays])
+    np.testing.assert_allclose(made(TensorProto.FLOAT16, arrays), exact, rtol=0.51 * 2.0**-10, atol=1e-6)
+
+
+def test_padding_is_taken_away_beside_a_symbolic_size():
+    x, given, made = weights(3, 5), [tensor("x", ["n", 5])], [tensor("y", None)]
+    for first in (1, -1):
+        model = from_onnx(model_of([("Pad", "x pads", "y")], given, made, {"pads": [first, -2, 0, 1]}))
+        expected = np.pad(x[max(-first, 0) :, 2:], ((max(first, 0), 0), (0, 1)))
+        np.testing.assert_array_equal(compile_graph(model, "interpreter")(x), expected)
+
+
 def network():
     constants = {
         "w": weights(4, 3, 3, 3), "bias": weights(4), "gamma": weights(4), "beta": weights(4), "mean": weights(4),

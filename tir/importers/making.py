@@ -232,9 +232,9 @@ class Making:
 
     def padded(self, x: Value, widths: Sequence[tuple[int, int]], mode: str, value: Any) -> Value:
         """A tensor with elements added before and after along each axis; of negative widths, taken away."""
-        cut = [(max(-b, 0), size - max(-e, 0)) for (b, e), size in zip(widths, x.shape)]
-        if any((b, e) != (0, size) for (b, e), size in zip(cut, x.shape)):
-            x = self.op("strided_slice", x, [b for b, _ in cut], [e for _, e in cut])
+        x = self.sliced(
+            x, [(n, slice(max(-b, 0), min(e, 0) or None)) for n, (b, e) in enumerate(widths) if min(b, e) < 0]
+        )
         widths = [(max(b, 0), max(e, 0)) for b, e in widths]
         if not any(b or e for b, e in widths):
             return x

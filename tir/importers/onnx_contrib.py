@@ -8,7 +8,8 @@ import numpy as np
 
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .onnx_table import Call, row
+from .onnx_networks import over_root
+from .onnx_table import Call, rounded_once, row
 
 CONTRIB = "com.microsoft"
 
@@ -16,12 +17,14 @@ CONTRIB = "com.microsoft"
 @row("Gelu", domain=CONTRIB)
 @row("BiasGelu", domain=CONTRIB)
 @row("FastGelu", domain=CONTRIB)
+@rounded_once
 def _gelu(c: Call) -> Any:
     x = c[0] if c.get(1) is None else c.op("add", c[0], c[1])
     return c.op("nn.gelu", x, approximate="tanh" if c.operator == "FastGelu" else "none")
 
 
 @row("QuickGelu", domain=CONTRIB)
+@rounded_once
 def _quick_gelu(c: Call) -> Any:
     return c.op("multiply", c[0], c.op("sigmoid", c.op("multiply", c[0], float(c.attribute("alpha", 1.702)))))
 
@@ -33,21 +36,21 @@ def _fused_matmul(c: Call) -> Any:
     a, b = (
         c.op("matrix_transpose", c[n]) if c.attribute(name, 0) else c[n] for n, name in enumerate(("transA", "transB"))
     )
-    made, alpha = c.op("matmul", a, b), float(c.attribute("alpha", 1.0))
-    return made if alpha == 1 else c.op("multiply", made, alpha)
+    alpha = float(c.attribute("alpha", 1.0))
+    return c.summed(None if alpha == 1 else lambda made: c.op("multiply", made, alpha), "matmul", a, b)
 
 
 @row("SimplifiedLayerNormalization")
 def _rms_norm(c: Call) -> Any:
     if len(c.outputs) > 1:
         raise Unsupported("its second result")
-    return _by_root(c, c[0], c[1], axis_of(c.attribute("axis", -1), len(c[0].shape)))
+    return over_root(c, c[0], c[1], axis_of(c.attribute("axis", -1), len(c[0].shape)))
 
 
 @row("SkipSimplifiedLayerNormalization", domain=CONTRIB)
 def _skip_rms_norm(c: Call) -> Any:
     total = _sum(c, c[0], c[1], c.get(3))
-    return _results(c, _by_root(c, total, c[2], len(total.shape) - 1), total)
+    return _results(c, over_root(c, total, c[2], len(total.shape) - 1), total)
 
 
 @row("SkipLayerNormalization", domain=CONTRIB)
@@ -56,13 +59,6 @@ def _skip_layer_norm(c: Call) -> Any:
     beta = c.op("zeros_like", c[2]) if beta is None else beta
     made = c.op("nn.layer_norm", total, c[2], beta, (len(total.shape) - 1,), float(c.attribute("epsilon", 1e-12)))
     return _results(c, made, total)
-
-
-def _by_root(c: Call, x: Value, scale: Value, axis: int) -> Value:
-    """``x`` over the root of the mean of its squares along the axes from ``axis`` on."""
-    square = c.op("mean", c.op("multiply", x, x), tuple(range(axis, len(x.shape))), True)
-    root = c.op("sqrt", c.op("add", square, float(c.attribute("epsilon", 1e-5))))
-    return c.op("multiply", c.op("divide", x, root), scale)
 
 
 def _sum(c: Call, x: Value, skip: Value, bias: Value | None) -> Value:
@@ -102,17 +98,19 @@ def _group_query_attention(c: Call) -> Any:
     total = c.known(c[6])
     presents = [_written(c, c.get(n), x, places, 0 if total is None else int(total.max())) for n, x in ((3, k), (4, v))]
     length, times = presents[0].shape[2], heads // pairs * rows
-    scores = c.op("matmul", c.op("reshape", q, (batch, pairs, times, size)), presents[0], transp_b=True)
-    scores = c.op("multiply", scores, float(c.attribute("scale", 0.0) or size**-0.5))
-    if cap := float(c.attribute("softcap", 0.0)):
-        scores = c.op("multiply", c.op("tanh", c.op("divide", scores, cap)), cap)
     at = c.array(np.arange(length, dtype="int32"))
     seen = c.op("less_equal", at, c.op("reshape", places, (batch, 1, rows, 1)))
-    scores = c.op(
-        "where", seen, c.op("reshape", scores, (batch, heads, rows, length)), -1e4 if q.itemsize == 2 else -1e9
-    )
-    weights = c.op("reshape", c.op("nn.softmax", scores), (batch, pairs, times, length))
-    mixed = c.op("reshape", c.op("matmul", weights, presents[1]), (batch, heads, rows, size))
+
+    def attended(scores: Value) -> Value:
+        scores = c.op("multiply", scores, float(c.attribute("scale", 0.0) or size**-0.5))
+        if cap := float(c.attribute("softcap", 0.0)):
+            scores = c.op("multiply", c.op("tanh", c.op("divide", scores, cap)), cap)
+        scores = c.op("where", seen, c.op("reshape", scores, (batch, heads, rows, length)), -1e9)
+        weights = c.op("reshape", c.op("nn.softmax", scores), (batch, pairs, times, length))
+        return c.op("matmul", weights, presents[1])
+
+    mixed = c.summed(attended, "matmul", c.op("reshape", q, (batch, pairs, times, size)), presents[0], transp_b=True)
+    mixed = c.op("reshape", mixed, (batch, heads, rows, size))
     mixed = c.op("reshape", c.op("transpose", mixed, (0, 2, 1, 3)), (batch, rows, heads * size))
     return [mixed, *presents][: len(c.outputs)]
 

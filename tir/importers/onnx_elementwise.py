@@ -10,7 +10,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .onnx_table import Call, dtype_of, row
+from .onnx_table import Call, dtype_of, rounded_once, row
 
 # ONNX's name -> ours: one tensor, no attributes
 _UNARY = {
@@ -130,6 +130,7 @@ def _zero(value: Value) -> float | int:
 @row("Max", 6)
 @row("Sum", 6)
 @row("Mean", 6)
+@rounded_once
 def _several(c: Call) -> Any:
     ours = {"Min": "minimum", "Max": "maximum"}.get(c.operator, "add")
     total = reduce(lambda a, b: c.op(ours, a, b), [c[n] for n in range(len(c.inputs))])

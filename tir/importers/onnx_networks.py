@@ -9,8 +9,9 @@ import numpy as np
 
 from ..graph import Value
 from ..graph.quantize import dequantized
+from ..ops.promotion import wide
 from .making import Unsupported, axis_of
-from .onnx_table import Call, row
+from .onnx_table import Call, rounded_once, row
 
 
 @row("MatMul")
@@ -286,6 +287,7 @@ def _instance_norm(c: Call) -> Any:
 
 
 @row("LayerNormalization", 17)
+@rounded_once
 def _layer_norm(c: Call) -> Any:
     x, epsilon = c[0], float(c.attribute("epsilon", 1e-5))
     axes = tuple(range(axis_of(c.attribute("axis", -1), len(x.shape)), len(x.shape)))
@@ -304,11 +306,15 @@ def _layer_norm(c: Call) -> Any:
 
 @row("RMSNormalization", 23)
 def _rms_norm(c: Call) -> Any:
-    x = c[0]
-    axes = tuple(range(axis_of(c.attribute("axis", -1), len(x.shape)), len(x.shape)))
-    square = c.op("mean", c.op("multiply", x, x), axes, True)
+    return over_root(c, c[0], c[1], axis_of(c.attribute("axis", -1), len(c[0].shape)))
+
+
+def over_root(c: Call, x: Value, scale: Value, axis: int) -> Value:
+    """``x`` over the root of the mean of its squares along the axes from ``axis`` on, times ``scale``: computed in float32, and rounded once."""
+    x = c.of_type(x, wide(x.dtype))
+    square = c.op("mean", c.op("multiply", x, x), tuple(range(axis, len(x.shape))), True)
     root = c.op("sqrt", c.op("add", square, float(c.attribute("epsilon", 1e-5))))
-    return c.op("multiply", c.op("divide", x, root), c[1])
+    return c.of_type(c.op("multiply", c.op("divide", x, root), c.of_type(scale, x.dtype)), scale.dtype)
 
 
 @row("GroupNormalization", 21)
@@ -325,6 +331,7 @@ def _lrn(c: Call) -> Any:
 
 
 @row("LpNormalization")
+@rounded_once
 def _lp_normalization(c: Call) -> Any:
     axis, p = axis_of(c.attribute("axis", -1), len(c[0].shape)), c.attribute("p", 2)
     size = c.op("abs", c[0]) if p == 1 else c.op("multiply", c[0], c[0])
@@ -334,6 +341,7 @@ def _lp_normalization(c: Call) -> Any:
 
 
 @row("MeanVarianceNormalization", 9)
+@rounded_once
 def _mean_variance(c: Call) -> Any:
     axes = tuple(c.attribute("axes", (0, 2, 3)))
     centered = c.op("subtract", c[0], c.op("mean", c[0], axes, True))

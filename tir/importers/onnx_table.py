@@ -5,6 +5,7 @@ A row is a function with ``@row``: of what the node says (:class:`Call`) it make
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Builder, Value
 from ..graph.sizes import Size
+from ..ops.promotion import wide
 from .making import KNOWN, NO_ROW, Making, Unknown, Unsupported
 
 _FILES = (
@@ -33,6 +35,22 @@ _FILES = (
 
 Row = Callable[["Call"], Any]
 _ROWS: dict[tuple[str, str], dict[int, Row]] = {}
+
+
+def rounded_once(function: Row) -> Row:
+    """A row of several operations, which are computed in float32 where the first operand has 16 bits; its first result is rounded at the end."""
+
+    @functools.wraps(function)
+    def wider(c: Call) -> Any:
+        kind = c[0].dtype
+        if wide(kind) == kind:
+            return function(c)
+        inputs = [c.of_type(x, wide(kind)) if isinstance(x, Value) and x.dtype == kind else x for x in c.inputs]
+        made = function(Call(c.builder, c.operator, c.version, inputs, c.attributes, c.outputs))
+        first, *rest = made if isinstance(made, tuple) else (made,)
+        return c.of_type(first, kind), *rest
+
+    return wider
 
 
 class Items(tuple[Value, ...]):

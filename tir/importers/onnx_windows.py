@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.promotion import wide
 from .making import Unsupported
 from .onnx_networks import per_axis, spatial
 from .onnx_table import Call, row
@@ -101,6 +102,14 @@ def _unpool(c: Call) -> Any:
 def _global_pool(c: Call) -> Any:
     axes = tuple(range(2, len(c[0].shape)))
     return c.op("mean" if c.operator == "GlobalAveragePool" else "max", c[0], axes, True)
+
+
+@row("GlobalLpPool", 2)
+def _global_lp_pool(c: Call) -> Any:
+    p, kind = c.attribute("p", 2), c[0].dtype
+    size = c.op("abs", c.of_type(c[0], wide(kind)))
+    total = c.op("sum", c.op("pow", size, float(p)), tuple(range(2, len(size.shape))), True)
+    return c.of_type(c.op("pow", total, 1 / p), kind)
 
 
 @row("Col2Im", 18)
