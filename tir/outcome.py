@@ -28,10 +28,21 @@ class _Records(logging.handlers.QueueHandler):
         self.queue.append(record)  # type: ignore[union-attr]
 
 
+def _loggers() -> list[logging.Logger]:
+    known = logging.root.manager.loggerDict.values()
+    return [logging.root, *(one for one in known if isinstance(one, logging.Logger))]
+
+
 def log_level() -> int:
     """The least level of log records that a logger of this process takes."""
-    known = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
-    return min(one.getEffectiveLevel() for one in [logging.root, *known])
+    return min(one.getEffectiveLevel() for one in _loggers())
+
+
+def without_handlers() -> None:
+    """Take the handlers of all loggers away, in a copy of a process: records are for those of the process itself, which outcomes bring them to."""
+    for logger in _loggers():
+        logger.handlers.clear()
+        logger.propagate = True
 
 
 @dataclass

@@ -7,13 +7,14 @@ import ctypes
 import os
 import signal
 import struct
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from .errors import BuildError
-from .outcome import Outcome, log_level
+from .outcome import Outcome, log_level, without_handlers
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -22,9 +23,25 @@ _DIE_WITH_PARENT = 1  # Linux: prctl(PR_SET_PDEATHSIG, signal)
 _processes = 1
 
 
+class ProcessEnded(BuildError):
+    """A process ended before it had done an item."""
+
+
 def cores() -> int:
     """How many cores this process may use, where it can be copied as on Linux; else 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def is_single() -> bool:
+    """Whether this process can be copied at any time: as on Linux, with one thread of Python. (Threads of libraries wait for that.)"""
+    return hasattr(os, "memfd_create") and threading.active_count() == 1
+
+
+def in_a_copy(work: Callable[[], _Made]) -> Callable[[], _Made]:
+    """What returns what ``work`` made, pickled, in a copy of this process, or raises what it raised; ``ProcessEnded`` if that ended. ``OSError`` where it
+    cannot be copied. It is for a process that :func:`is_single`."""
+    ((_, take),) = _by_processes(lambda _: work(), [None], 1)
+    return take
 
 
 @contextlib.contextmanager
@@ -43,7 +60,7 @@ def each(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> Iterator[tup
 
     The last, which should take least, is done first and here, as copies of this process have what it has loaded. Then each takes the next one, so the
     longest should be first; after an error none is begun, and errors come last, in order. What ``work`` makes is pickled, and what else it changes
-    is lost. Where a process ends, that is a ``BuildError`` of its item.
+    is lost. Where a process ends, that is ``ProcessEnded`` of its item.
 
     >>> [(place, made()) for place, made in each(abs, [5, -4, 3])]
     [(2, 3), (0, 5), (1, 4)]
@@ -86,7 +103,7 @@ def _by_processes(work: Callable[[_Item], _Made], items: Sequence[_Item], count:
                     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                     if code:
                         failed[before] = Outcome(
-                            errors=[BuildError(f"the process that compiled it ended: {ending(code)}")]
+                            errors=[ProcessEnded(f"the process that compiled it ended: {ending(code)}")]
                         ).take
                 elif outcome is None:
                     begun[results] = pid, place
@@ -110,6 +127,7 @@ def _serve(work: Callable[[_Item], Any], items: Sequence[_Item], places: int, in
     try:
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         level = log_level()
+        without_handlers()
         while read := os.read(places, _PLACE.size):
             (place,) = _PLACE.unpack(read)
             into.send_bytes(read)

@@ -105,11 +105,17 @@ class _Process:
         library = openmp() if self.ran else None
         if library is None or "gomp" not in library.library:
             return
-        self.lost, self.warned = True, False
+        self.run_serially()
+        self.warned = False
+
+    def run_serially(self) -> None:
+        """Run all loops on the threads that call, without a warning."""
+        self.lost = self.warned = True
         for team in list(self.teams):
             team.serial()
 
 
 _process = _Process()
+run_serially = _process.run_serially
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.after_fork)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIR_CACHE", "1")
     monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(apart, "LEAST", 1)
+    monkeypatch.setattr(apart, "is_single", lambda: False)  # a process that runs tests in parallel has threads
     return tmp_path
 
 
@@ -231,3 +233,51 @@ def test_an_interrupt_ends_the_process(folder: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         compile_graph(network(), TARGET, ["memory"])
     assert not started[0].alive and not [each for each in folder.rglob("*") if each.is_file()]
+
+
+COPIED = """
+import logging, os, warnings
+import numpy as np
+import codegen.runtime.parallel as parallel
+import tir.graph.kernels as kernels
+from tests.graph.test_apart import network, run
+from tir import workers
+from tir.graph import apart, compile_graph, model
+workers.cores = lambda: 2
+apart.LEAST = 1
+scheduled, first = kernels._scheduled, os.getpid()
+def other(func, target):
+    assert os.getpid() != first and parallel._process.lost
+    {0}
+    return scheduled(func, target)
+kernels._scheduled = other
+logging.basicConfig(format="%(message)s")
+before, found = os.getpid(), network()
+"""
+
+
+def copied(code: str, then: str) -> str:
+    """What a process of one thread prints where ``code`` is run before each kernel that its copies schedule."""
+    with subprocess.Popen(
+        [sys.executable, "-c", COPIED.format(code) + then], stdout=-1, stderr=-2, text=True
+    ) as process:
+        return process.communicate(timeout=120)[0]
+
+
+def test_a_process_of_one_thread_is_copied():
+    shown = copied(
+        "warnings.warn('an odd kernel'); logging.getLogger('tir.odd').warning('one is odd')",
+        "one = compile_graph(found, 'llvm -num-cores=2', ['memory'])\n"
+        "kernels._scheduled = scheduled\n"
+        "two = model.compile_here(None, found, 'llvm -num-cores=2', ['memory'])\n"
+        "print(one.weights.tobytes() == two.weights.tobytes(), one.module.compiled.code == two.module.compiled.code)\n"
+        "print(all(map(np.array_equal, run(one), run(two))), parallel._process.lost)\n",
+    )
+    assert shown.count("\none is odd") + shown.startswith("one is odd") == 3 and shown.count("an odd kernel\n") == 1
+    assert shown.endswith("True True\nTrue False\n")
+
+
+@pytest.mark.parametrize("code, error", [("raise KeyError('x')", "BuildError: kernel "), ("os.kill(os.getppid() if os.getppid() != first else os.getpid(), 9)", "ModelError: compiling the model: the process that compiled it ended: SIGKILL; with TIR_CACHE=0")])  # fmt: skip
+def test_errors_of_a_copy_are_raised_here(code: str, error: str):
+    shown = copied(code, "compile_graph(found, 'llvm -num-cores=1', ['memory'])")
+    assert f"\ntir.errors.{error}" in shown
