@@ -164,6 +164,25 @@ def test_groups_are_joined_by_all_producers_that_they_alone_read_a_few_times(mak
         )
 
 
+def test_long_chains_and_nodes_that_double_them_are_compiled():
+    b = Builder()
+    x = b.input("x", (2, 3))
+    long, twice = x, x
+    for _ in range(250):
+        long = b.call("add", b.call("multiply", long, 0.5), x)
+    for _ in range(24):
+        twice = b.call("multiply", twice, b.call("subtract", 1.5, twice))
+    model = compile_graph(b.graph({"long": long, "twice": twice}))
+    given = np.float32([[0.5, 1, 0.75], [0.25, 0, 1.25]])
+    left, right = given.astype("float64"), given.astype("float64")
+    for _ in range(250):
+        left = left * 0.5 + given
+    for _ in range(24):
+        right = right * (1.5 - right)
+    for made, want in zip(model(given), (left, right)):
+        np.testing.assert_allclose(made, want, rtol=1e-4)
+
+
 def test_the_rule_that_keeps_two_nodes_apart_is_named():
     b = Builder()
     x, w = b.input("x", (4, 8)), b.input("w", (8, 8))

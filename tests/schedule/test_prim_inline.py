@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from prim_checks import refused, same, schedule
 
+import tir
+from tir import te
 from tir.schedule.invariants import Keeps
 from tir.schedule.primitive import PRIMITIVES
 
@@ -147,6 +149,55 @@ def test_auto_inline():
     sch.auto_inline()
     same(sch)
     assert [b.name for b in sch.get_child_blocks("root")] == ["D"]
+
+
+def stages() -> tir.PrimFunc:
+    """B, C (of B twice), D (of C, turned round) and E (rows of D), which F reads with D."""
+    x = te.placeholder((6, 6), name="A")
+    b = te.compute((6, 6), lambda i, j: x[i, j] + 1.0, name="B")
+    c = te.compute((6, 6), lambda i, j: b[i, j] * b[5 - i, j], name="C")
+    d = te.compute((6, 6), lambda i, j: c[j, i] + 2.0, name="D")
+    k = te.reduce_axis((0, 6), "k")
+    e = te.compute((6,), lambda i: te.sum(d[i, k], axis=k), name="E")
+    return te.create_prim_func([x, te.compute((6, 6), lambda i, j: d[i, j] - e[i], name="F")])
+
+
+def test_blocks_are_inlined_together_as_one_by_one():
+    one, together = (tir.Schedule(stages()) for _ in range(2))
+    for block in "DCB":
+        one.compute_inline(block)
+    together.auto_inline("B", "C", "D")
+    same(together)
+    assert together.mod.script() == one.mod.script()
+
+
+def test_only_the_blocks_that_are_given_are_inlined():
+    sch = tir.Schedule(stages())
+    sch.auto_inline("C", "D")
+    same(sch)
+    assert [b.name for b in sch.get_child_blocks("root")] == ["B", "E", "F"]
+
+
+def test_blocks_whose_operands_are_overwritten_on_their_way_stay():
+    parts = [
+        "B[vi] = A[vi] + 1.0",
+        "A[vi] = A[vi] * 3.0",
+        "C[vi] = B[15 - vi] * 2.0",
+        "E[vi] = C[vi] - A[vi]",
+        "D[vi] = C[15 - vi] * E[vi]",
+    ]
+    nests = "".join(
+        f'    for i in range(16):\n        with T.block("{name}"):\n            vi = T.axis.spatial(16, i)\n            {store}\n'
+        for name, store in zip("BWCED", parts)
+    )
+    sch = schedule(
+        '@T.prim_func\ndef main(A: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")):\n'
+        + "".join(f'    {name} = T.alloc_buffer((16,), "float32")\n' for name in "BCE")
+        + nests
+    )
+    sch.auto_inline()
+    same(sch)
+    assert [b.name for b in sch.get_child_blocks("root")] == ["B", "W", "D"]
 
 
 def test_an_operand_overwritten_in_between():

@@ -55,7 +55,7 @@ VALUES = [
 
 # Arguments that are legal, or near it, by parameter.
 USUAL = {
-    "block": "C", "loop": "C.k", "loops": ("B.i", "B.j"), "block_or_loop": "B", "target": "B.j", "where": ["B.i", "B.j"],
+    "block": "C", "loop": "C.k", "loops": ("B.i", "B.j"), "blocks": ("B", "C"), "block_or_loop": "B", "target": "B.j", "where": ["B.i", "B.j"],
     "ann_key": "k", "ann_val": 1, "buffer_index": 0, "read_buffer_index": 0, "write_buffer_index": 0, "buf_type": "read",
     "gen_new_ranges": lambda i, k: [i, k], "thread_axis": "threadIdx.x", "storage_scope": "local", "factors": [None, 2],
     "reduction_block": "C", "epilogue_block": "D", "padding": [8, 16], "buffer": ("read", 0), "index_map": lambda i, j: (j, i),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from tir.function import IRModule
 from tir.library import elementwise, rows
 from tir.testing import assert_same_result, random_inputs, random_program
 from tir.tune import space
+from tir.visit import nodes_of
 
 NARROW = "llvm -vector_width=64 -num-cores=2"  # two numbers in a vector: small programs have whole vectors and tails
 
@@ -66,6 +70,31 @@ def test_a_chain_is_one_loop_of_vectors_on_all_cores():
     sch = tir.tune.default(elementwise.gelu_chain(1 << 20), "llvm -num-cores=2")
     assert [b.name for b in sch.get_child_blocks("root")] == ["out"]
     assert kinds(sch, "out")[0] == "parallel" and kinds(sch, "out")[-2:] == ["unrolled", "vectorized"]
+
+
+def chain(count: int, stage: Callable[..., Any]) -> tir.PrimFunc:
+    """A square, and stages of it: elements that ``stage`` makes of the square and the one before."""
+    x = te.placeholder((4, 4), name="x")
+    y = x
+    for n in range(count):
+        y = te.compute((4, 4), partial(stage, x, y), name=f"s{n}")
+    return te.create_prim_func([x, y])
+
+
+def test_a_long_chain_is_one_block():
+    func = chain(300, lambda x, y, i, j: y[j, i] * 0.5 + x[i, j])
+    sch = space.space_of(NARROW).first(tir.Schedule(func))
+    assert [b.name for b in sch.get_child_blocks("root")] == ["s299"]
+    assert_same_result(func, sch.mod)
+
+
+def test_a_long_chain_of_blocks_that_read_twice_is_a_few_blocks():
+    """All in one would have 2 ** 40 copies of the first."""
+    func = chain(40, lambda x, y, i, j: y[i, j] * (x[i, j] - y[i, j] * x[j, i]))
+    sch = space.space_of(NARROW).first(tir.Schedule(func))
+    blocks = sch.get_child_blocks("root")
+    assert 1 < len(blocks) < 20 and len(nodes_of(sch.func.body)) < 20000
+    assert_same_result(func, sch.mod)
 
 
 def test_a_producer_that_is_read_often_is_not_repeated():

@@ -315,18 +315,22 @@ class _Fusion:
 
     def _add(self, node: Node) -> None:
         """Make a node a group, and let the groups of producers join it, as long as one does."""
-        nodes = _Nodes([node])
-        while (value := self._joining(nodes)) is not None:
+        nodes, light = _Nodes([node]), set[Value]()
+        while (value := self._joining(nodes, light)) is not None:
             nodes = _Nodes(sorted([*self._exits[value], *nodes], key=self._order.__getitem__))
         self._group.update(dict.fromkeys(nodes, nodes))
         used = [v for v in node.outputs if v in self.readers or v in self.results]
         if len(used) == 1:
             self._exits[used[0]] = nodes
 
-    def _joining(self, nodes: _Nodes) -> Value | None:
-        """A value whose group may join ``nodes``: of the heaviest group of all that may."""
+    def _joining(self, nodes: _Nodes, light: set[Value]) -> Value | None:
+        """A value whose group may join ``nodes``: of the heaviest group of all that may. Those in ``light``, which it updates, may as long as nothing
+        heavy has joined."""
         found = [v for v in nodes.read if v in self._exits and self._exits[v][-1] not in nodes.members]
-        found = [v for v in found if not self._refusal(v, nodes)]
+        if nodes.heaviest > Pattern.INJECTIVE:
+            light.clear()
+        found = [v for v in found if v in light or not self._refusal(v, nodes)]
+        light.update(v for v in found if self._exits[v].heaviest <= Pattern.INJECTIVE)
         return max(found, key=lambda v: self._exits[v].heaviest, default=None)
 
     def _refusal(self, value: Value, nodes: _Nodes) -> str:

@@ -20,7 +20,7 @@ from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const
 from ..function import PrimFunc
 from ..names import did_you_mean, unique_name
 from ..node import frozendict
-from ..recursion import with_room
+from ..recursion import with_recursion_limit, with_room
 from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
 from ..target import KINDS, Target
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .profile import Profile
 
 
+@with_recursion_limit
 @with_room
 @seldom_collected
 @checked
@@ -78,6 +79,7 @@ def compile_graph(
     return compile_here(key, graph, target, state, cases)
 
 
+@with_recursion_limit
 @with_room
 @seldom_collected
 def compile_here(

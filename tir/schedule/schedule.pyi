@@ -30,7 +30,7 @@ class Asker:
     @overload
     def annotate(self, *, ann_key: str, ann_val: Any) -> Answer: ...
     def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> Answer: ...
-    def auto_inline(self) -> Answer: ...
+    def auto_inline(self, *blocks: BlockRV | str) -> Answer: ...
     @overload
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> Answer: ...
     @overload
@@ -253,8 +253,8 @@ class Schedule(Snapshots):
 
         Raises ``ScheduleError`` when the number of ranges is not the number of axes.
         """
-    def auto_inline(self) -> None:
-        """Inline every block that can be inlined: elementwise producers into their consumers, first to last.
+    def auto_inline(self, *blocks: BlockRV | str) -> None:
+        """Inline those of ``blocks``, by default of all, that can be inlined: elementwise producers into their consumers.
 
         Blocks that cannot be inlined stay as they are; returns nothing.
 

@@ -10,7 +10,7 @@ from ..analysis.constants import at_each_call, constant_parameters
 from ..analysis.index import index_of
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, PrimFunc
-from ..recursion import with_room
+from ..recursion import with_recursion_limit, with_room
 from ..schedule import Schedule
 from ..schedule.queries import consumers_of, producers_of
 from ..target import GPUS
@@ -25,6 +25,7 @@ GROWTH = 1.2  # times the bytes that are read at each call, which padding may ad
 LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
 
 
+@with_recursion_limit
 @with_room
 @seldom_collected
 def default(mod: PrimFunc | IRModule | HasProgram, target: Any = "llvm") -> Schedule:

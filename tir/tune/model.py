@@ -23,6 +23,7 @@ from ..arith.linear import key
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
+from ..recursion import with_recursion_limit
 from ..schedule import Schedule
 from ..stmt import (
     PARALLEL,
@@ -81,6 +82,7 @@ class Prediction:
         return smooth_maximum([core, self.floor]) + min(core, self.terms.get("threads", 0.0))
 
 
+@with_recursion_limit
 def predict(
     program: Schedule | PrimFunc | IRModule, env: Env | Target | str = "llvm", sizes: Mapping[str, int] | None = None
 ) -> Prediction | None:
@@ -268,10 +270,13 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float],
     rate = machine.peak / (2 * PORTS * env.lanes(32))  # cycles a second, by the peak of float32
     body = rewrite(func.body, _in_place)
     found = list(_stores(body, _Around(compiled=Compiled.of(body))))
+    together: dict[For | None, list[BufferStore]] = {}  # in the body of an innermost loop
     for store, around in found:
         if isinstance(store, BufferStore):
-            inside = [s for s, at in found if isinstance(s, BufferStore) and at.innermost is around.innermost]
-            cycles = _compiled_cycles(store, around, inside, env)
+            together.setdefault(around.innermost, []).append(store)
+    for store, around in found:
+        if isinstance(store, BufferStore):
+            cycles = _compiled_cycles(store, around, together[around.innermost], env)
         else:
             cycles = TILE_CYCLES[store.op] * around.count(SERIAL, PARALLEL, UNROLLED)
         count = max(1, around.count(PARALLEL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -204,6 +205,22 @@ class Nest:
         own = {s.buffer for s in self.stores} if self.reduce else set[Buffer]()
         found = [n for n in walk(self.block.body) if isinstance(n, BufferLoad) and n.buffer not in own]
         return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
+
+    def loads_of(self, buffer: Buffer) -> Sequence[tuple[Expr, ...]]:
+        """The indices at which the block loads a buffer, each element once."""
+        return self._places.get(buffer, ())
+
+    @cached_property
+    def _places(self) -> dict[Buffer, list[tuple[Expr, ...]]]:
+        found: dict[Buffer, list[tuple[Expr, ...]]] = {}
+        for load in self.loads:
+            found.setdefault(load.buffer, []).append(load.indices)
+        return found
+
+    @cached_property
+    def counts(self) -> Counter[Buffer]:
+        """How many loads of each buffer the text of the block has."""
+        return Counter(n.buffer for n in walk(self.block.body) if isinstance(n, BufferLoad))
 
     def reads(self, stage: Nest) -> bool:
         """Whether it loads results of ``stage``."""

@@ -18,11 +18,14 @@ from typing import Any, TypeVar
 
 from .. import extension
 from ..amx import tiles_allowed
+from ..analysis.contents import members_of, trimmed
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..errors import ScheduleError
 from ..records import cached_property
+from ..recursion import with_recursion_limit
 from ..schedule import Schedule
+from ..stmt import BlockRealize
 from ..target import Target, VectorRegisters, threads
 from .faults import Faults
 
@@ -217,6 +220,7 @@ class Space:
         after = self._continued(one.before, likeliest_offer, left, one.rest)
         return Made(after.schedule, (*kept, *after.decisions))
 
+    @with_recursion_limit
     def _continued(
         self,
         sch: Schedule,
@@ -294,15 +298,24 @@ def as_schedule(made: Any) -> Schedule:
 
 def _joins(before: Schedule, after: Schedule) -> bool:
     """Whether blocks that had outermost loops of their own share one now."""
-    then, now = _outermost(before), _outermost(after)
+    old, new = (_members(sch) for sch in (before, after))
+    _, gone, made = trimmed(old, new)
+    then, now = _outermost(before, gone), _outermost(after, made)
     kept = [(now[name], then[name]) for name in now if name in then]
     return len({loop for loop, _ in kept}) < len(set(kept))
 
 
-def _outermost(sch: Schedule) -> dict[str, Any]:
-    """The outermost loop of each block that has one."""
-    blocks = index_of(sch.func).blocks
-    return {name: ref.loops()[0].var for name in block_names(sch) if (ref := blocks[name]).loops()}
+def _members(sch: Schedule) -> tuple[Any, ...]:
+    """The statements in the root block of the function."""
+    root = sch.func.body
+    return members_of(root.block.body) if isinstance(root, BlockRealize) else (root,)
+
+
+def _outermost(sch: Schedule, members: Sequence[Any]) -> dict[str, Any]:
+    """The outermost loop of each block in some of these that has one."""
+    index = index_of(sch.func)
+    refs = [ref for s in members for ref in index.blocks_below(index.place(s))]
+    return {ref.name: loops[0].var for ref in refs if (loops := ref.loops())}
 
 
 def block_names(sch: Schedule) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import lcm
 
 from ...analysis.dependence.domains import runs_whole_domain
@@ -35,6 +36,7 @@ from ...expr import (
     floormod,
     is_const,
 )
+from ...node import once
 from ...script.printer import short_text
 from ...stmt import For, IfThenElse, Stmt
 from ...visit import free_vars, nodes_of, substitute, uses_var, walk
@@ -44,11 +46,11 @@ from ..state import State
 
 @dataclass(frozen=True)
 class InlinePlan:
-    """Statements to replace (None removes one), and the buffer to remove, if any."""
+    """Statements to replace (None removes one), and the buffers to remove."""
 
     scope: BlockRef
     changes: tuple[tuple[Stmt, Stmt | None], ...]
-    buffer: Buffer | None
+    buffers: tuple[Buffer, ...]
 
 
 def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef, Stmt]:
@@ -259,18 +261,20 @@ def apply_inline(state: State, plan: InlinePlan) -> State:
     for old, new in plan.changes:
         state = state.replace(old, new)
     scope = state.find_block(plan.scope.name)
-    kept = tuple(b for b in scope.block.alloc_buffers if b is not plan.buffer)
-    body = scope.block.body if plan.buffer is None else without_names(scope.block.body, plan.buffer)
+    kept = tuple(b for b in scope.block.alloc_buffers if b not in plan.buffers)
+    body = reduce(without_names, plan.buffers, scope.block.body)
     return state.replace(scope.block, scope.block.replace(alloc_buffers=kept, body=body))
 
 
 def require_no_address(scope: BlockRef, buffer: Buffer) -> None:
     """Require that nothing, as a prefetch does, takes the address of an element of a buffer that there will not be."""
     for place in blocks_naming(scope, buffer):
-        for node in nodes_of(place.node):
-            if (
-                isinstance(node, Call)
-                and node.op == "address_of"
-                and any(isinstance(a, BufferLoad) and a.buffer is buffer for a in node.args)
-            ):
-                require(False, "`{0}` takes the address of an element of {1}", node, buffer.name, nodes=[place.node])
+        call = _addresses(place.node).get(buffer)
+        require(call is None, "`{0}` takes the address of an element of {1}", call, buffer.name, nodes=[place.node])
+
+
+@once
+def _addresses(stmt: Stmt) -> dict[Buffer, Call]:
+    """The calls in a statement that take the address of an element, by buffer; computed once for each."""
+    calls = [n for n in nodes_of(stmt) if type(n) is Call and n.op == "address_of"]
+    return {a.buffer: call for call in reversed(calls) for a in call.args if isinstance(a, BufferLoad)}

@@ -90,12 +90,12 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
     if start is not None and not unsafe and not _is_used_between(scope, reduction, epilogue, store):
         require_same_meaning(state, _run_behind(state, scope, reduction, epilogue, solved, guards))
         realize = _from_the_start(reduction, sums, store, solved, guards, start)
-        return InlinePlan(scope, ((old, None), (reduction.node, realize)), sums)
+        return InlinePlan(scope, ((old, None), (reduction.node, realize)), (sums,))
     last = _is_last_step(reduction)
     require_same_meaning(state, _run_after(state, reduction, epilogue, solved, [*guards, *last]), unsafe)
     result = BufferLoad(sums, tuple(_stored_at(reduction, sums)))
     realize = _in_the_last_step(reduction, store, result, solved, [*last, *guards])
-    return InlinePlan(scope, ((old, None), (reduction.node, realize)), None)
+    return InlinePlan(scope, ((old, None), (reduction.node, realize)), ())
 
 
 def _is_last_step(reduction: BlockRef) -> list[Expr]:

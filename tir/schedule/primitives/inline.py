@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from ...aliases import memory_of, sharing
@@ -14,11 +14,11 @@ from ...analysis.nesting import order
 from ...analysis.users import bare_writers, readers, second_names, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
-from ...errors import attempt, require
-from ...expr import BufferLoad, Expr, all_of, const
+from ...errors import ScheduleError, attempt, require
+from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
-from ...visit import accesses, rewrite, substitute, uses_var, walk
+from ...visit import LEAVES, accesses, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive
@@ -69,7 +69,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     consumers = list(dict.fromkeys(c for c in (*readers(scope, buffer), *asking) if c is not block))
     if not consumers:
         _require_unused(scope, block, store)
-        return InlinePlan(scope, ((block.node, None),), buffer)
+        return InlinePlan(scope, ((block.node, None),), (buffer,))
     require_no_views(block)
     _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[Stmt, Stmt | None]] = [(block.node, None)]
@@ -81,9 +81,9 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
             buffer.name,
             nodes=(),
         )
-        changes.append((consumer.node, _with_loads(consumer, buffer, partial(_value_at, block, store))))
+        changes.append((consumer.node, _with_values(consumer, {buffer: (block, store)})))
     require_no_address(scope, buffer)
-    return InlinePlan(scope, tuple(changes), buffer)
+    return InlinePlan(scope, tuple(changes), (buffer,))
 
 
 def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
@@ -153,7 +153,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     require_same_meaning(state, probe, unsafe)
     new_block = with_regions(producer.block.replace(body=new_body))
     realize = producer.node.replace(block=new_block, predicate=_with_value(predicate, producer, store))
-    return InlinePlan(scope, ((old, None), (producer.node, realize)), buffer)
+    return InlinePlan(scope, ((old, None), (producer.node, realize)), (buffer,))
 
 
 def _with_value(predicate: Expr, producer: BlockRef, store: BufferStore) -> Expr:
@@ -218,10 +218,8 @@ def _require_unchanged(
     state: State, scope: BlockRef, block: BlockRef, consumers: Sequence[BlockRef], store: BufferStore, unsafe: bool
 ) -> None:
     """Require that what ``block`` reads is unchanged between the block and its consumers."""
-    read = {a.buffer for a in accesses(store.value)}
-    first, last = order(scope, block), max(order(scope, c) for c in consumers)
-    written = any(first <= order(scope, w) <= last for b in read for w in (*writers(scope, b), *bare_writers(scope, b)))
-    if not written and not second_names(scope):
+    last = max(order(scope, c) for c in consumers)
+    if _is_unchanged(store, order(scope, block), last, partial(_writes, scope)) and not second_names(scope):
         return
         # Decided on the program in which the block runs again before each consumer, at the elements that it loads.
     probe = state.replace(block.node, None)
@@ -229,6 +227,16 @@ def _require_unchanged(
         runs = [_run_for(block, store, load, consumer) for load in _loads(consumer, store.buffer)]
         probe = probe.replace(consumer.node, seq([*runs, consumer.node]))
     require_same_meaning(state, probe, unsafe)
+
+
+def _is_unchanged(store: BufferStore, first: int, last: int, writes: Callable[[Buffer], Collection[int]]) -> bool:
+    """Whether no statement of a scope, from the ``first`` to the ``last``, is among those that ``writes`` what a store reads."""
+    return not any(first <= at <= last for b in {a.buffer for a in accesses(store.value)} for at in writes(b))
+
+
+def _writes(scope: BlockRef, buffer: Buffer) -> set[int]:
+    """The numbers of the statements of ``scope`` that write a buffer."""
+    return {order(scope, w) for w in (*writers(scope, buffer), *bare_writers(scope, buffer))}
 
 
 def _asking(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
@@ -283,23 +291,36 @@ def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: A
     return substitute(store.value, solved)
 
 
-def _with_loads(consumer: BlockRef, buffer: Buffer, value: Any) -> BlockRealize:
+def _with_values(consumer: BlockRef, inlined: Mapping[Buffer, tuple[BlockRef, BufferStore]]) -> BlockRealize:
+    """``consumer`` with values in the place of loads: those that the block of each buffer ``inlined`` stores, with the values of other ones in them."""
     analyzer = _around(consumer)
+    memo: dict[Any, Any] = {}
 
-    def visit(node: Any) -> Any:
-        if isinstance(node, Block) and any(r.buffer is buffer for r in node.reads):
-            return with_regions(node)
-        return value(node, analyzer) if isinstance(node, BufferLoad) and node.buffer is buffer else None
+    def visit(item: Any) -> Any:
+        kind = type(item)
+        if kind in LEAVES:
+            return item
+        done = memo.get(item)
+        if done is None:
+            done = item.map_children(visit)  # noqa: F821  (deleted only afterwards)
+            if kind is BufferLoad and done.buffer in inlined:
+                done = visit(_value_at(*inlined[done.buffer], done, analyzer))  # noqa: F821
+            elif kind is Block and any(r.buffer in inlined for r in done.reads):
+                done = with_regions(done)
+            memo[item] = done
+        return done
 
     block, node = consumer.block, consumer.node
-    body = rewrite(block.body, visit)
-    init = None if block.init is None else rewrite(block.init, visit)
-    views = tuple(rewrite(m, visit) for m in block.match_buffers)
-    return node.replace(
-        iter_values=tuple(rewrite(v, visit) for v in node.iter_values),
-        predicate=rewrite(node.predicate, visit),
+    body = visit(block.body)
+    init = None if block.init is None else visit(block.init)
+    views = tuple(map(visit, block.match_buffers))
+    made = node.replace(
+        iter_values=tuple(map(visit, node.iter_values)),
+        predicate=visit(node.predicate),
         block=with_regions(block.replace(body=body, init=init, match_buffers=views)),
     )
+    del visit  # it refers to itself, and would stay until garbage is collected
+    return made
 
 
 @primitive(check=plan_compute_inline, instead=("compute_at", "reverse_compute_inline"), group="order")
@@ -312,8 +333,8 @@ def reverse_compute_inline(state: State, plan: InlinePlan) -> State:
     return apply_inline(state, plan)
 
 
-def _check_auto_inline(state: State) -> list[str]:
-    """Inline every block that can be inlined: elementwise producers into their consumers, first to last.
+def _check_auto_inline(state: State, *blocks: BlockRef) -> list[str]:
+    """Inline those of ``blocks``, by default of all, that can be inlined: elementwise producers into their consumers.
 
     Blocks that cannot be inlined stay as they are; returns nothing.
 
@@ -334,14 +355,62 @@ def _check_auto_inline(state: State) -> list[str]:
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi, vj] * 2.0 + 1.0
     """
-    return [name for name, ref in state.index.blocks.items() if ref.scope is not None]
+    chosen = {b.name for b in blocks}
+    return [n for n, ref in state.index.blocks.items() if ref.scope is not None and (n in chosen or not blocks)]
 
 
 @primitive(check=_check_auto_inline, group="order")
 def auto_inline(state: State, plan: list[str]) -> State:
+    scopes = dict.fromkeys(state.index.blocks[name].scope for name in plan)
+    for scope in scopes:
+        together = None if scope is None else _plan_together(state, scope, plan)
+        state = state if together is None else apply_inline(state, together)
     for name in plan:
         ref = state.index.blocks.get(name)
         step = None if ref is None else attempt(partial(plan_compute_inline, state, ref))
         if isinstance(step, InlinePlan):
             state = apply_inline(state, step)
     return state
+
+
+def _plan_together(state: State, scope: BlockRef, names: Collection[str]) -> InlinePlan | None:
+    """The plan to inline several blocks of a scope at once: each consumer is rewritten once, and not for each of its producers. Of the blocks that can be
+    inlined, it leaves out those of which that takes more than a look at the block and at who uses its buffer."""
+    scope = state.find_block(scope.name)
+    found: dict[Buffer, tuple[BlockRef, BufferStore]] = {}
+    last: dict[BlockRef, int] = {}  # the statement of the last consumer, of blocks that are inlined
+    changed: dict[BlockRef, None] = {}
+    steering = {load.buffer for _, load in steering_loads(scope.block.body)}
+    place = {child: n for n, child in enumerate(scope.children)}
+    writes = cache(partial(_writes, scope))
+    for block in [] if second_names(scope) else reversed(scope.children):
+        plain = attempt(partial(_plain_store, state, scope, block)) if block.name in names else None
+        if not isinstance(plain, BufferStore) or plain.buffer in steering:
+            continue
+        consumers = [c for c in readers(scope, plain.buffer) if c is not block]
+        end = max((last.get(c, order(scope, c)) for c in consumers), default=-1)
+        is_first = consumers and all(place[block] < place[c] for c in consumers)
+        if is_first and _is_unchanged(plain, order(scope, block), end, writes):
+            found[plain.buffer], last[block] = (block, plain), end
+            changed.update(dict.fromkeys(consumers))
+    if len(found) < 2:
+        return None
+    rest = [c for c in changed if c not in last]
+    made = attempt(lambda: [(c.node, _with_values(c, found)) for c in rest])
+    if isinstance(made, ScheduleError):
+        return None
+    return InlinePlan(scope, (*((block.node, None) for block in last), *made), tuple(found))
+
+
+def _plain_store(state: State, scope: BlockRef, block: BlockRef) -> BufferStore:
+    """The store of a block at its iterators. Refuses for a block that is no more than that store, or cannot be inlined."""
+    store, buffer = _single_store(state, scope, block)
+    require_no_views(block)
+    require_no_address(scope, buffer)
+    at = [i for i in store.indices if isinstance(i, Var)]
+    open_ = {i.var for i in block.block.iter_vars if not is_const(i.dom.extent, 1)}
+    is_plain = len(set(at)) == len(at) and open_.issubset(at) and len(at) == len(store.indices)
+    require(is_plain, "block {0} stores at ({1})", block, ", ".join(map(repr, store.indices)))
+    pointing = next((c for c in readers(scope, buffer) if uses_pointer(c.node, buffer)), None)
+    require(pointing is None, "block {0} uses the pointer of buffer {1}", pointing, buffer.name)
+    return store
