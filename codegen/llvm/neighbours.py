@@ -42,7 +42,7 @@ from tir.expr import (
 from tir.function import PrimFunc
 from tir.op import is_pure
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
-from tir.visit import has_load, kinds, nodes_of, walk
+from tir.visit import has_load, kinds, statements, walk
 
 LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines
 AT_ONCE = 4  # stores whose values wait in registers for each other: vectors are loaded before all of these
@@ -52,7 +52,7 @@ Lanes = frozenset[int]
 
 def share_neighbours(func: PrimFunc) -> PrimFunc:
     """``func`` with each run of stores of whole vectors loading what it needs once."""
-    if may_alias(func) or Ramp not in kinds(func.body) or any(map(_is_volatile, nodes_of(func.body))):
+    if may_alias(func) or Ramp not in kinds(func.body) or any(map(_is_volatile, statements(func.body))):
         return func
     return func.with_body(_shared(func.body))
 
@@ -62,7 +62,7 @@ def _is_volatile(node: Any) -> bool:
 
 
 def _shared(s: Any) -> Any:
-    if not isinstance(s, Stmt) or Ramp not in kinds(s):
+    if not isinstance(s, Stmt):
         return s
     if isinstance(s, (BufferStore, SeqStmt)):
         stmts = s.stmts if isinstance(s, SeqStmt) else (s,)
@@ -108,9 +108,11 @@ class _Place:
         if others or not isinstance(index, Ramp) or buffer.strides or buffer.dtype.lanes > 1:
             return None
         whole = index.lanes * buffer.dtype.bytes == LINE and not buffer.dtype.is_bool
-        if not whole or not isinstance(index.stride, IntImm) or index.stride.value != 1 or has_load(index.base):
+        if not whole or not isinstance(index.stride, IntImm) or index.stride.value != 1:
             return None
         form = linear(index.base)
+        if not form.is_of_variables and has_load(index.base):
+            return None
         return _Place((buffer, index.lanes, form.terms_key()), form.const)
 
 
@@ -133,6 +135,8 @@ class _Run:
 
     def made(self) -> Sequence[Stmt]:
         """The stores, with what they load."""
+        if not self._overlaps():
+            return self.stores
         known = {at: self._vectors(at, wanted) for at, wanted in self.wanted.items()}
         values = [_mapped(s.value, partial(self._picked, n, known)) for n, s in enumerate(self.stores)]
         if not self.values and not self._pays(values):
@@ -146,6 +150,19 @@ class _Run:
             for var, bound in reversed(lets):
                 body = [LetStmt(var, bound, seq(body))]
         return body
+
+    def _overlaps(self) -> bool:
+        """Whether some vectors that are loaded, or loaded and stored, have elements in common, or not all of their lanes are used."""
+        places: dict[Any, set[int]] = defaultdict(set)
+        for (_, row), wanted in self.wanted.items():
+            places[row].update(wanted)
+            if any(len(needs) < row[1] for needs in wanted.values()):
+                return True
+        for place in filter(None, self.places):
+            if place.row in places:
+                places[place.row].add(place.at)
+        found = ((row[1], sorted(ats)) for row, ats in places.items())
+        return any(b - a < lanes for lanes, ats in found for a, b in zip(ats, ats[1:]))
 
     def _pays(self, values: Sequence[Expr]) -> bool:
         """Whether the slower of loads (one a cycle, two cycles across lines) and arithmetic with the vectors that are picked (two a
