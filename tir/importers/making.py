@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
@@ -256,7 +255,7 @@ class Making:
             return product if then is None else then(product)
         return self.of_type(then(self.op(operator, *operands, out_dtype=sums, **more)), made)
 
-    def of_type(self, x: Value, dtype: DType) -> Value:
+    def of_type(self, x: Value, dtype: Any) -> Value:
         """The same elements in a type."""
         return x if x.dtype == dtype else self.op("astype", x, dtype)
 

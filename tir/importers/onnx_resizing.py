@@ -14,6 +14,7 @@ from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
 from .making import Unsupported, axis_of
 from .onnx_table import Call, row
+from .resizing import resized, weights_of
 
 _EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # coordinates that tir.ops has exactly
 
@@ -58,16 +59,16 @@ def _resize(c: Call) -> Any:
     x, is_resize = c[0], c.operator == "Resize"
     mode = c.attribute("mode", "nearest")
     how = c.attribute("coordinate_transformation_mode", "half_pixel") if is_resize else "asymmetric"
-    axes, smooth = _axes(c, how), bool(c.attribute("antialias", 0))
+    axes = _axes(c, how)
     is_spatial = len(x.shape) in (3, 4, 5) and all(a.old == a.new for a in axes[:2])
-    if is_spatial and how in _EXACT and not smooth and all(a.is_whole for a in axes):
+    if is_spatial and how in _EXACT and not c.attribute("antialias", 0) and all(a.is_whole for a in axes):
         return _by_operator(c, [a.new for a in axes[2:]], mode, how)
     made = x
     for number, axis in enumerate(axes):
         if axis != _Axis(axis.old, axis.old, 1.0):
             if not is_fixed(axis.old):
                 raise Unsupported(f"{how} along an axis of {axis.old} elements, which are known only when it runs")
-            made = _along(c, made, number, _Weights.of(c, mode, how, axis, smooth))
+            made = _along(c, made, number, mode, how, axis)
     made = made if made.dtype == x.dtype else c.op("astype", made, x.dtype)
     return _outside(c, made, axes) if how == "tf_crop_and_resize" else made
 
@@ -129,60 +130,21 @@ def _by_operator(c: Call, sizes: Sequence[Extent], mode: str, how: str) -> Any:
     return c.op(f"image.resize{rank}d", c[0], None, sizes, layout, method, how, rounding, **rest)
 
 
-@dataclass(frozen=True)
-class _Weights:
-    """Which old elements a new one is made of: ``places`` (new, taps), and what they count for; None: the one tap, whole."""
-
-    places: np.ndarray
-    weights: np.ndarray | None
-    old: int
-
-    @staticmethod
-    def of(c: Call, mode: str, how: str, axis: _Axis, smooth: bool) -> _Weights:
-        """For each new element along an axis. ``smooth`` widens the kernel by the scale where the axis gets smaller."""
-        at = axis.places(how)
-        if mode == "nearest":
-            usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
-            rounded = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_floor": np.ceil(at - 0.5)}
-            nearest = rounded.get(c.attribute("nearest_mode", usual), np.floor(at + 0.5))
-            return _Weights(np.clip(nearest, 0, axis.old - 1).astype("int64")[:, None], None, axis.old)
-        radius = {"linear": 1, "cubic": 2}.get(mode)
-        if radius is None:
-            raise Unsupported(f"mode {mode!r}")
-        narrow = min(axis.scale, 1.0) if smooth else 1.0
-        first = math.floor(-radius / narrow) + 1
-        base = np.floor(at)[:, None]
-        places = base + np.arange(first, 2 - first)
-        distance = np.abs((places - at[:, None]) * narrow)
-        alpha = float(c.attribute("cubic_coeff_a", -0.75))
-        weights = np.clip(1 - distance, 0, 1) if radius == 1 else _cubic(distance, alpha)
-        if c.attribute("exclude_outside", 0):
-            weights = np.where((places >= 0) & (places < axis.old), weights, 0)
-        weights = weights / weights.sum(1, keepdims=True)
-        return _Weights(np.clip(places, 0, axis.old - 1).astype("int64"), weights, axis.old)
-
-
-def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
-    """What an element counts for at a distance (Keys 1981)."""
-    near = (alpha + 2) * distance**3 - (alpha + 3) * distance**2 + 1
-    far = alpha * (distance**3 - 5 * distance**2 + 8 * distance - 4)
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
-
-
-def _along(c: Call, x: Value, axis: int, how: _Weights) -> Value:
-    """A tensor resized along one axis."""
-    if how.weights is None:
-        return c.op("take", x, c.array(how.places[:, 0]), axis)
-    kind = "float64" if x.dtype == "float64" else "float32"
-    table = np.zeros(c.room(len(how.places), how.old))
-    np.add.at(table, (np.arange(len(table))[:, None], how.places), how.weights)
-    x = x if x.dtype == kind else c.op("astype", x, kind)
-    if axis == len(x.shape) - 2:
-        return c.op("matmul", c.array(table.astype(kind)), x)
-    if axis == len(x.shape) - 1:
-        return c.op("matmul", x, c.array(np.ascontiguousarray(table.T).astype(kind)))
-    turned = c.op("matmul", c.op("moveaxis", x, axis, -1), c.array(np.ascontiguousarray(table.T).astype(kind)))
-    return c.op("moveaxis", turned, -1, axis)
+def _along(c: Call, x: Value, number: int, mode: str, how: str, axis: _Axis) -> Value:
+    """A tensor resized along one axis; with antialiasing the kernel is wider by the scale where the axis gets smaller."""
+    at = axis.places(how)
+    if mode == "nearest":
+        usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
+        rounded = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_floor": np.ceil(at - 0.5)}
+        nearest = rounded.get(c.attribute("nearest_mode", usual), np.floor(at + 0.5))
+        return c.op("take", x, c.array(np.clip(nearest, 0, axis.old - 1).astype("int64")), number)
+    radius = {"linear": 1, "cubic": 2}.get(mode)
+    if radius is None:
+        raise Unsupported(f"mode {mode!r}")
+    c.room(len(at), axis.old)
+    narrow = min(axis.scale, 1.0) if c.attribute("antialias", 0) else 1.0
+    alpha, only_inside = float(c.attribute("cubic_coeff_a", -0.75)), bool(c.attribute("exclude_outside", 0))
+    return resized(c, x, number, weights_of(at, axis.old, radius, narrow, alpha, only_inside))
 
 
 def _outside(c: Call, made: Value, axes: Sequence[_Axis]) -> Value:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import Size
@@ -262,6 +264,39 @@ def _same(c: Call, x: Value, dtype: DType | None = None, p: float = 0, train: bo
         raise Unsupported("it is in training mode, which draws random numbers; call model.eval() first")
     made = c.operand(x, c.dtype)
     return (made, c.op("ones_like", x, "bool")) if c.operator == "native_dropout" else made
+
+
+@row("prims.convert_element_type")
+def _converted(c: Call, a: Operand, dtype: DType) -> Any:
+    return c.tensor(a, c.dtype)
+
+
+_FAKE = tuple(f"fake_quantize_per_{what}_affine{more}" for what in ("tensor", "channel") for more in ("", "_cachemask"))
+
+
+@row(*_FAKE, "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def _fake_quantized(
+    c: Call, x: Value, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int, axis: int | None = None, fake_quant_enabled: Any = None,
+) -> Any:  # fmt: skip
+    """The nearest multiple of the scale, of those from ``quant_min`` to ``quant_max`` after the zero point is added."""
+    if fake_quant_enabled is not None and not np.all(c.known(fake_quant_enabled) or 0):
+        raise Unsupported("a switch that is off, or known only when it runs")
+    kind, shape = DType("float32"), [1] * len(x.shape)
+    if axis is not None:
+        shape[axis] = -1
+
+    def each(parameter: Operand) -> Value:
+        return c.shaped(c.tensor(parameter, kind), shape if axis is not None else ())
+
+    step, zero = each(scale), each(zero_point)
+    inverse = c.op("divide", 1.0, step)
+    number = c.op("add", c.op("round", c.op("multiply", c.of_type(x, kind), inverse)), zero)
+    inside = c.op(
+        "logical_and", c.op("greater_equal", number, float(quant_min)), c.op("less_equal", number, float(quant_max))
+    )
+    clipped = c.op("minimum", c.op("maximum", number, float(quant_min)), float(quant_max))
+    made = c.of_type(c.op("multiply", c.op("subtract", clipped, zero), step), c.dtype)
+    return (made, inside) if c.results[1:] else made
 
 
 @row("copy")

@@ -12,6 +12,7 @@ from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import is_fixed
 from .making import Unsupported, axis_of
+from .resizing import resized, weights_of
 from .torch_table import Call, NotMade, Number, rounded_once, row
 from .windows import largest_of_windows, places_of_largest, under_windows
 
@@ -63,6 +64,19 @@ def _grouped_mm(
 
 def _times(c: Call, value: Value, factor: Number) -> Value:
     return value if factor == 1 else c.op("multiply", value, c.operand(factor, value.dtype))
+
+
+@row("_trilinear")
+def _trilinear(
+    c: Call, i1: Value, i2: Value, i3: Value, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int], sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Any:  # fmt: skip
+    """The sum along some axes of the products of three tensors, after each got axes of one element."""
+    rank = len(i1.shape) + len(expand1)
+    names = [chr(ord("a") + n) for n in range(rank)]
+    terms = [[n for k, n in enumerate(names) if k not in each] for each in (expand1, expand2, expand3)]
+    output = [n for k, n in enumerate(names) if k not in sumdim]
+    return c.op("einsum", f"{','.join(map(''.join, terms))}->{''.join(output)}", i1, i2, i3)
 
 
 @row("einsum")
@@ -227,6 +241,26 @@ def _upsample(
     method = "nearest_neighbor" if is_nearest else "cubic" if "cubic" in c.operator else "linear"
     rounding = ("round_prefer_ceil" if is_exact else "floor") if is_nearest else ""
     return c.op(f"image.resize{rank}d", x, None, sizes, {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank], method, how, rounding)
+
+
+@row("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+def _upsample_smoothly(
+    c: Call, x: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None, scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Any:  # fmt: skip
+    """Kernels as wide as the scale, where the image gets smaller; of what is inside of it."""
+    if align_corners:
+        raise Unsupported("antialiasing with align_corners=True")
+    if not is_fixed(*x.shape[2:]) or not x.dtype.is_float:
+        raise Unsupported(f"antialiasing of {x.dtype}{list(x.shape)}")
+    made, is_cubic = x, "cubic" in c.operator
+    for axis, factor in zip((2, 3), scale_factors or (scales_h, scales_w)):
+        old, new = x.shape[axis], c.results[0].sizes[axis]
+        assert new is not None
+        scale = 1 / factor if factor else old / new
+        at = (np.arange(*c.room(new)) + 0.5) * scale - 0.5
+        made = resized(c, made, axis, weights_of(at, old, 1 + is_cubic, min(1 / scale, 1.0), -0.5, True))
+    return c.of_type(made, c.dtype)
 
 
 @row("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
@@ -101,6 +103,15 @@ def _cdist(c: Call, x1: Value, x2: Value, p: Number = 2, compute_mode: int | Non
     first, second = (
         c.shaped(x, (*x.shape[:at], 1, *x.shape[at:])) for x, at in ((x1, len(x1.shape) - 1), (x2, len(x2.shape) - 2))
     )
+    return _of_power(c, c.op("subtract", first, second), p, -1, False)
+
+
+@row("_pdist_forward")
+@rounded_once
+def _pdist(c: Call, x: Value, p: Number = 2) -> Any:
+    """The distance of each row from each row after it."""
+    c.room(x.shape[0], x.shape[0])
+    first, second = (c.op("take", x, c.array(places), 0) for places in np.triu_indices(x.shape[0], 1))
     return _of_power(c, c.op("subtract", first, second), p, -1, False)
 
 
