@@ -50,7 +50,7 @@ def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
 
 @row("Gemm", 6)
 def _gemm(c: Call) -> Any:
-    a, b = (_turned(c, c[n], c.attribute(name, 0)) for n, name in enumerate(("transA", "transB")))
+    a, b = (turned(c, c[n], c.attribute(name, 0)) for n, name in enumerate(("transA", "transB")))
     alpha, beta, bias = c.attribute("alpha", 1.0), c.attribute("beta", 1.0), c.get(2)
 
     def completed(made: Value) -> Value:
@@ -60,7 +60,7 @@ def _gemm(c: Call) -> Any:
     return c.summed(None if alpha == 1 and bias is None else completed, "matmul", a, b)
 
 
-def _turned(c: Call, value: Value, is_turned: int) -> Value:
+def turned(c: Call, value: Value, is_turned: int) -> Value:
     return c.op("transpose", value, (1, 0)) if is_turned else value
 
 
@@ -72,11 +72,11 @@ def _times(c: Call, value: Value, factor: float) -> Value:
 
 @row("MatMulInteger", 10)
 def _matmul_integer(c: Call) -> Any:
-    a, b = (_less_zero(c, c[n], c.get(n + 2), n) for n in (0, 1))
+    a, b = (less_zero(c, c[n], c.get(n + 2), n) for n in (0, 1))
     return c.op("matmul", a, b)
 
 
-def _less_zero(c: Call, value: Value, zero: Value | None, side: int) -> Value:
+def less_zero(c: Call, value: Value, zero: Value | None, side: int) -> Value:
     wide = c.op("astype", value, "int32")
     if zero is None:
         return wide
@@ -89,15 +89,15 @@ def _less_zero(c: Call, value: Value, zero: Value | None, side: int) -> Value:
 @row("QLinearMatMul", 10)
 def _quantized_matmul(c: Call) -> Any:
     """``a``, its scale and zero, ``b``, its scale and zero, the scale and the zero of the result."""
-    a, b = (_less_zero(c, c[n], c[n + 2], n // 3) for n in (0, 3))
+    a, b = (less_zero(c, c[n], c[n + 2], n // 3) for n in (0, 3))
     product = c.op("astype", c.op("matmul", a, b), c[1].dtype)
     scales = c.op(
         "multiply", c[1] if len(c[1].shape) != 1 or c[1].elements == 1 else c.op("expand_dims", c[1], 1), c[4]
     )
-    return _quantized(c, c.op("multiply", product, scales), c[6], c[7])
+    return quantized(c, c.op("multiply", product, scales), c[6], c[7])
 
 
-def _quantized(c: Call, value: Value, scale: Value, zero: Value) -> Value:
+def quantized(c: Call, value: Value, scale: Value, zero: Value) -> Value:
     return c.op("nn.quantize", value, scale, zero, out_dtype=zero.dtype)
 
 
@@ -121,14 +121,14 @@ def _quantized_conv(c: Call) -> Any:
         return made
     made = c.op("astype", made, c[1].dtype)
     weight_scale = c[4] if c[4].elements == 1 else c.op("reshape", c[4], (c[4].elements, *[1] * rank))
-    return _quantized(c, c.op("multiply", c.op("multiply", made, c[1]), weight_scale), c[6], c[7])
+    return quantized(c, c.op("multiply", c.op("multiply", made, c[1]), weight_scale), c[6], c[7])
 
 
 def _less_channel_zero(c: Call, value: Value, zero: Value | None) -> Value:
     """Integers less their zero, of which there is one, or one for each kernel."""
     if zero is not None and zero.elements > 1:
         zero = c.op("reshape", zero, (zero.elements, *[1] * (len(value.shape) - 1)))
-    return _less_zero(c, value, zero, 1)
+    return less_zero(c, value, zero, 1)
 
 
 @row("Einsum", 12)

@@ -25,6 +25,7 @@ _FILES = (
     "onnx_networks",
     "onnx_recurrent",
     "onnx_contrib",
+    "onnx_quantized",
     "onnx_control",
     "onnx_sequences",
     "onnx_windows",
