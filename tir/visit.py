@@ -198,15 +198,24 @@ def contains(kind: type, *roots: Any) -> bool:
 
 
 def kinds(root: Any) -> frozenset[type]:
-    """The classes of the nodes under ``root``, its own included: found once for each node.
+    """The classes of the nodes under ``root``, its own included: found once for each node, and for a statement of all statements in it.
 
     >>> from tir import Var
     >>> sorted(kind.__name__ for kind in kinds(Var("x") + 1))
     ['Add', 'IntImm', 'Var']
     """
     found = _KINDS.get(root)
-    if found is None:
-        found = _KINDS[root] = frozenset(map(type, nodes_of(root)))
+    if found is not None:
+        return found
+    if not isinstance(root, Stmt):
+        found = frozenset(map(type, nodes_of(root)))
+    for s in reversed(list(statements(root))) if isinstance(root, Stmt) else ():  # what is inside of a statement first
+        found = _KINDS.get(s)
+        if found is None:
+            parts = (_KINDS.get(c) or map(type, nodes_of(c)) for c in s.children())
+            found = _KINDS[s] = frozenset((type(s),)).union(*parts)
+    assert found is not None
+    _KINDS[root] = found
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 import tir
 from tir.expr import Call, Max, Min, Select
 from tir.script import parse
-from tir.stmt import For, IfThenElse
+from tir.stmt import BufferStore, For, IfThenElse
 from tir.testing import assert_same_result
 from tir.visit import walk
 
@@ -43,6 +43,19 @@ def conditions(program) -> list:
     return [
         n for n in walk(program["main"].body) if isinstance(n, (Select, IfThenElse)) or "if_then_else" in repr(type(n))
     ]
+
+
+@pytest.mark.parametrize("by", ["hint", "option"])
+def test_a_loop_is_partitioned_at_each_of_many_conditions(by):
+    value = "B[2]"
+    for n in reversed(range(17)):
+        value = f"T.if_then_else(i < {n + 3}, A[i + {n}], {value})"
+    func = parse(LOOP.format(hint=HINT if by == "hint" else "", body=f"B[i] = {value}").replace("40,", "60,"))
+    made = tir.transform.loop_partition.configured(everything=by == "option")(tir.IRModule.of(func))
+    assert not conditions(made)
+    stores = [n for n in walk(made["main"].body) if isinstance(n, BufferStore)]
+    assert len(stores) == 18, made
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
 
 
 @pytest.mark.parametrize("body", BODIES)

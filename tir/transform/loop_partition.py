@@ -132,8 +132,8 @@ class _Cutter:
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
         """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
-        was clipped to the loop's range."""
-        best: int | None = None
+        was clipped to the loop's range. Of a loop whose parts are cut again, the one in the middle: then each part has half of the guards."""
+        points = set[int]()
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
         for condition, inner in guards:
@@ -146,13 +146,12 @@ class _Cutter:
                         self.analyzer.bind(v, rng)
                     if known:
                         first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
-                        for at in _thresholds(form, self.analyzer):
-                            if first < at < end and (best is None or at < best):
-                                best = at
+                        points.update(at for at in _thresholds(form, self.analyzer) if first < at < end)
                     if symbolic is None:
                         symbolic = _symbolic_threshold(form, inner, self.analyzer)
-        if best is not None:
-            return const(best, s.loop_var.dtype), const(best, s.loop_var.dtype)
+        if points:
+            best = const(sorted(points)[len(points) // 2] if self.demanded(s) else min(points), s.loop_var.dtype)
+            return best, best
         if symbolic is None or (known and isinstance(symbolic, IntImm)) or s.kind in _SPEED_KINDS:
             return None  # fast loops need constant extents
         end, cut = s.min + s.extent, symbolic
