@@ -12,16 +12,19 @@ from tir.buffer import Buffer
 from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
-from tir.visit import nodes_of, rewrite, substitute, uses_var, walk
+from tir.visit import kinds, nodes_of, rewrite, substitute, uses_var, walk
 
 LARGEST = 4000  # nodes of the largest body to duplicate
 
 
 _CHOICES = {Select, Call}
+_CONDITIONS = {*_CHOICES, IfThenElse}
 
 
 def peel_first_iterations(func: PrimFunc) -> PrimFunc:
     """``func`` with loops peeled where a condition inside can hold only in their first iteration."""
+    if _CONDITIONS.isdisjoint(kinds(func.body)):
+        return func
     found: dict[For, list[Expr]] = {}
     _collect(func.body, [], found)
     if not found:

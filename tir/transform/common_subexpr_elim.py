@@ -28,7 +28,7 @@ from ..stmt import (
     Stmt,
     While,
 )
-from ..visit import nodes_of, substitute, uses_var, walk
+from ..visit import kinds, nodes_of, substitute, uses_var, walk
 from .passes import func_pass
 
 N = TypeVar("N")
@@ -125,10 +125,10 @@ class _Summaries:
         """What ``s`` computes outside of the statements in it."""
         for part in s.children():
             if isinstance(part, Expr):
-                kinds = set(map(type, nodes := nodes_of(part)))
-                if not kinds.isdisjoint(_MAY_BE_EXPENSIVE):
+                found = set(map(type, nodes := nodes_of(part)))
+                if not found.isdisjoint(_MAY_BE_EXPENSIVE):
                     _in_expression(part, True, made.found)
-                if Call in kinds:
+                if Call in found:
                     calls = (n for n in nodes if isinstance(n, Call))
                     made.opaque |= any(effect_of(c) not in ("pure", "read") for c in calls)
 
@@ -266,4 +266,6 @@ def common_subexpr_elim(func: PrimFunc) -> PrimFunc:
         cse_v1: T.int32 = i // n
         B[cse_v1] = A[cse_v1] + A[i % n]
     """
+    if _MAY_BE_EXPENSIVE.isdisjoint(kinds(func.body)):
+        return func
     return func.with_body(_Namer(_Summaries(not may_alias(func))).visit(func.body))

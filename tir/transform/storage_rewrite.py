@@ -10,7 +10,7 @@ from ..expr import Var, is_const
 from ..function import PrimFunc
 from ..levels import GLOBAL, LOCAL
 from ..stmt import SERIAL, UNROLLED, Allocate, AttrStmt, BufferStore, For, Stmt
-from ..visit import free_vars, nodes_of, substitute
+from ..visit import free_vars, nodes_of, statements, substitute
 from .layout import element_count
 from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
 from .passes import func_pass
@@ -198,10 +198,12 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
         A[i] = G[i]
     """
     known = _sizes_known(func)
-    func = func.with_body(_out_of_loops(func.body, known))
-    lives = Lifetimes(func.body, lambda a: _may_share(a, known))
-    if len(lives.allocs) < 2:
+    sharing = [s for s in statements(func.body) if isinstance(s, Allocate) and _may_share(s, known)]
+    if any(_bytes(a) is None for a in sharing):
+        func = func.with_body(_out_of_loops(func.body, known))
+    if len(sharing) < 2:
         return func
+    lives = Lifetimes(func.body, lambda a: _may_share(a, known))
     places = _Places(func)
     memories = _memories(lives, places)
     if not memories:
