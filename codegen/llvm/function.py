@@ -23,7 +23,7 @@ from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .generator import Generator, Program
 from .invariants import Hoisted
 from .memory import from_memory
-from .neighbours import share_neighbours
+from .neighbours import LINE, share_neighbours
 from .parallel import PACKED, declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
@@ -148,7 +148,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
     final = promote_accumulators(peel_first_iterations(func))
-    if "+avx512f" in module.features:
+    if module.width >= 8 * LINE // 2:
         final = share_neighbours(final)
     body = final.body
     g.hoisted, g.speculatable = Hoisted.of(body), speculatable_loads(final)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 from tir.aliases import may_alias
-from tir.arith.lanes import lane_offsets
+from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import Linear, key, linear
 from tir.buffer import Buffer
 from tir.expr import (
@@ -26,17 +26,14 @@ from tir.expr import (
     LE,
     LT,
     NE,
-    Add,
     Broadcast,
     BufferLoad,
     Call,
     Expr,
     IntImm,
     Let,
-    Mul,
     Ramp,
     Shuffle,
-    Sub,
     Var,
 )
 from tir.function import PrimFunc
@@ -44,14 +41,18 @@ from tir.op import is_pure
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from tir.visit import has_load, kinds, statements, walk
 
-LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines
+from .vector_loads import constant_step
+
+LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines; of half as many, every second
+HELD = 24  # vectors, and orders of lanes, that are in registers at a time, of 32
 AT_ONCE = 4  # stores whose values wait in registers for each other: vectors are loaded before all of these
 _COMPARED = {EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge}
 Lanes = frozenset[int]
 
 
 def share_neighbours(func: PrimFunc) -> PrimFunc:
-    """``func`` with each run of stores of whole vectors loading what it needs once."""
+    """``func`` with each run of stores of whole vectors loading what it needs once, for a processor with vectors of half a line at
+    least."""
     if may_alias(func) or Ramp not in kinds(func.body) or any(map(_is_volatile, statements(func.body))):
         return func
     return func.with_body(_shared(func.body))
@@ -97,23 +98,43 @@ def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
 
 @dataclass(frozen=True)
 class _Place:
-    """A whole vector in memory: where those with the same ``row`` differ by a number, ``at``."""
+    """Lanes in memory, a whole vector or at steps that vary. Those with the same ``row`` are a number of elements apart: the first lane of
+    this one is ``at``, the others by ``offsets`` further."""
 
     row: tuple[Buffer, int, frozenset[Any]]
     at: int
+    offsets: tuple[int, ...]
 
     @staticmethod
     def of(buffer: Buffer, indices: Sequence[Expr]) -> _Place | None:
-        [index, *others] = indices or [None]
-        if others or not isinstance(index, Ramp) or buffer.strides or buffer.dtype.lanes > 1:
+        lanes = indices[0].dtype.lanes if len(indices) == 1 else 0
+        if (
+            lanes * buffer.dtype.bytes not in (LINE // 2, LINE)
+            or buffer.strides
+            or buffer.dtype.lanes > 1
+            or buffer.dtype.is_bool
+        ):
             return None
-        whole = index.lanes * buffer.dtype.bytes == LINE and not buffer.dtype.is_bool
-        if not whole or not isinstance(index.stride, IntImm) or index.stride.value != 1:
+        found = lane_offsets(indices[0])
+        if found is None or constant_step(found[1]) not in (1, None):
             return None
-        form = linear(index.base)
-        if not form.is_of_variables and has_load(index.base):
+        form = linear(found[0])
+        if not form.is_of_variables and has_load(found[0]):
             return None
-        return _Place((buffer, index.lanes, form.terms_key()), form.const)
+        return _Place((buffer, lanes, form.terms_key()), form.const, found[1])
+
+    @property
+    def is_whole(self) -> bool:
+        return constant_step(self.offsets) == 1
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first element, and the one after the last."""
+        return self.at + min(self.offsets), self.at + max(self.offsets) + 1
+
+    def elements(self, needs: Lanes) -> list[int]:
+        """Where the lanes ``needs`` are."""
+        return [self.at + self.offsets[lane] for lane in sorted(needs)]
 
 
 class _Run:
@@ -122,10 +143,11 @@ class _Run:
     def __init__(self, stores: Sequence[BufferStore]):
         self.stores = stores
         self.places = [_Place.of(s.buffer, s.indices) for s in stores]
-        self.wanted: dict[tuple[int, Any], dict[int, Lanes]] = defaultdict(dict)  # by the last store before, and row
-        self.first: dict[tuple[int, Any], tuple[int, BufferLoad, int]] = {}  # store, load and its place
+        self.wanted: dict[tuple[int, Any], dict[_Place, Lanes]] = defaultdict(dict)  # by the last store before, and row
+        self.first: dict[tuple[int, Any], tuple[int, BufferLoad, _Place]] = {}  # by the store
         self.since: list[dict[Var, int]] = []  # for each store: the last before it to each buffer
         self.lets: dict[int, list[tuple[Var, Expr]]] = defaultdict(list)  # before each store
+        self.may_load = True
         self.values: dict[int, Var] = {}  # of stores whose values are picked from
         last: dict[Var, int] = {}
         for number, s in enumerate(stores):
@@ -137,9 +159,11 @@ class _Run:
         """The stores, with what they load."""
         if not self._overlaps():
             return self.stores
-        known = {at: self._vectors(at, wanted) for at, wanted in self.wanted.items()}
-        values = [_mapped(s.value, partial(self._picked, n, known)) for n, s in enumerate(self.stores)]
-        if not self.values and not self._pays(values):
+        known, values = self._rebuilt()
+        if self.lets and not self._pays(values):
+            self.may_load = False
+            known, values = self._rebuilt()
+        if not any(known.values()):
             return self.stores
         body: list[Stmt] = []
         for number in reversed(range(len(self.stores))):
@@ -153,34 +177,42 @@ class _Run:
 
     def _overlaps(self) -> bool:
         """Whether some vectors that are loaded, or loaded and stored, have elements in common, or not all of their lanes are used."""
-        places: dict[Any, set[int]] = defaultdict(set)
+        ranges: dict[Any, set[tuple[int, int]]] = defaultdict(set)
         for (_, row), wanted in self.wanted.items():
-            places[row].update(wanted)
-            if any(len(needs) < row[1] for needs in wanted.values()):
+            ranges[row].update(place.range for place in wanted)
+            if any(len(needs) < row[1] or not place.is_whole for place, needs in wanted.items()):
                 return True
         for place in filter(None, self.places):
-            if place.row in places:
-                places[place.row].add(place.at)
-        found = ((row[1], sorted(ats)) for row, ats in places.items())
-        return any(b - a < lanes for lanes, ats in found for a, b in zip(ats, ats[1:]))
+            if place.row in ranges:
+                ranges[place.row].add(place.range)
+        return any(b[0] < a[1] for found in map(sorted, ranges.values()) for a, b in zip(found, found[1:]))
+
+    def _rebuilt(self) -> tuple[Mapping[Any, Mapping[int, Var]], Sequence[Expr]]:
+        """The vectors from which others are picked, and what is stored with these."""
+        self.lets.clear()
+        self.values.clear()
+        known = {at: self._vectors(at, wanted) for at, wanted in self.wanted.items()}
+        return known, [_mapped(s.value, partial(self._picked, n, known)) for n, s in enumerate(self.stores)]
 
     def _pays(self, values: Sequence[Expr]) -> bool:
         """Whether the slower of loads (one a cycle, two cycles across lines) and arithmetic with the vectors that are picked (two a
-        cycle) takes less time than before."""
-        if not self.lets:
-            return False
+        cycle) takes less time than before, and the vectors fit the registers beside what picks them."""
         before, after = (
             {id(n): n for e in es for n in walk(e)}.values() for es in ([s.value for s in self.stores], values)
         )
         loaded = [bound for lets in self.lets.values() for _, bound in lets]
-        return _cycles(after, loaded) < _cycles(before, [])
+        orders = {n.indices for n in after if isinstance(n, Shuffle)}
+        if len(loaded) + len(orders) > HELD:
+            return False
+        own = {s.buffer.data for s in self.stores}  # what is updated stays in registers
+        return _cycles(after, loaded, own) < _cycles(before, [], own)
 
     def _note(self, number: int, load: BufferLoad, lanes: Lanes) -> Expr:
         place = _Place.of(load.buffer, load.indices)
         if place is not None and lanes:
             at = (self.since[number].get(load.buffer.data, -1), place.row)
-            self.wanted[at][place.at] = self.wanted[at].get(place.at, frozenset()) | lanes
-            self.first.setdefault(at, (number, load, place.at))
+            self.wanted[at][place] = self.wanted[at].get(place, frozenset()) | lanes
+            self.first.setdefault(at, (number, load, place))
         return load
 
     def _picked(self, number: int, known: Mapping[Any, Mapping[int, Var]], load: BufferLoad, lanes: Lanes) -> Expr:
@@ -188,31 +220,31 @@ class _Run:
         if place is None or not lanes:
             return load
         at = (self.since[number].get(load.buffer.data, -1), place.row)
-        found = _pick(place.at, self.wanted[at][place.at], known[at], place.row[1])
+        found = _pick(place, self.wanted[at][place], known[at])
         return load if found is None else found
 
-    def _vectors(self, at: tuple[int, Any], wanted: Mapping[int, Lanes]) -> dict[int, Var]:
-        """The vectors, by their places, from which those ``wanted`` are picked."""
+    def _vectors(self, at: tuple[int, Any], wanted: Mapping[_Place, Lanes]) -> dict[int, Var]:
+        """The vectors, by where they begin, from which those ``wanted`` are picked: stored ones, and if they are lines, loaded ones."""
         last, row = at
         lanes = row[1]
         stored = self._stored(last, row) if last >= 0 else {}
         found: dict[int, Var] = {}
-        missing: dict[int, Lanes] = {}
+        missing: dict[_Place, list[int]] = {}
         for place, needs in wanted.items():
-            parts = _parts(place, needs, stored, lanes)
+            parts = _parts(place, needs, stored)
             if parts is None:
-                missing[place] = needs
-            elif parts != [place]:  # LLVM finds what is stored as a whole
+                missing[place] = place.elements(needs)
+            elif parts != [place.at] or not place.is_whole:  # LLVM finds what is stored as a whole
                 for part in parts:
                     found[part] = self.values.setdefault(stored[part], Var("stored", row[0].dtype.with_lanes(lanes)))
         number, load, origin = self.first[at]
         before = max(last + 1, number - number % AT_ONCE)
-        for group in _neighbours(missing, lanes):
-            starts = _starts({place: missing[place] for place in group}, lanes, row[2])
-            if len(starts) < len(group):
+        for group in _neighbours(missing):
+            starts = _starts([missing[place] for place in group], lanes, row[2])
+            if self.may_load and len(starts) < len(group) and lanes * row[0].dtype.bytes == LINE:
                 for start in starts:
                     found[start] = Var("loaded", load.dtype)
-                    self.lets[before].append((found[start], _moved(load, start - origin)))
+                    self.lets[before].append((found[start], _moved(load, start - origin.at)))
         return found
 
     def _stored(self, last: int, row: Any) -> dict[int, int]:
@@ -221,7 +253,7 @@ class _Run:
         for number in range(last, -1, -1):
             if self.stores[number].buffer.data is row[0].data:
                 place = self.places[number]
-                if place is None or place.row != row:
+                if place is None or place.row != row or not place.is_whole:
                     break
                 if all(abs(place.at - other) >= row[1] for other in found):
                     found[place.at] = number
@@ -229,32 +261,36 @@ class _Run:
 
 
 def _moved(load: BufferLoad, by: int) -> BufferLoad:
+    """The whole vector that begins ``by`` elements after the first lane of ``load``."""
     [index] = load.indices
-    form: Linear = linear(index.base).copy()  # type: ignore[attr-defined]
+    form: Linear = linear(first_lane(index)).copy()
     form.const += by
-    return load.replace(indices=(index.replace(base=form.build(index.base.dtype)),))  # type: ignore[attr-defined]
+    kind = index.dtype.element
+    return load.replace(indices=(Ramp(form.build(kind), IntImm(1, kind), index.dtype.lanes),))
 
 
-def _neighbours(wanted: Mapping[int, Lanes], lanes: int) -> Iterator[list[int]]:
+def _neighbours(wanted: Mapping[_Place, list[int]]) -> Iterator[list[_Place]]:
     """Places that overlap, or follow each other."""
-    group: list[int] = []
-    for place in sorted(wanted):
-        if group and place > group[-1] + lanes:
+    group: list[_Place] = []
+    end = 0
+    for place in sorted(wanted, key=lambda p: min(wanted[p])):
+        if group and min(wanted[place]) > end:
             yield group
             group = []
+        end = max(end if group else 0, max(wanted[place]) + 1)
         group.append(place)
     if group:
         yield group
 
 
-def _starts(wanted: Mapping[int, Lanes], lanes: int, terms: Iterable[tuple[Any, int]]) -> list[int]:
-    """Where vectors begin that have all that is ``wanted``, and nothing before its first element or beyond its last. If rows begin at
+def _starts(wanted: Sequence[list[int]], lanes: int, terms: Iterable[tuple[Any, int]]) -> list[int]:
+    """Where vectors begin that have all elements ``wanted``, and nothing before the first or beyond the last. If rows begin at
     multiples of a vector, they begin there, too, where they can; else where most do."""
-    low = min(place + min(needs) for place, needs in wanted.items())
-    high = max(place + max(needs) for place, needs in wanted.items()) + 1
+    firsts = [min(elements) for elements in wanted]
+    low, high = min(firsts), max(map(max, wanted)) + 1
     if high - low < lanes:
-        return list(wanted)
-    phase = 0 if _is_aligned(terms, lanes) else Counter(place % lanes for place in sorted(wanted)).most_common(1)[0][0]
+        return firsts
+    phase = 0 if _is_aligned(terms, lanes) else Counter(first % lanes for first in firsts).most_common(1)[0][0]
     begin = low + (phase - low) % lanes
     return sorted({low, *(min(start, high - lanes) for start in range(begin, high, lanes))})
 
@@ -263,23 +299,24 @@ def _is_aligned(terms: Iterable[tuple[Any, int]], lanes: int) -> bool:
     return all(coefficient % lanes == 0 for _, coefficient in terms)
 
 
-def _cycles(nodes: Iterable[Any], loads: Iterable[Expr]) -> float:
-    """The least cycles that vector expressions of these ``nodes`` take, with these ``loads``."""
+def _cycles(nodes: Iterable[Any], loads: Iterable[Expr], own: Container[Var]) -> float:
+    """The least cycles that vector expressions of these ``nodes`` take, with these ``loads`` but for those of ``own`` memory."""
     parts = [n for n in nodes if isinstance(n, Expr) and n.dtype.lanes > 1]
-    places = {_Place.of(n.buffer, n.indices) for n in (*parts, *loads) if isinstance(n, BufferLoad)} - {None}
-    slots = sum(1 if p.at % p.row[1] == 0 and _is_aligned(p.row[2], p.row[1]) else 2 for p in places)  # type: ignore[union-attr]
-    fused = {id(e) for n in parts if isinstance(n, (Add, Sub)) for e in (n.a, n.b) if isinstance(e, Mul)}
-    work = sum(1 for n in parts if not isinstance(n, (Broadcast, BufferLoad, Ramp, Var)) and id(n) not in fused)
-    return max(slots, work / 2)
+    found = [n for n in (*parts, *loads) if isinstance(n, BufferLoad) and n.buffer.data not in own]
+    places = {_Place.of(n.buffer, n.indices) for n in found} - {None}
+    several = [p for p in places if p is not None and not p.is_whole]  # two vectors each, whose lanes are selected
+    slots = sum(1 if p.at % p.row[1] == 0 and _is_aligned(p.row[2], p.row[1]) else 2 for p in places if p is not None)
+    work = sum(1 for n in parts if not isinstance(n, (Broadcast, BufferLoad, Ramp, Var)))
+    return max(slots + 2 * len(several), work / 2 + len(several))
 
 
-def _parts(place: int, needs: Lanes, known: Iterable[int], lanes: int) -> list[int] | None:
-    """The vectors, two at most, that have the lanes ``needs`` of the one at ``place``; None if some lane is in none."""
-    if place in known:
-        return [place]
+def _parts(place: _Place, needs: Lanes, known: Iterable[int]) -> list[int] | None:
+    """The vectors, two at most, that have the lanes ``needs`` of ``place``; None if some lane is in none."""
+    lanes = place.row[1]
+    if place.is_whole and place.at in known:
+        return [place.at]
     parts: list[int] = []
-    for lane in sorted(needs):
-        element = place + lane
+    for element in sorted(place.elements(needs)):
         if not parts or element >= parts[-1] + lanes:
             start = max((k for k in known if k <= element < k + lanes), default=None)
             if start is None or len(parts) == 2:
@@ -288,14 +325,15 @@ def _parts(place: int, needs: Lanes, known: Iterable[int], lanes: int) -> list[i
     return parts
 
 
-def _pick(place: int, needs: Lanes, known: Mapping[int, Var], lanes: int) -> Expr | None:
-    parts = _parts(place, needs, known, lanes)
-    if parts is None or parts == [place]:
-        return None if parts is None else known[place]
+def _pick(place: _Place, needs: Lanes, known: Mapping[int, Var]) -> Expr | None:
+    parts, lanes = _parts(place, needs, known), place.row[1]
+    if parts is None or (place.is_whole and parts == [place.at]):
+        return None if parts is None else known[place.at]
 
     def source(lane: int) -> int:
-        n = next((n for n, start in enumerate(parts) if 0 <= place + lane - start < lanes), None)
-        return lane if n is None else n * lanes + place + lane - parts[n]
+        element = place.at + place.offsets[lane]
+        n = next((n for n, start in enumerate(parts) if 0 <= element - start < lanes), None)
+        return lane if n is None else n * lanes + element - parts[n]
 
     return Shuffle(tuple(known[p] for p in parts), tuple(IntImm(source(lane)) for lane in range(lanes)))
 

@@ -62,7 +62,7 @@ class ModuleText:
 
     def __init__(self, cpu: str, features: str, triple: str, width: int):
         self.triple = triple
-        self.features = frozenset(features.split(","))
+        self.width, self.features = width, frozenset(features.split(","))
         self.head = [f'target triple = "{triple}"']
         self.globals: list[str] = []
         self.functions: list[str] = []

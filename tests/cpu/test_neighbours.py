@@ -36,6 +36,14 @@ def shared(body: str, n: int = 3) -> tuple[int, int]:
         ("B[j * 16 + i] = A[j * 16 + i + 1] + A[j * 16 + i + 3]", (5, 6)),  # at multiples of a vector, and at both ends
         ("B[j * 16 + i] = A[j * 16 + i] + A[j * 16 + i + 32]", (8, 0)),
         ("B[j * 16 + i] = A[j * 16 + i] * 2.0", (4, 0)),
+        (
+            "B[j * 16 + i] = A[j * 8 + i // 2] + A[j * 8 + (i + 1) // 2]",
+            (3, 8),
+        ),  # steps that vary, as in a resized image
+        (
+            "B[j * 16 + i] = A[j * 32 + i * 2] + A[j * 32 + i * 2 + 1]",
+            (8, 0),
+        ),  # of a steady step: see test_vector_loads.py
     ],
 )
 def test_whole_vectors_are_loaded_once(body: str, made: tuple[int, int]):
@@ -56,6 +64,13 @@ def test_what_a_run_has_stored_is_picked_from_its_values():
         3,
         0,
     )  # the run has not stored all of it
+
+
+def test_shorter_vectors_are_picked_from_stored_ones_alone():
+    halves = (
+        "for j in T.unroll(2):\n    for i in T.vectorized(8):\n        B[j * 8 + i] = A[j * 8 + i] + A[j * 8 + i + 1]\n"
+    )
+    assert shared(halves + "for i in T.vectorized(8):\n    C[i] = B[i + 3]") == (4, 1)
 
 
 def test_a_store_between_is_seen():

@@ -53,6 +53,29 @@ def test_depthwise_convolutions_are_right(name: str, width: int, cores: int):
     assert_same_result(DEPTHWISE[name], sch.mod, engines=("llvm",))
 
 
+def filters(shape: tuple[int, ...], taps: int, stride: int) -> tir.PrimFunc:
+    """Sums of products with taps that all results share."""
+    x, w, k = te.placeholder(shape, name="x"), te.placeholder((taps,), name="w"), te.reduce_axis((0, taps), "k")
+    sizes = (*shape[:-1], (shape[-1] - taps) // stride + 1)
+    return te.create_prim_func(
+        [x, w, te.compute(sizes, lambda *at: te.sum(x[(*at[:-1], at[-1] * stride + k)] * w[k], k), name="y")]
+    )
+
+
+def channels_first(stride: int) -> tir.PrimFunc:
+    x, w = te.placeholder((1, 5, 37, 37), name="x"), te.placeholder((5, 1, 3, 3), name="w")
+    return ops.function_of(ops.nn.depthwise_conv2d_nchw(x, w, stride, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "func", [filters((3, 301), 9, 1), filters((700,), 32, 4), channels_first(1), channels_first(2)]
+)
+def test_taps_that_vectors_share_are_windows_too(func: tir.PrimFunc):
+    sch = tir.tune.default(func, TARGET.format(512, 1))
+    assert "sch.cache_write(" in str(sch.trace.as_python())
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
 BATCH = te.var("n")
 
 

@@ -28,7 +28,7 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Sum windows for a tile of the result at a time, with what follows; what is padded is read in place, or made for a strip of rows.
     Long windows share sums."""
     nest = Nest.of(sch, block)
-    if nest is None or nest.reduction is None or nest.block.init is None or not nest.spatial or Contraction.of(nest):
+    if nest is None or nest.reduction is None or nest.block.init is None or not nest.spatial or _is_product(nest):
         return []
     shared = with_shared_sums(sch, nest, env)
     if shared is not None:
@@ -83,6 +83,12 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             made.unroll(loop)
     in_strips(made, nest, stages, strips or [*around, place], env)
     return [made]
+
+
+def _is_product(nest: Nest) -> bool:
+    """Whether a nest is a contraction whose panels are packed, or shared by rows."""
+    found = Contraction.of(nest)
+    return found is not None and (found.is_packable or bool(found.rows))
 
 
 def _is_window(nest: Nest) -> bool:
