@@ -241,7 +241,7 @@ MORE = """with T.block("more"):
                 {}"""
 KNOWN = {"condition": "i < 7", "view": "", "loop": "8", "more": ""}
 READS = KNOWN | {"condition": "P[i] < 7", "loop": "P[v]"}
-VIEWED = KNOWN | {"view": "W = T.match_buffer(B[v, 0:8], (8,))", "more": MORE.format("W[0] = 0.0")}
+VIEWED = KNOWN | {"view": 'W = T.match_buffer(P[v : v + 1], (1,), "int32")', "more": MORE.format("W[0] = 0")}
 TWO = KNOWN | {"more": MORE.format("P[v] = 0")}
 
 
@@ -271,7 +271,7 @@ def _without_more(sch):
         (READS, _allocated_around, "PAB"),
         (KNOWN, _allocated_twice, "PAB"),
         (KNOWN | {"more": "B[v, 0] = 0.0"}, _allocated_around, "PAB"),
-        (VIEWED, _without_more, "P"),
+        (VIEWED, _without_more, ""),
         (TWO, _without_more, "ABL"),
     ],
 )

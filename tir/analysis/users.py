@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from ..aliases import Views, memory_of, shares_memory, sharing, source_of, views_in, with_views
+from ..aliases import memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion
+from ..errors import require
 from ..expr import BufferLoad, Var
+from ..function import PrimFunc
 from ..node import once
 from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, While
 from ..visit import LEAVES, contains, walk
-from .contents import NAMING, MembersBy, sub_statements
+from .contents import NAMING, MembersBy, has_blocks, sub_statements, with_memory
 from .effects import effects
 from .index import BlockRef, Place
 
@@ -20,20 +22,20 @@ SIDES = ("reads", "writes")
 
 def blocks_using(scope: BlockRef, memory: Buffer | Collection[Var], *sides: str) -> list[BlockRef]:
     """Blocks directly inside ``scope`` that have ``memory`` in the regions of their ``sides`` ("reads", "writes"; by default
-    either), by whatever name, in program order."""
-    pointers = memory_at(scope, memory)
+    either), in program order."""
+    pointers = memory_of([memory]) if isinstance(memory, Buffer) else memory
     found = [s for part in sub_statements(scope.block) for s in _WITH_REGIONS.of_any(part, pointers)]
     blocks = (child for s in found for child in scope.index.blocks_below(scope.index.place(s)))
     return [c for c in blocks if any(sharing(getattr(c.block, side), pointers) for side in sides or SIDES)]
 
 
 def readers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that read the memory of ``buffer``, by whatever name, in program order."""
+    """Blocks directly inside ``scope`` that read the memory of ``buffer``, in program order."""
     return blocks_using(scope, buffer, "reads")
 
 
 def writers(scope: BlockRef, buffer: Buffer) -> list[BlockRef]:
-    """Blocks directly inside ``scope`` that write the memory of ``buffer``, by whatever name, in program order."""
+    """Blocks directly inside ``scope`` that write the memory of ``buffer``, in program order."""
     return blocks_using(scope, buffer, "writes")
 
 
@@ -133,47 +135,37 @@ def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
 # ---------------------------------------------------------------- other names
 
 
-def memory_at(place: Place, memory: Buffer | Collection[Var]) -> frozenset[Var]:
-    """``memory`` by all the names that views around ``place`` give it."""
-    found, views = memory_of([memory]) if isinstance(memory, Buffer) else frozenset(memory), second_names(place)
-    return with_views(found, views) if views else found
+def with_one_name(func: PrimFunc) -> PrimFunc:
+    """``func``, in whose blocks of blocks all memory has one name: pointers tell memory apart there. Raises
+    ``ScheduleError`` with a block that writes memory of which it uses a view, and another view or the source."""
+    for realize in with_memory(func.body):
+        require_one_name(realize)
+    return func
 
 
-def second_names(place: Place) -> Views:
-    """The views of the blocks around ``place`` and of itself, by pointer, if one of these blocks has two names for some
-    memory: then pointers do not tell memory apart."""
-    blocks: list[Block] = []
-    around = place if isinstance(place, BlockRef) else place.scope
-    while around is not None:
-        blocks.append(around.node.block)
-        around = around.scope
-    return views_in(blocks) if any(map(is_named_twice, blocks)) else {}
-
-
-def is_named_twice(block: Block) -> bool:
-    """Whether the body of ``block`` uses some memory by two names, because of its views."""
-    if not block.match_buffers:
-        return False
-    views, used = views_in([block]), _used(block)
-    return len(memory_of(source_of(b, views) for b in used)) < len(memory_of(used))
-
-
-def other_name(scope: BlockRef, buffer: Buffer) -> Buffer | None:
-    """Another buffer by which the body of ``scope`` uses the memory of ``buffer``, because of views; None if none does."""
-    views = second_names(scope)
-    used = _used(scope.block) if views else []
-    return next(
-        (
-            b
-            for b in used
-            if not shares_memory(b, buffer) and shares_memory(source_of(b, views), source_of(buffer, views))
-        ),
-        None,
-    )
-
-
-def _used(block: Block) -> list[Buffer]:
-    return [e.buffer for part in (block.init, block.body) if part is not None for e in effects(part)]
+def require_one_name(realize: BlockRealize) -> None:
+    """As :func:`with_one_name`, for one block. One without blocks inside is a unit, of which the names do not matter, and an init
+    comes before the body, whatever is done to either."""
+    block = realize.block
+    if not block.match_buffers or not has_blocks(block):
+        return
+    views = views_in([block])
+    for part in (block.init, block.body):
+        used, names = [] if part is None else list(effects(part)), dict[Var, Buffer]()
+        written = memory_of(source_of(e.buffer, views) for e in used if e.write)
+        for effect in used:
+            source = source_of(effect.buffer, views)
+            other = names.setdefault(source.data, effect.buffer)
+            require(
+                not shares_memory(source, written) or shares_memory(other, effect.buffer),
+                "block {0} writes the memory of {1}, and uses it by two names, {2} and {3}",
+                realize,
+                source.name,
+                other.name,
+                effect.buffer.name,
+                nodes=[realize],
+                legal=f"{source.name} itself at all places",
+            )
 
 
 def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegion]:

@@ -17,6 +17,7 @@ from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memor
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
+from ..analysis.users import with_one_name
 from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
@@ -100,7 +101,7 @@ class Schedule(Snapshots):
         if not isinstance(seed, (int, type(None))):
             raise TypeError(f"`seed` of Schedule is an integer or None, not {type(seed).__name__}: {seed!r}")
         module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_plain_pointers)
-        module = module.map_functions(with_one_memory)
+        module = module.map_functions(with_one_memory).map_functions(with_one_name)
         module = with_inferred_clauses(with_all_accesses_declared(module))
         if not len(module):
             raise ValueError("the module has no functions to schedule")

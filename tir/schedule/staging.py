@@ -16,7 +16,7 @@ from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import UpToDate
 from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.nesting import order, statements, with_statements
-from ..analysis.users import other_name, uses_pointer
+from ..analysis.users import uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import require
@@ -187,7 +187,6 @@ def require_known_uses(
     A pointer that a block passes on (``access_ptr``) becomes that of the copy, which has the same shape. The blocks
     ``around``, which go on using the memory itself, may do it by views whose regions tell what they use.
     """
-    require_one_name((*blocks, *around), buffer)
     for block in around:
         regions = (*block.block.reads, *block.block.writes)
         other = next((r.buffer for r in sharing(regions, buffer) if r.buffer is not buffer), None)
@@ -209,19 +208,6 @@ def require_known_uses(
         buffer.name,
         nodes=[(alias or user).node],
         legal="" if alias else "unsafe=True, which believes the regions that the block declares",
-    )
-
-
-def require_one_name(blocks: Sequence[BlockRef], buffer: Buffer) -> None:
-    """Refuse if views around ``blocks`` give the memory of ``buffer`` another name, which is used there."""
-    scopes = [b.scope for b in blocks if b.scope is not None]
-    second = other_name(scopes[0], buffer) if scopes else None
-    require(
-        second is None,
-        "block {0} uses the memory of {1} as {2}, too: a copy of the one would not follow the other",
-        scopes[0] if scopes else "",
-        buffer.name,
-        second.name if second else "",
     )
 
 

@@ -19,7 +19,6 @@ from ..index import index_of
 from ..nesting import loops_below
 from ..privatization import could_be_private
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from ..users import second_names
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
@@ -74,7 +73,7 @@ class LoopIndependent(Question):
         """Each block's iterators distinguish the iterations, and no block accesses what another one writes."""
         index = index_of(self.func)
         place = index.place(self.loop)
-        if not is_nest_of_blocks(self.loop) or second_names(place):
+        if not is_nest_of_blocks(self.loop):
             return NOT_SHOWN
         blocks = index.blocks_below(place)
         if not blocks or not are_disjoint([ref.block for ref in blocks]):
@@ -121,8 +120,7 @@ class _Iterations:
         self.asked, self.digits = asked, digits
         self.names = Names()
         self.context = Context(asked.func, asked.loop, self.names)
-        self.views = second_names(index_of(asked.func).place(asked.loop))
-        units = without_swizzles(bare_statements_in(runs, self.views))
+        units = without_swizzles(bare_statements_in(runs))
         self.sides = [StatementRelations(u, self.names) for u in units]
         inner = (f for f in contents(runs.body) if type(f) is For and asked.kind != THREAD_BINDING)
         own = memory_of(b for f in inner for b in f.private)
@@ -146,8 +144,6 @@ class _Iterations:
 
     def is_private(self, buffer: Buffer) -> bool:
         loop, data = self.asked.loop, buffer.data
-        if self.views:
-            return False  # the loop may use the memory by another name
         if data not in self.private:
             # threads have memory of their own by its scope, not by a clause
             declared = self.asked.kind != THREAD_BINDING and bool(sharing(loop.private, buffer))
@@ -239,8 +235,6 @@ class Reordered(Question):
     @tier(Tier.SIMPLE_BLOCK)
     def by_block(self) -> Verdict:
         """The nest contains one block, whose instances commute."""
-        if second_names(index_of(self.func).place(self.loops[0])):
-            return NOT_SHOWN
         inner: Any = self.loops[-1].body
         below: list[For] = []
         while isinstance(inner, For):
@@ -267,7 +261,7 @@ def _reordered(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -
         mine = {f.loop_var for f in loops}
         return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
 
-    units = _statements_in(func, loops[0])
+    units = statements_in(loops[0])
     return _retimed(func, loops[0], units, reordered, tuple(new_order))
 
 
@@ -276,7 +270,7 @@ def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:
     units: list[Statement] = []
     place: dict[int, int] = {}
     for position, chain in enumerate(chains):
-        for unit in _statements_in(func, chain[0]):
+        for unit in statements_in(chain[0]):
             place[id(unit)] = position
             units.append(replace(unit, time=(position, *unit.time)))
             place[id(units[-1])] = position
@@ -295,11 +289,7 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
     def distributed(unit: Statement) -> tuple[Any, ...]:
         return (sum(cut <= unit.time[1] for cut in cuts), *unit.time)
 
-    return _retimed(func, loop, _statements_in(func, loop), distributed, (loop,))
-
-
-def _statements_in(func: PrimFunc, loop: For) -> list[Statement]:
-    return statements_in(loop, second_names(index_of(func).place(loop)))
+    return _retimed(func, loop, statements_in(loop), distributed, (loop,))
 
 
 def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:

@@ -19,7 +19,7 @@ from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute, uses_var
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
-from ..users import is_named_twice, used_memory
+from ..users import used_memory
 from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
@@ -342,8 +342,7 @@ def _after_times(
 
 
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:
-    """The smallest part that differs: what the programs share above it keeps its order. Blocks whose views give memory a
-    second name stay whole."""
+    """The smallest part that differs: what the programs share above it keeps its order."""
     while old is not new and type(old) is type(new):
         inside = _changed_inside(old, new)
         if inside is None:
@@ -369,7 +368,7 @@ def _changed_inside(old: Any, new: Any) -> tuple[Any, Any] | None:
     )
     if len(sides[0]) != len(sides[1]) or any(x is not y for x, y in zip(*sides)):
         return None
-    opened = all(has_blocks(block) and not is_named_twice(block) for block in (a, b))
+    opened = has_blocks(a) and has_blocks(b)
     return (a.body, b.body) if opened else None
 
 

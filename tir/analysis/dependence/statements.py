@@ -127,11 +127,9 @@ def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:
     return walker.units
 
 
-def statements_in(loop: For, views: Views) -> list[Statement]:
-    """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds. Accesses through ``views``
-    of blocks around are of their sources."""
+def statements_in(loop: For) -> list[Statement]:
+    """The :func:`statements_of` the iterations of ``loop``: without the reads of its own bounds."""
     walker = _Walker()
-    walker.views = views
     walker.iterations(loop, ())
     return walker.units
 
@@ -143,10 +141,9 @@ def bare_statements_of(stmt: Any) -> list[Statement]:
     return walker.units
 
 
-def bare_statements_in(loop: For, views: Views) -> list[Statement]:
+def bare_statements_in(loop: For) -> list[Statement]:
     """The :func:`bare_statements_of` the iterations of ``loop``, as :func:`statements_in`."""
     walker = _BareWalker()
-    walker.views = views
     walker.iterations(loop, ())
     return walker.units
 

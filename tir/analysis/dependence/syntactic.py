@@ -22,7 +22,7 @@ from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef
 from ..nesting import loops_below, order, statements, top_statement
 from ..simple_blocks import has_own_elements, is_simple_block, same_index
-from ..users import blocks_naming, second_names
+from ..users import blocks_naming
 from .domains import runs_whole_domain
 
 
@@ -39,7 +39,7 @@ def producer_move_is_legal(
     scope = block.scope
     if not is_const(block.node.predicate, 1):
         return False
-    if made is None or scope is None or loop.scope is not scope or second_names(scope):
+    if made is None or scope is None or loop.scope is not scope:
         return False
     host = _host_of(block, loop, scope)
     if not _is_alone(block, host) or not (
@@ -100,7 +100,7 @@ def consumer_move_is_legal(
     scope = block.scope
     if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
         return False
-    if second_names(scope) or not _consumes_each(block, made, scope):
+    if not _consumes_each(block, made, scope):
         return False
     if any(_touches(child, made) and child not in (block, producer) for child in blocks_naming(scope, made)):
         return False

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...aliases import shares_memory
 from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.users import memory_at
 from ...errors import require, require_none
 from ...expr import is_const
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt
@@ -133,7 +133,7 @@ def _check_dependences(loop: LoopRef, parts: list[Stmt], names: list[str], notes
             for buffer in dict.fromkeys(e.buffer for e in touched[x] if e.write):
                 late = (stages[x], places[x]) > (stages[y], places[y])
                 require(
-                    not (late and reader.reads & memory_at(loop, buffer)),
+                    not (late and shares_memory(buffer, reader.reads)),
                     "`{0}` (stage {1}, order {2}) would run before `{3}` (stage {4}, order {5}) of the same iteration "
                     "of loop {6}, which writes the `{7}` that it reads",
                     names[y],

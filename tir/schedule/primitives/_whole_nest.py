@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...aliases import memory_of
+from ...aliases import sharing
 from ...analysis.dependence.domains import RunsWholeDomain
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.nesting import wrapped_in
-from ...analysis.users import bare_stores, memory_at
+from ...analysis.users import bare_stores
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...errors import require, require_none
@@ -55,6 +55,5 @@ def require_own_values(block: BlockRef, result: Buffer, values: Sequence[Expr]) 
     """Raise ``ScheduleError`` if ``values`` of ``block`` have effects, or read the memory of its ``result``."""
     for value in values:
         require(is_pure(value), "`{0}` of block {1} has effects", lambda v=value: short_text(v), block)
-    memory = memory_at(block, memory_of([result]))
-    own = [a for v in values for a in accesses(v) if memory_at(block, memory_of([a])) & memory]
+    own = sharing((a for v in values for a in accesses(v)), result)
     require(not own, "block {0} reads its result {1} by another name", block, result.name)

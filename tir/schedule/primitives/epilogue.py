@@ -9,7 +9,7 @@ from ...aliases import memory_of, sharing
 from ...analysis.index import BlockRef
 from ...analysis.nesting import common_host, order, top_statement, wrapped_in
 from ...analysis.reductions import Reduction, combination
-from ...analysis.users import memory_at, readers, uses_pointer, writers
+from ...analysis.users import readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...equal import structural_equal
@@ -226,8 +226,8 @@ def _stays_apart(reduction: BlockRef, store: BufferStore, solved: Mapping[Var, E
 def _is_used_between(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef, store: BufferStore) -> bool:
     """Whether another block, between the two, uses what the epilogue writes or changes what it reads."""
     first, last = order(scope, reduction), order(scope, epilogue)
-    read = memory_at(scope, memory_of(accesses(store.value)))
-    memory = memory_at(scope, store.buffer)
+    read = memory_of(accesses(store.value))
+    memory = memory_of([store.buffer])
     for other in scope.children:
         if other is reduction or other is epilogue or not first <= order(scope, other) <= last:
             continue

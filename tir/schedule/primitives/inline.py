@@ -11,7 +11,7 @@ from ...analysis.contents import named
 from ...analysis.evaluation import steering_loads
 from ...analysis.index import BlockRef
 from ...analysis.nesting import order
-from ...analysis.users import bare_writers, readers, second_names, uses_pointer, writers
+from ...analysis.users import bare_writers, readers, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, attempt, require
@@ -219,7 +219,7 @@ def _require_unchanged(
 ) -> None:
     """Require that what ``block`` reads is unchanged between the block and its consumers."""
     last = max(order(scope, c) for c in consumers)
-    if _is_unchanged(store, order(scope, block), last, partial(_writes, scope)) and not second_names(scope):
+    if _is_unchanged(store, order(scope, block), last, partial(_writes, scope)):
         return
         # Decided on the program in which the block runs again before each consumer, at the elements that it loads.
     probe = state.replace(block.node, None)
@@ -383,7 +383,7 @@ def _plan_together(state: State, scope: BlockRef, names: Collection[str]) -> Inl
     steering = {load.buffer for _, load in steering_loads(scope.block.body)}
     place = {child: n for n, child in enumerate(scope.children)}
     writes = cache(partial(_writes, scope))
-    for block in [] if second_names(scope) else reversed(scope.children):
+    for block in reversed(scope.children):
         plain = attempt(partial(_plain_store, state, scope, block)) if block.name in names else None
         if not isinstance(plain, BufferStore) or plain.buffer in steering:
             continue

@@ -9,7 +9,7 @@ from typing import Any
 from ...aliases import sharing
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.users import memory_at, uses_pointer, writers
+from ...analysis.users import uses_pointer, writers
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...buffer import IterVar, Range
@@ -202,13 +202,12 @@ def _require_fill_first(
     state: State, block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr, value: Expr, padding: Expr
 ) -> None:
     """Refuse a fill before ``loop`` where the block, or another one under the loop, would find it too early."""
-    memory = memory_at(block, store.buffer)
-    users = [p for p in state.index.blocks_below(loop) if p is not block and effects(p.node).of(memory)]
+    users = [p for p in state.index.blocks_below(loop) if p is not block and effects(p.node).of(store.buffer)]
     if users and not _pads_for_good(block, loop, store, condition, padding):
         rule = "block {0} under loop {1} uses {2}: the fill would come between"
         require_none(users, rule, loop, store.buffer.name, legal=_inner_loops(block, users))
     require(
-        not sharing([*accesses(value), *accesses(condition)], memory),
+        not sharing([*accesses(value), *accesses(condition)], store.buffer),
         "block {0} reads {1}, which the fill would overwrite first",
         block,
         store.buffer.name,

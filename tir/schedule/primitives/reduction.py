@@ -13,11 +13,10 @@ from ...analysis.evaluation import asked_before_body
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.nesting import loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...analysis.users import memory_at
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require, require_none
-from ...expr import BufferLoad, all_of, is_const
+from ...expr import all_of, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
@@ -79,7 +78,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     )
     require_above(state, loop, block)
     require_same_init(block)
-    written = memory_at(block, memory_of(body.writes))
+    written = memory_of(body.writes)
     beside = [ref for ref in state.index.blocks_below(loop) if ref is not block and not unsafe]
     others = [ref for ref in beside if effects(ref.node).of(written)]
     rule = "block {0} under loop {1} uses the result of {2} while it is being made"
@@ -88,7 +87,7 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     asked = sharing((a for e in (*asked_before_body(block.node), *bounds) for a in accesses(e)), written)
     rule = "how often block {1} runs depends on `{0}`, which it writes: its init, before loop {2}, would change that"
     require_none([] if unsafe else asked, rule, block, loop, nodes=[block.node])
-    read = memory_at(block, memory_of(a for a in accesses(body.init) if isinstance(a, BufferLoad)))
+    read = memory_of(e for e in effects(block.node) if e.first is not None and e.kind == READ)
     require_none(
         [ref for ref in beside if sharing(ref.block.writes, read)],
         "the init of block {1} reads what block {0} writes under loop {2}: before that loop it has another value, or none",

@@ -37,7 +37,6 @@ from ..staging import (
     position,
     redirect,
     require_known_uses,
-    require_one_name,
 )
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of, require_positive_divisors
@@ -242,7 +241,6 @@ def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
         block,
         nodes=(),
     )
-    require_one_name([block], buffer)
     require(
         not uses_pointer(block.node, buffer),
         "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",

@@ -14,7 +14,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.nesting import wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.users import bare_stores, memory_at
+from ...analysis.users import bare_stores
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
@@ -195,7 +195,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     rule = "`{2}` uses the result of block {1} in the same loops, outside of a block"
     require_none(steering, rule, block, first_line, nodes=steering[:1])
     others = [b for b in state.index.blocks_below(top) if b is not block]
-    users = [b for b in others if effects(b.node).of(memory_at(block, memory_of(reduction.targets)))]
+    users = [b for b in others if effects(b.node).of(memory_of(reduction.targets))]
     if not users:
         return None
     inside = [b for b in users if first in b.all_loops()]

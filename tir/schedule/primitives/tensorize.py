@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
+from ...analysis.users import require_one_name
 from ...arith import Analyzer
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -359,7 +360,9 @@ def _with_impl(
         alloc_buffers=root.alloc_buffers,
         annotations=root.annotations or realize.block.annotations,
     )
-    return realize.replace(block=block)
+    made = realize.replace(block=block)
+    require_one_name(made)
+    return made
 
 
 def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:

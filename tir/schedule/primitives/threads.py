@@ -17,7 +17,6 @@ from ...analysis.private_clause import with_private
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
-from ...analysis.users import memory_at
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, on_refusal, require
 from ...expr import BufferLoad, Expr, IntImm, Var, constant
@@ -521,7 +520,7 @@ def _require_result_after(state: State, loop: LoopRef, ref: BlockRef) -> None:
     first = next(p for p in loops if p.var in reduced and (not p.node.thread or p is loop))
     results = memory_of(shared_results(ref.block))
     for other in state.index.blocks_below(first):
-        uses = [e.buffer for e in effects(other.block).of(memory_at(other, results))]
+        uses = [e.buffer for e in effects(other.block).of(results)]
         require(
             other is ref or not uses,
             "block {0} would reduce across the threads of loop {1}, but {2} uses {3} inside loop {4}, before all "

@@ -12,7 +12,6 @@ from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.selections import choice_parts
-from ...analysis.users import memory_at
 from ...arith import Analyzer, simplify
 from ...arith.linear import key
 from ...arith.pointwise import compile_expr
@@ -138,7 +137,7 @@ def _written(state: State, loop: LoopRef) -> set[Var]:
     written = {*memory_of(s for s in accesses(loop.node) if isinstance(s, BufferStore))}
     written |= memory_of(r for b in state.index.below(loop) if isinstance(b, BlockRef) for r in b.block.writes)
     written |= {v for v in nodes_of(loop.node) if isinstance(v, Var) and v.dtype.is_handle}  # passed on by pointer
-    return written | memory_at(loop, written)
+    return written
 
 
 def _invariant_parts(
