@@ -13,7 +13,7 @@ from typing import Any
 from ..aliases import shares_memory, sharing
 from ..analysis.accessed_regions import region_in
 from ..analysis.dependence.initialization import Initialized
-from ..analysis.dependence.live_values import UpToDate
+from ..analysis.dependence.live_values import Undisturbed
 from ..analysis.index import BlockRef, LoopRef, Place
 from ..analysis.nesting import order, statements, with_statements
 from ..analysis.users import uses_pointer
@@ -23,6 +23,7 @@ from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import frozendict
+from ..poly import Relation
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
 from ..visit import rewrite, walk
@@ -295,7 +296,9 @@ class Stage:
     def require_current(self, buffer: Buffer, copy: Buffer) -> None:
         """Raise ``ScheduleError``, with the two instances, where ``copy`` is read after an element of ``buffer`` has changed
         and was not copied again."""
-        require_legal(UpToDate(self.after.func, buffer, copy).answer(), self.after.func)
+        rule = f"an element of `{buffer.name}` is written between the copy and a read of it"
+        same = Relation.identity(buffer.ndim)
+        require_legal(Undisturbed(self.after.func, copy, buffer, same, rule).answer(), self.after.func)
 
     def handles(self) -> list[BlockRV]:
         """The blocks that copy."""

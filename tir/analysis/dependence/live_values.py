@@ -5,9 +5,9 @@ A timestamp is a vector; timestamps of a program are ordered lexicographically.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from ...aliases import sharing
 from ...buffer import Buffer
@@ -27,15 +27,12 @@ class TimedAccess:
     elements: Relation
     runs: Relation
 
-    def show(self, moment: list[int], element: list[int], buffer: Buffer | None = None) -> str:
-        """The instance that runs at timestamp ``moment``, and its access to ``element`` (of ``buffer``, of which the
-        accessed one is a copy)."""
+    def show(self, moment: list[int], element: list[int], buffer: Buffer) -> str:
+        """The instance that runs at timestamp ``moment``, and its access to ``element`` of ``buffer``, or of a copy of that."""
         point = self.runs.sources_of(moment).sample() or []
         verb = "writes" if self.access.write else "reads"
         inside = ", ".join(map(str, element))
-        return (
-            f"{self.unit.name} at ({self.unit.shown_at(point)}) {verb} {(buffer or self.access.buffer).name}[{inside}]"
-        )
+        return f"{self.unit.name} at ({self.unit.shown_at(point)}) {verb} {buffer.name}[{inside}]"
 
 
 class Timestamps:
@@ -72,49 +69,13 @@ class Timestamps:
 
 
 @dataclass(frozen=True, eq=False)
-class UpToDate(Question):
-    """Every read of ``copy`` gets what ``buffer`` holds then: after each write of an element, and before a read of it, the
-    element is copied again.
-
-    For reads R, writes W and copies C of one element: ``{(r, w) : w < r} - {(r, w) : w < c < r for some c}`` is empty.
-    """
-
-    func: PrimFunc
-    buffer: Buffer
-    copy: Buffer
-
-    def __str__(self) -> str:
-        return f"no element of `{self.buffer.name}` is written between the copy and a read of it"
-
-    @tier(Tier.SETS)
-    def by_sets(self) -> Verdict:
-        moments = Timestamps(self.func, [self.buffer, self.copy])
-        return next(filter(None, (self._outdated(moments, r) for r in moments.reads(self.copy))), PROVED)
-
-    def _outdated(self, moments: Timestamps, read: TimedAccess) -> Refuted | None:
-        earlier = Relation.lex_before(moments.length)
-        element = read.elements.pairs_to_target()
-        before_read = read.elements.pairs_to_source().then(earlier.reverse())
-        copies = moments.writes(self.copy)
-        made = [element.then(c.elements.reverse()).intersect(before_read).then(earlier.reverse()) for c in copies]
-        for write in moments.writes(self.buffer):
-            missed = element.then(write.elements.reverse()).intersect(before_read)
-            for renewed in made:
-                missed = missed.subtract(renewed)
-            found = moments.real(missed).sample()
-            if found is not None:
-                (read_at, then), size = found, moments.length
-                at, which = read_at[:size], read_at[size:]
-                witness = [read.show(at, which, self.buffer), write.show(then, which) + " in between"]
-                rule = f"an element of `{self.buffer.name}` is written between the copy and a read of it"
-                return Refuted(rule, witness, (read.unit.node,))
-        return None
-
-
-@dataclass(frozen=True, eq=False)
 class Undisturbed(Question):
-    """Between the write of an element of ``held`` and a read of it, no statement but ``own`` writes an element of
-    ``memory`` from which ``changes`` leads to it. ``rule`` is that of the refusal."""
+    """Every read of ``held`` gets what was put there: after a statement but ``own`` has written an element of ``memory`` to
+    which ``changes`` leads from one of ``held``, that one is written again before it is read. ``rule`` is that of the refusal.
+
+    For reads R and writes M of ``held``, and writes W of ``memory``: ``{(r, w) : w < r} - {(r, w) : w < m < r for some m}``
+    is empty.
+    """
 
     func: PrimFunc
     held: Buffer
@@ -129,26 +90,29 @@ class Undisturbed(Question):
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
         moments = Timestamps(self.func, [self.held, self.memory])
-        writes = [w for w in moments.writes(self.memory) if w.unit.name != self.own]
-        pairs = itertools.product(moments.reads(self.held), moments.writes(self.held))
-        return next(filter(None, (self._clobbered(moments, r, made, writes) for r, made in pairs)), PROVED)
+        return next(filter(None, (self._clobbered(moments, r) for r in moments.reads(self.held))), PROVED)
 
-    def _clobbered(
-        self, moments: Timestamps, read: TimedAccess, made: TimedAccess, writes: Iterable[TimedAccess]
-    ) -> Refuted | None:
+    def _clobbered(self, moments: Timestamps, read: TimedAccess) -> Refuted | None:
         earlier = Relation.lex_before(moments.length)
         element = read.elements.pairs_to_target()
         before_read = read.elements.pairs_to_source().then(earlier.reverse())
-        after_made = element.then(made.elements.reverse()).then(earlier)
-        for write in writes:
-            hits = element.then(self.changes).then(write.elements.reverse())
-            found = moments.real(hits.intersect(before_read).intersect(after_made)).sample()
+        made = [element.then(m.elements.reverse()).intersect(before_read) for m in moments.writes(self.held)]
+        for write in moments.writes(self.memory):
+            if write.unit.name == self.own:
+                continue
+            missed = element.then(self.changes).then(write.elements.reverse()).intersect(before_read)
+            for again in made:
+                missed = missed.subtract(again.then(earlier.reverse()))
+            found = moments.real(missed).sample()
             if found is not None:
                 (read_at, then), size = found, moments.length
                 at, which = read_at[:size], read_at[size:]
                 reached = write.elements.at(then).intersect(IntegerSet.point(which).image(self.changes))
-                witness = [read.show(at, which), write.show(then, reached.sample() or which) + " in between"]
-                return Refuted(self.rule, witness, (read.unit.node,))
+                lines = [
+                    read.show(at, which, self.memory),
+                    write.show(then, reached.sample() or which, self.memory) + " in between",
+                ]
+                return Refuted(self.rule, lines, (read.unit.node,))
         return None
 
 
@@ -163,6 +127,5 @@ def _reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
     earlier = Relation.lex_before(moments.length)
     mine = [[t for t in found if t.unit.name == name] for found in (moments.writes(buffer), moments.reads(buffer))]
     return all(
-        moments.real(w.elements.then(r.elements.reverse()).intersect(earlier)).is_empty()
-        for w, r in itertools.product(*mine)
+        moments.real(w.elements.then(r.elements.reverse()).intersect(earlier)).is_empty() for w, r in product(*mine)
     )
