@@ -9,8 +9,8 @@ import pytest
 
 from tests.gpu_examples import load
 from tir.analysis.contents import NAMING, difference, kept_members, sub_statements
+from tir.analysis.dependence.initialization import could_be_private
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
-from tir.analysis.privatization import could_be_private
 from tir.analysis.users import blocks_using
 from tir.analysis.wellformed import check
 from tir.expr import Var, const

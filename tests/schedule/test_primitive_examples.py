@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 import tir
-from tir.analysis.accessed_regions import region_in
+from tir.analysis.block_regions import region_in
 from tir.schedule.docs import ours
 from tir.schedule.primitive import PRIMITIVES
 from tir.schedule.state import State

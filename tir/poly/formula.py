@@ -46,8 +46,7 @@ from ..expr import (
     is_const,
 )
 from ..visit import free_vars, walk
-from .relation import IntegerSet, NotAffine, Relation
-from .rows import Alternatives, Row, Sum, both, plus
+from .relation import Alternatives, IntegerSet, NotAffine, Relation, Row, Sum, both, plus
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}

@@ -1,4 +1,5 @@
-"""Sets of integer points and relations between them: the only file that imports islpy; it limits isl's time.
+"""Sets of integer points and relations between them, made of linear constraints over named integers: the only file that
+imports islpy; it limits isl's time.
 
 An ``IntegerSet`` holds points of one rank, a ``Relation`` pairs of points; both may have parameters. Every operation
 is exact. One that takes too long raises :class:`TooLong`, which like :class:`NotAffine` is an :class:`Undecided`: no
@@ -11,11 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ContextDecorator
+from dataclasses import dataclass
 from functools import cache
 from time import thread_time
 from typing import Any, TypeVar
-
-from .rows import Constraints, Row, without_given
 
 MOST_SECONDS = 2.0  # of processor time, for one question
 LEAST_SECONDS = 0.1  # after others that ran out of it
@@ -146,6 +146,69 @@ def _isl() -> Any:
     import islpy
 
     return islpy
+
+
+# ---------------------------------------------------------------- constraints
+
+
+@dataclass(frozen=True)
+class Row:
+    """``sum(terms) + constant >= 0``, or ``= 0`` where ``equality``."""
+
+    terms: Mapping[str, int]
+    constant: int
+    equality: bool = False
+
+
+Alternatives = list[list[Row]]  # one of several conjunctions holds
+Constraints = Sequence["Row | Alternatives"]  # all of them hold
+Sum = tuple[dict[str, int], int]  # multiples of names, and a number
+
+
+def plus(a: Sum, b: Sum, times: int = 1) -> Sum:
+    """a + times * b."""
+    terms = dict(a[0])
+    for name, c in b[0].items():
+        total = terms.get(name, 0) + times * c
+        if total:
+            terms[name] = total
+        else:
+            terms.pop(name, None)
+    return terms, a[1] + times * b[1]
+
+
+def both(a: Alternatives, b: Alternatives) -> Alternatives:
+    """One of ``a`` and one of ``b``."""
+    return [[*x, *y] for x in a for y in b]
+
+
+def without_given(parts: Constraints, names: Sequence[str]) -> tuple[list[Row | Alternatives], list[str]]:
+    """The parts after eliminating those of ``names`` that an equality determines, and the remaining names. Those in
+    alternatives stay."""
+    found = [part for part in parts if isinstance(part, Row)]
+    choices = [part for part in parts if not isinstance(part, Row)]
+    chosen = {name for choice in choices for case in choice for row in case for name in row.terms}
+    left: list[str] = []
+    for name in names:
+        given = next((r for r in found if r.equality and abs(r.terms.get(name, 0)) == 1), None)
+        if given is None or name in chosen:
+            if name in chosen or any(name in r.terms for r in found):
+                left.append(name)
+            continue
+        found = [_without(name, row, given) for row in found if row is not given]
+    return [*found, *choices], left
+
+
+def _without(name: str, row: Row, given: Row) -> Row:
+    """``row`` with ``name`` replaced by what the equality ``given`` says of it."""
+    c = row.terms.get(name)
+    if c is None:
+        return row
+    times = -c * given.terms[name]
+    return Row(*plus((dict(row.terms), row.constant), (dict(given.terms), given.constant), times), row.equality)
+
+
+# ---------------------------------------------------------------- sets and relations
 
 
 class _Points:

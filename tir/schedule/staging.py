@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..aliases import shares_memory, sharing
-from ..analysis.accessed_regions import region_in
+from ..analysis.block_regions import region_in
 from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import Undisturbed
-from ..analysis.index import BlockRef, LoopRef, Place
-from ..analysis.nesting import order, statements, with_statements
+from ..analysis.index import BlockRef, LoopRef, Place, order, statements, with_statements
 from ..analysis.users import uses_pointer
 from ..arith.regions import intersect, union
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..aliases import shares_memory, with_one_memory, with_own_memory
 from ..analysis.annotations import ASYNC, ORDER, STAGE
-from ..analysis.privatization import is_privatizable
+from ..analysis.dependence.initialization import is_privatizable
 from ..arith import Analyzer
 from ..arith.linear import key, linear
 from ..buffer import Buffer, BufferRegion, Range

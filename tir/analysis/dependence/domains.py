@@ -17,8 +17,7 @@ from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_cons
 from ...poly import Formula, Names
 from ...visit import has_load, substitute, vars_in
 from ..evaluation import entered
-from ..index import BlockRef, LoopRef
-from ..nesting import wrapped_in
+from ..index import BlockRef, LoopRef, wrapped_in
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 
 

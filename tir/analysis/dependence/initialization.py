@@ -14,9 +14,12 @@ from ...aliases import shares_memory, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
+from ...levels import ends_with_launch, shared_axes
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
-from ...stmt import BufferStore, For, While
+from ...stmt import BlockRealize, BufferStore, For, While
 from ...visit import contains
+from ..contents import path_to
+from ..users import used_memory
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     Context,
@@ -27,10 +30,10 @@ from .relations import (
     is_exact,
     loop_times,
     schedule_map,
+    show_element,
     without_swizzles,
 )
 from .statements import Access, Statement, bare_statements_of, statements_of
-from .witness import show_element
 from .written import reads_after_writes
 
 
@@ -206,3 +209,33 @@ def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
         for a in unit.writes()
         if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
     ]
+
+
+def is_privatizable(buffer: Buffer, loops: Sequence[For]) -> bool:
+    """Whether each iteration of the innermost of nested ``loops`` initializes what it reads of ``buffer``. False means "not
+    shown"."""
+    return InitializedInIteration(tuple(loops), buffer).holds()
+
+
+def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:
+    """Whether the buffer with the pointer ``memory`` is allocated around ``loop`` and privatizable for it.
+
+    All its uses are in the loop, and an iteration reads only what it has written. Memory that threads have in common is
+    private to none of them.
+    """
+    crossed: list[For] = [loop]
+    around = path_to(func.body, loop)[:-1]
+    for item in reversed(around):
+        if isinstance(item, For):
+            crossed.insert(0, item)
+        elif isinstance(item, BlockRealize):
+            buffer = next(iter(sharing(item.block.alloc_buffers, {memory})), None)
+            if buffer is not None:
+                if ends_with_launch(buffer.scope):
+                    is_common = loop.thread in shared_axes(buffer.scope)
+                else:
+                    is_common = any(n.thread for n in crossed)
+                if is_common:
+                    return False
+                return memory not in used_memory(func.body, {loop}, around) and is_privatizable(buffer, crossed)
+    return False

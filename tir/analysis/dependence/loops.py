@@ -15,12 +15,11 @@ from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..contents import contents, is_nest_of_blocks
 from ..effects import effects
-from ..index import index_of
-from ..nesting import loops_below
-from ..privatization import could_be_private
+from ..index import index_of, loops_below
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from .affine import AffineForms, index_tells_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
+from .initialization import could_be_private
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
 from .order import compare
 from .relations import (
@@ -33,11 +32,12 @@ from .relations import (
     conflicting_pairs,
     loop_times,
     same_element,
+    why_unknown,
     wider_access_map,
     without_swizzles,
+    witness,
 )
 from .statements import Statement, bare_statements_in, statements_in
-from .witness import why_unknown, witness
 
 
 def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: frozenset[Var] = frozenset()) -> Verdict:
@@ -45,7 +45,7 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
 
     ``ignored``: pointers of memory that is not looked at. Buffers allocated inside the loop are each iteration's own, and
     so are those of its ``private`` clause. The answer names others that each iteration must have a copy of
-    (:func:`tir.analysis.privatization.could_be_private`).
+    (:func:`tir.analysis.dependence.initialization.could_be_private`).
     """
     return LoopIndependent(func, loop, kind, ignored).answer()
 

@@ -13,9 +13,16 @@ from ...poly import Relation
 from ...records import cached_property
 from .affine import tells_instance
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
-from .relations import AccessRelation, Context, StatementRelations, conflicting_pairs, same_element
+from .relations import (
+    AccessRelation,
+    Context,
+    StatementRelations,
+    conflicting_pairs,
+    same_element,
+    why_unknown,
+    witness,
+)
 from .statements import Access, Statement
-from .witness import why_unknown, witness
 
 Pair = tuple[AccessRelation, AccessRelation]
 

@@ -24,9 +24,8 @@ from .delinearize import split_sizes
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import Context, StatementRelations, by_loops, same_element, schedule_map, without_swizzles
+from .relations import Context, StatementRelations, by_loops, same_element, schedule_map, show_element, without_swizzles
 from .statements import Statement, statements_of
-from .witness import show_element
 
 
 @record

@@ -32,7 +32,7 @@ from ...stmt import (
     While,
 )
 from ...visit import has_load, substitute, uses_var, vars_in
-from ..accessed_regions import explicit_regions
+from ..block_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..evaluation import asked_before_body

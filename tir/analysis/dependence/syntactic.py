@@ -19,8 +19,7 @@ from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
 from ...visit import accesses, has_load, nodes_of, uses_var, walk
 from ..contents import MembersBy, named
 from ..effects import READ, Effect, effects, steering
-from ..index import BlockRef, LoopRef
-from ..nesting import loops_below, order, statements, top_statement
+from ..index import BlockRef, LoopRef, loops_below, order, statements, top_statement
 from ..simple_blocks import has_own_elements, is_simple_block, same_index
 from ..users import blocks_naming
 from .domains import runs_whole_domain

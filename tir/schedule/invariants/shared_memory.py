@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...aliases import shares_memory
-from ...analysis.accessed_regions import region_in
 from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
+from ...analysis.block_regions import region_in
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.users import regions_of
 from ...arith import Analyzer

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...analysis.dependence.affine import AffineForms, tells_apart
-from ...analysis.dependence.relations import StatementRelations, is_exact, same_element
+from ...analysis.dependence.relations import StatementRelations, is_exact, same_element, witness
 from ...analysis.dependence.statements import Access, Statement
-from ...analysis.dependence.witness import witness
 from ...analysis.index import LoopRef, index_of
 from ...buffer import Buffer
 from ...expr import Var, is_const

@@ -22,9 +22,9 @@ from ...analysis.dependence.relations import (
     loop_times,
     same_element,
     without_swizzles,
+    witness,
 )
 from ...analysis.dependence.statements import Access, Statement, deciding
-from ...analysis.dependence.witness import witness
 from ...analysis.dependence.written import fills
 from ...analysis.effects import Effect
 from ...analysis.index import LoopRef, index_of

@@ -14,6 +14,7 @@ from typing import Any
 from ...aliases import memory_of, shares_memory
 from ...analysis.contents import marked, path_to, sub_statements
 from ...analysis.dependence.affine import AffineForms, tells_apart
+from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.dependence.relations import (
     Context,
@@ -23,11 +24,10 @@ from ...analysis.dependence.relations import (
     loop_times,
     same_element,
     without_swizzles,
+    witness,
 )
 from ...analysis.dependence.statements import Statement, statements_of
-from ...analysis.dependence.witness import witness
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
-from ...analysis.privatization import is_privatizable
 from ...analysis.reductions import threads_can_share
 from ...analysis.users import blocks_using
 from ...buffer import Buffer

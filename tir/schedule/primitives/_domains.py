@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ...analysis.accessed_regions import region_in
+from ...analysis.block_regions import region_in
 from ...analysis.index import BlockRef, LoopRef
 from ...arith import Analyzer
 from ...arith.linear import linear, uncast

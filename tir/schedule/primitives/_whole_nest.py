@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from ...aliases import sharing
 from ...analysis.dependence.domains import RunsWholeDomain
-from ...analysis.index import BlockRef, LoopRef
-from ...analysis.nesting import wrapped_in
+from ...analysis.index import BlockRef, LoopRef, wrapped_in
 from ...analysis.users import bare_stores
 from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer

@@ -10,8 +10,17 @@ from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import reads_only_before
 from ...analysis.effects import outline
 from ...analysis.evaluation import Certain, entered, is_steered_by_memory
-from ...analysis.index import BlockRef, LoopRef, Place
-from ...analysis.nesting import common_host, loops_below, met_around, order, statements, wrapped_in
+from ...analysis.index import (
+    BlockRef,
+    LoopRef,
+    Place,
+    common_host,
+    loops_below,
+    met_around,
+    order,
+    statements,
+    wrapped_in,
+)
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import is_simple_block
 from ...analysis.users import bare_writers, readers, reads_own_writes, regions_of, writers

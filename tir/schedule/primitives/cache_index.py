@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...analysis.accessed_regions import accessed_regions
+from ...analysis.block_regions import accessed_regions
 from ...analysis.evaluation import unproved_condition
 from ...analysis.index import BlockRef
 from ...arith import Analyzer

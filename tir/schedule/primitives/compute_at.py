@@ -12,12 +12,11 @@ from functools import cached_property, partial
 from typing import Any
 
 from ...aliases import memory_of
-from ...analysis.accessed_regions import accessed_regions
+from ...analysis.block_regions import accessed_regions
 from ...analysis.dependence.programs import check_same_instances
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
-from ...analysis.index import BlockRef, LoopRef
-from ...analysis.nesting import top_statement
+from ...analysis.index import BlockRef, LoopRef, top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
 from ...arith.regions import relax

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.accessed_regions import explicit_numbers
 from ...analysis.annotations import EXPLICIT
+from ...analysis.block_regions import explicit_numbers
 from ...analysis.index import BlockRef
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...aliases import memory_of, sharing
-from ...analysis.index import BlockRef
-from ...analysis.nesting import common_host, order, top_statement, wrapped_in
+from ...analysis.index import BlockRef, common_host, order, top_statement, wrapped_in
 from ...analysis.reductions import Reduction, combination
 from ...analysis.users import readers, uses_pointer, writers
 from ...arith.itermap import detect_iter_map

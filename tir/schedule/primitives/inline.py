@@ -9,8 +9,7 @@ from typing import Any
 from ...aliases import memory_of, sharing
 from ...analysis.contents import named
 from ...analysis.evaluation import steering_loads
-from ...analysis.index import BlockRef
-from ...analysis.nesting import order
+from ...analysis.index import BlockRef, order
 from ...analysis.users import bare_writers, readers, uses_pointer, writers
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar

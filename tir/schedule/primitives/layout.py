@@ -9,8 +9,7 @@ from typing import Any
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.effects import asker_of, by_address, is_in_one_element
-from ...analysis.index import BlockRef, LoopRef, index_of
-from ...analysis.nesting import statements, with_statements
+from ...analysis.index import BlockRef, LoopRef, index_of, statements, with_statements
 from ...analysis.reductions import threads_can_share
 from ...analysis.users import regions_of, uses_pointer
 from ...arith import Analyzer

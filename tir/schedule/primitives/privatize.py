@@ -56,7 +56,7 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
                 vi = T.axis.spatial(8, i)
                 B[vi] = T1[0] + 1.0
     """
-    from ...analysis.privatization import is_privatizable
+    from ...analysis.dependence.initialization import is_privatizable
 
     node = loop.node
     allocated = [b for ref in state.index.blocks.values() if ref in loop.ancestors() for b in ref.block.alloc_buffers]

@@ -10,8 +10,7 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
 from ...analysis.evaluation import asked_before_body
-from ...analysis.index import BlockRef, LoopRef
-from ...analysis.nesting import loops_below, wrapped_in
+from ...analysis.index import BlockRef, LoopRef, loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear

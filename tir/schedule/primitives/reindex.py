@@ -9,8 +9,7 @@ from typing import Any
 from ...aliases import memory_of
 from ...analysis.dependence.domains import runs_whole_domain, values_taken
 from ...analysis.evaluation import entered, is_certain, unproved_condition
-from ...analysis.index import BlockRef, LoopRef, Place
-from ...analysis.nesting import common_host, met_around, top_statement
+from ...analysis.index import BlockRef, LoopRef, Place, common_host, met_around, top_statement
 from ...analysis.reduction_init import begins_with_init
 from ...analysis.simple_blocks import same_index
 from ...analysis.users import bare_writers, blocks_using, uses_pointer

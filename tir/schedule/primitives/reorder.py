@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.loops import check_reorder
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import LoopRef
-from ...analysis.privatization import is_privatizable
 from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in

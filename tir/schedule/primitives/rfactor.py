@@ -10,8 +10,7 @@ from ...aliases import memory_of, sharing
 from ...analysis.block_regions import block_access_region
 from ...analysis.effects import effects
 from ...analysis.evaluation import entered, steering_loads
-from ...analysis.index import BlockRef, LoopRef
-from ...analysis.nesting import wrapped_in
+from ...analysis.index import BlockRef, LoopRef, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.users import bare_stores
