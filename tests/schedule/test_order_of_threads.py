@@ -15,8 +15,7 @@ from tests.prim_checks import refused, schedule
 from tir.analysis.dependence.relations import without_swizzles
 from tir.analysis.index import index_of
 from tir.levels import is_shared
-from tir.schedule.invariants.statement_order import _is_filled_first, _Orders
-from tir.schedule.invariants.thread_values import Stores
+from tir.schedule.invariants.shared_writes import Stores, _is_filled_first, _Orders
 from tir.script import parse
 
 TILES = """
@@ -103,7 +102,7 @@ def test_what_another_nest_wrote_does_not_change_while_threads_run():
 
 def test_invariants_are_asked_in_one_order_whatever_was_imported_first():
     code = (
-        "import tir.schedule.invariants.statement_order, tir; from tir.schedule import invariants; "
+        "import tir.schedule.invariants.shared_writes, tir; from tir.schedule import invariants; "
         "invariants._load(); print(*(i.problems.__module__.rpartition('.')[2] for i in invariants.INVARIANTS.values()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -32,8 +32,8 @@ def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
     told = []
     plain = shared_writes._told
 
-    def compared(stores, unit, access, other, threads):
-        found = plain(stores, unit, access, other, threads)
+    def compared(stores, unit, access, other):
+        found = plain(stores, unit, access, other)
         told.extend(found)
         for thread in found:
             assert not shared_writes._at_once(stores, unit, access, other, thread)

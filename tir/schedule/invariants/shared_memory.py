@@ -17,7 +17,7 @@ from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...levels import is_launch_axis, is_shared, shared_axes
 from ...node import Memo
-from ...stmt import SERIAL
+from ...stmt import SERIAL, THREAD_BINDING
 from ...target import Target
 from . import Keeps, Problem, invariant
 from .delta import Delta
@@ -132,7 +132,7 @@ def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -
     return stride
 
 
-@invariant(proof=False)
+@invariant(loops=(THREAD_BINDING,), proof=False)
 def shared_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """A kernel needs no more shared memory than the GPU provides for a block.
 

@@ -330,9 +330,8 @@ class _Kernels:
             s, t = sides[n], sides[m]
             for b in t.reads:
                 for a in s.writes:
-                    apart = _nobody(s, t) if common is None else _related(s, t, common)
-                    depend = _ordered(same_element(a, b), s, t)
-                    bad = depend.subtract(apart)
+                    bad = _ordered(same_element(a, b), s, t)
+                    bad = bad if common is None else bad.subtract(_related(s, t, common))
                     if bad.is_empty():
                         continue
                     bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
@@ -394,12 +393,6 @@ class _Kernels:
 def _ordered(pairs: Any, s: Any, t: Any) -> Any:
     """The pairs whose first instance is before the second."""
     return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
-
-
-def _nobody(s: Any, t: Any) -> Relation:
-    """No pair of instances of ``s`` and ``t``."""
-    pairs = _related(s, t, [])
-    return pairs.subtract(pairs)
 
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Relation:
