@@ -23,12 +23,12 @@ from ...stmt import (
     AttrStmt,
     Block,
     BlockRealize,
-    DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
     While,
 )
 from ...visit import has_load, substitute, uses_var, vars_in
@@ -192,13 +192,10 @@ class _Walker:
             self.local.add(s.buffer_var)
             self.lifetimes[s.buffer_var] = len(time)
             self.visit(s.body, time)
-        elif isinstance(s, (AttrStmt, DeclBuffer)):
-            if isinstance(s, AttrStmt) and s.attr_key == "thread_extent" and hasattr(s.node, "var"):
-                self.loops.append((s.node.var, const(0, s.node.var.dtype), self.known(s.value)))
-                self.visit(s.body, (*time, s.node.var))
-                self.loops.pop()
-            else:
-                self.visit(s.body, time)
+        elif isinstance(s, AttrStmt) and s.attr_key == "thread_extent" and hasattr(s.node, "var"):
+            self.loops.append((s.node.var, const(0, s.node.var.dtype), self.known(s.value)))
+            self.visit(s.body, (*time, s.node.var))
+            self.loops.pop()
         elif hasattr(s, "body"):
             self.visit(s.body, time)
         else:
@@ -237,22 +234,21 @@ class _Walker:
             return
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
         accesses = _accesses(effects(s, self.around()))
-        instances = self.instances()
-        self.units.append(
-            Statement(
-                f"{self.scope}#{count}",
-                s,
-                tuple(map(itemgetter(0), instances)),
-                tuple(map(itemgetter(1), instances)),
-                tuple(self.loops),
-                tuple(self.guards),
-                time,
-                self.inner(),
-                accesses=accesses,
-                local=frozenset(self.local),
-                lifetimes=self.lifetimes,
-            )
-        )
+        self.add(f"{self.scope}#{count}", s, time, self.instances(), accesses, inner=self.inner())
+
+    def add(
+        self,
+        name: str,
+        node: Any,
+        time: tuple[Any, ...],
+        instances: Sequence[tuple[Var, Expr]],
+        accesses: list[Access],
+        **more: Any,
+    ) -> None:
+        coords, values = tuple(map(itemgetter(0), instances)), tuple(map(itemgetter(1), instances))
+        around = tuple(self.loops), tuple(self.guards)
+        lives: dict[str, Any] = {"local": frozenset(self.local), "lifetimes": self.lifetimes}
+        self.units.append(Statement(name, node, coords, values, *around, time, accesses=accesses, **lives, **more))
 
     def instances(self) -> list[tuple[Var, Expr]]:
         """What identifies the instances of a bare statement: the iterators around, and the loops that they do not use."""
@@ -286,58 +282,32 @@ class _Walker:
         self.block = block
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
-        if leaf:
-            self.leaf(block, time, steered)
-        else:
-            if block.init is not None:
-                first = [
-                    self.in_loops(iv.var.__eq__(iv.dom.min))
-                    for iv in block.iter_vars
-                    if iv.iter_type == "reduce" and iv.dom
-                ]
-                self.guards.extend(first)
-                self.visit(block.init, (*time, 0))
-                del self.guards[len(self.guards) - len(first) :]
-            self.visit(block.body, (*time, 1))
+        starts = [EQ(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
+        for position, part, conditions in ((0, block.init, starts), (1, block.body, [])):
+            if part is not None:
+                guards = len(self.guards)
+                self.guards += map(self.in_loops, conditions)
+                if leaf:
+                    self.leaf(block, part, (*time, position), steered)
+                else:
+                    self.visit(part, (*time, position))
+                del self.guards[guards:]
         del self.coords[outer[0] :], self.guards[outer[1] :]
         self.scope, self.bound, self.views, self.block = outer[2], around, views, outer_block
 
-    def leaf(self, block: Block, time: tuple[Any, ...], steered: Effects) -> None:
-        coords = list(self.coords)
-        bound = [value for _, value in coords]
+    def leaf(self, block: Block, part: Stmt, time: tuple[Any, ...], steered: Effects) -> None:
+        """The init or the body of a block that is one statement."""
         # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
-        used = vars_in(*bound)
+        used = vars_in(*(value for _, value in self.coords))
         own = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)]
-        common: dict[str, Any] = {
-            "coords": (*(v for v, _ in coords), *own),
-            "values": (*bound, *own),
-            "loops": tuple(self.loops),
-            "guards": tuple(self.guards),
-            "local": frozenset(self.local),
-            "lifetimes": self.lifetimes,
-            "asked": steered.reads,
-        }
-        asked = list(_by_instance(steered, coords, [loop for loop in self.loops if loop[0] not in set(own)]))
-        reduce_vars = [iv for iv in block.iter_vars if iv.iter_type == "reduce" and iv.dom is not None]
-        if block.init is not None:
-            values = dict(coords)
-            first = [substitute(iv.var.__eq__(iv.dom.min), {iv.var: values[iv.var]}) for iv in reduce_vars]
-            accesses = [*asked, *_accesses(effects(block.init, self.around()))]
-            unit = Statement(block.name, block, time=(*time, 0), accesses=accesses, ordered=True, part="init", **common)
-            unit.guards = (*self.guards, *first)
-            self.units.append(unit)
-        found = effects(block.body, self.around())
-        accesses = [
-            *asked,
-            *_as_stated(block, _accesses(found)),
-            *(declared(block, self.around()) if found.opaque else ()),
-        ]
-        written = memory_of(a for a in accesses if a.write)
-        self.units.append(
-            Statement(
-                block.name, block, time=(*time, 1), accesses=accesses, ordered=bool(sharing(asked, written)), **common
-            )
-        )
+        asked = list(_by_instance(steered, self.coords, [loop for loop in self.loops if loop[0] not in set(own)]))
+        found = effects(part, self.around())
+        accesses = [*asked, *_as_stated(block, _accesses(found))]
+        accesses += declared(block, self.around()) if found.opaque else ()
+        ordered = part is block.init or bool(sharing(asked, memory_of(a for a in accesses if a.write)))
+        kind = "init" if part is block.init else ""
+        instances = [*self.coords, *((v, v) for v in own)]
+        self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, asked=steered.reads)
 
 
 class _BareWalker(_Walker):
