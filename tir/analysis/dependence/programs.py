@@ -88,11 +88,6 @@ def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     return verdict if verdict.is_proved or not _check_once(before, compared).is_proved else PROVED
 
 
-def check_same_instances(before: PrimFunc, after: PrimFunc) -> Verdict:
-    """As :func:`check`, and no instance may be omitted, whether its result is dead or not."""
-    return _check_parts(before, replace(_Compared.changed(before, after), needs_all=True))
-
-
 def _check_parts(before: PrimFunc, compared: _Compared) -> Verdict:
     verdict = _check(before, compared)
     if verdict.is_proved or not _repeats(compared):
@@ -111,14 +106,12 @@ def _check_once(before: PrimFunc, compared: _Compared) -> Verdict:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """The parts ``old`` and ``new`` of two programs that are compared, and their statements; ``needs_all``: those of
-    which the result is dead are needed, too."""
+    """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
 
     old: Any
     new: Any
     was: list[Statement]
     now: list[Statement]
-    needs_all: bool = False
 
     @staticmethod
     def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
@@ -212,7 +205,7 @@ def _compare_instances(before: PrimFunc, compared: _Compared, pure: Collection[t
             return verdict
     context = Context(before, old, names)
     for side in sides:
-        verdict = _same_instances(side, context, None if compared.needs_all else outside)
+        verdict = _same_instances(side, context, outside)
         if not verdict.is_proved:
             return verdict
     return compare(sides, context, ())
@@ -371,9 +364,9 @@ def _changed_inside(old: Any, new: Any) -> tuple[Any, Any] | None:
     return (a.body, b.body) if opened else None
 
 
-def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]] | None) -> Verdict:
+def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]]) -> Verdict:
     """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
-    only memory which no other statement (``outside``; None: any) uses; those that are repeated must be idempotent."""
+    only memory which no other statement (``outside``) uses; those that are repeated must be idempotent."""
     unit = side.unit
     if side.kept:
         return PROVED
@@ -389,7 +382,7 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
         rule = f"{_title(unit.name)} would run where it did not before"
         return Refuted(rule, [f"{side.show(extra)} runs only afterwards"], (unit.node,))
     missing = context.restrict(ran.subtract(runs)).sample()
-    if missing is not None and (outside is None or not unit.written.isdisjoint(outside())):
+    if missing is not None and not unit.written.isdisjoint(outside()):
         rule = f"{_title(unit.name)} would no longer run for every iterator value"
         return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
     if side.after.is_single_valued():

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...aliases import memory_of
 from ...analysis.block_regions import accessed_regions
-from ...analysis.dependence.programs import check_same_instances
+from ...analysis.dependence.programs import check_recomputing
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, top_statement
@@ -190,9 +190,8 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     def placed(late: bool) -> MovePlan:
         after = insert_before(state, top, moved, after=late).replace(block.node, None)
         error = refusal(lambda: require_same_meaning(state, after, unsafe))
-        # A block that computed some elements several times: its inverse is compute_at, if that is legal there and
-        # omits nothing, which would be work that is new.
-        if error is not None and not check_same_instances(after.func, state.func).is_proved:
+        # a block that computed some elements several times computes each of them once there
+        if error is not None and not check_recomputing(state.func, after.func).is_proved:
             raise error
         return MovePlan(after)
 
