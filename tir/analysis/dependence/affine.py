@@ -15,7 +15,7 @@ from ...arith.linear import Linear, linear, same
 from ...buffer import Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
 from ...node import MemoAmong
-from ...visit import nodes_of, substitute
+from ...visit import nodes_of
 from .statements import Access, Loop, Statement, deciding
 
 
@@ -198,17 +198,3 @@ def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[V
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
     return frozenset(used) if isinstance(found, IterMap) else None
-
-
-def tells_instance(unit: Statement, access: Access) -> bool:
-    """Whether different instances of ``unit`` have different elements: the indices are one-to-one in all of its loops."""
-    if (
-        access.indices is None
-        or access.loops
-        or any(not isinstance(i, Expr) or isinstance(i, Ramp) for i in access.indices)
-    ):
-        return False
-    values = dict(zip(unit.coords, unit.values))
-    told = _found_apart([substitute(i, values) for i in access.indices], unit.loops)
-    loops = {v for v, _, _ in unit.loops}
-    return told is not None and all(n in told for e in unit.values for n in nodes_of(e) if n in loops)

@@ -11,12 +11,14 @@ from ...equal import structural_equal
 from ...expr import Expr, Var
 from ...poly import Relation
 from ...records import cached_property
-from .affine import tells_instance
+from ...visit import vars_in
+from .affine import AffineForms, index_tells_iteration
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     AccessRelation,
     Context,
     StatementRelations,
+    by_loops,
     conflicting_pairs,
     same_element,
     why_unknown,
@@ -110,10 +112,12 @@ class DependenceKept(Question):
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
         """Also of elements at products of symbolic sizes, which sets do not take."""
-        first, second = self.first.access, self.second.access
-        own = self.statements.same and all(tells_instance(self.statements.source.unit, a) for a in (first, second))
-        same = own and all(map(is_equal, first.indices or (), second.indices or ()))
-        return PROVED if same and first.buffer is second.buffer else NOT_SHOWN
+        if not self.statements.same:
+            return NOT_SHOWN
+        unit = by_loops(self.statements.source.unit)
+        forms, used = AffineForms(unit, unit.written), vars_in(*self.statements.source.unit.values)
+        pair = forms, self.first.access, forms, self.second.access
+        return PROVED if all(index_tells_iteration(*pair, v) for v in unit.coords if v in used) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
