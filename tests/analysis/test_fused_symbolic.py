@@ -6,6 +6,7 @@ import pytest
 import tir
 from tests.prim_checks import refused, results, same, schedule
 from tir.analysis.dependence.delinearize import split_sizes
+from tir.errors import Unproved
 from tir.interp import run
 from tir.script import parse
 from tir.visit import free_vars, nodes_of
@@ -343,3 +344,41 @@ def main(a: T.handle, n: T.int32, m: T.int32):
     made = split_sizes(func)
     extents = [n.extent for n in nodes_of(func.body if made is None else made[0].body) if isinstance(n, tir.For)]
     assert len(extents) == (4 if splits else 2)
+
+
+TURNED = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    m = T.int32()
+    A = T.match_buffer(a, (3, m), "float32")
+    C = T.match_buffer(c, (3, m), "float32")
+    for i, j in T.grid(3, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[{place}] = {value} * 2.0
+"""
+STEPS = {
+    "parallel": lambda sch: sch.parallel("i_j_fused_0"),
+    "bind": lambda sch: sch.bind("i_j_fused_0", "blockIdx.x"),
+    "vectorize": lambda sch: sch.vectorize("i_j_fused_1"),
+}
+
+
+def _fused(**parts):
+    sch = schedule(TURNED.format(**parts))
+    sch.split(sch.fuse("i", "j"), [None, 2])
+    return sch
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("place", ["vi, vj", "2 - vi, vj", "vi, m - 1 - vj"])
+def test_parts_of_a_fused_loop_that_no_set_takes(place, step):
+    sch = _fused(place=place, value="A[vi, vj]")
+    step(sch)
+    same(sch, m=5)
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_what_no_set_takes_is_unknown_not_refuted(step):
+    error = refused(lambda: step(_fused(place="vi, m - 1 - vj", value="C[vi, vj]")), "cannot prove")
+    assert isinstance(error, Unproved)

@@ -14,7 +14,7 @@ from ...buffer import Buffer
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, decide
 from .oracle import PROVED, Question, Refuted, Tier, Verdict, tier
-from .relations import Context, access_map, schedule_map
+from .relations import Context, access_map, is_exact, schedule_map
 from .statements import Access, Statement, statements_of
 
 
@@ -96,7 +96,8 @@ class Undisturbed(Question):
         earlier = Relation.lex_before(moments.length)
         element = read.elements.pairs_to_target()
         before_read = read.elements.pairs_to_source().then(earlier.reverse())
-        made = [element.then(m.elements.reverse()).intersect(before_read) for m in moments.writes(self.held)]
+        sure = (m for m in moments.writes(self.held) if is_exact(m.unit, m.access))
+        made = [element.then(m.elements.reverse()).intersect(before_read) for m in sure]
         for write in moments.writes(self.memory):
             if write.unit.name == self.own:
                 continue

@@ -23,11 +23,9 @@ from .initialization import could_be_private
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
 from .order import compare
 from .relations import (
-    AccessMap,
     AccessRelation,
     Context,
     StatementRelations,
-    access_map,
     by_loops,
     conflicting_pairs,
     loop_times,
@@ -90,18 +88,10 @@ class LoopIndependent(Question):
 
     @tier(Tier.SPLIT)
     def by_digits(self) -> Verdict:
+        """Of more iterations than there are, so that only a proof counts."""
         split = delinearized(self.loop)
-        return NOT_SHOWN if split is None else _only_proof(_Iterations(self, split[0], split[1]))
-
-    @tier(Tier.MORE)
-    def by_more_iterations(self) -> Verdict:
-        return _only_proof(_Iterations(self, self.loop, access_map=wider_access_map))
-
-
-def _only_proof(iterations: _Iterations) -> Verdict:
-    """The answer for an over-approximation of the iterations: only a proof counts."""
-    found = decide(iterations.verdict)
-    return found if isinstance(found, Proved) else NOT_SHOWN
+        found = None if split is None else decide(_Iterations(self, *split).verdict)
+        return found if isinstance(found, Proved) else NOT_SHOWN
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
@@ -111,12 +101,10 @@ def are_disjoint(blocks: Sequence[Any]) -> bool:
 
 
 class _Iterations:
-    """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it: with the ``digits`` of
-    fused variables as loops, or with access maps of any trip count for data-dependent loops."""
+    """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it with the ``digits`` of fused
+    variables as loops. Inner loops that data bounds run any number of times."""
 
-    def __init__(
-        self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = (), access_map: AccessMap = access_map
-    ):
+    def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = ()):
         self.asked, self.digits = asked, digits
         self.names = Names()
         self.context = Context(asked.func, asked.loop, self.names)
@@ -125,7 +113,7 @@ class _Iterations:
         inner = (f for f in contents(runs.body) if type(f) is For and asked.kind != THREAD_BINDING)
         own = memory_of(b for f in inner for b in f.private)
         for side in self.sides:
-            side.touch(access_map)
+            side.touch(wider_access_map)
             side.ignored = side.unit.local | asked.ignored | own
         changing = frozenset[Var]().union(*(side.unit.written for side in self.sides))
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
@@ -295,15 +283,11 @@ def check_fission(func: PrimFunc, loop: For, cuts: Sequence[int]) -> Verdict:
 def _retimed(func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]) -> Verdict:
     """Whether ``units`` may run at other times. Each instance has one time before and one after, whatever the ends of the
     loops, so that more instances than there are, where data decides, only show more broken dependences."""
-    found = by_sets(_retimed_by, access_map, func, where, units, retime, nodes, nodes=nodes)
-    if not isinstance(found, Unknown):
-        return found
-    wider = by_sets(_retimed_by, wider_access_map, func, where, units, retime, nodes, nodes=nodes)
-    return wider if wider.is_proved else found
+    return by_sets(_retimed_by_sets, func, where, units, retime, nodes, nodes=nodes)
 
 
-def _retimed_by(
-    access_map: AccessMap, func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
+def _retimed_by_sets(
+    func: PrimFunc, where: Stmt, units: list[Statement], retime: Any, nodes: tuple[Any, ...]
 ) -> Verdict:
     names = Names()
     length = max((len(u.time) for u in units), default=0) + 2
@@ -311,7 +295,7 @@ def _retimed_by(
     for unit, plain in zip(units, without_swizzles(units)):
         looped = by_loops(plain)
         side = StatementRelations(looped, names)
-        side.touch(access_map)
+        side.touch(wider_access_map)
         side.ignored = unit.local  # allocated below these loops: a buffer for each of their iterations
         side.moments = ([unit.time], [retime(unit)])
         side.before = loop_times(looped, unit.time, names, length)

@@ -92,7 +92,6 @@ class Tier(Enum):
     PAIRS = "pairs of accesses"  # the same question of each pair of accesses
     SETS = "exact sets"  # isl
     SPLIT = "fused loops split"  # the digits of a fused loop as loops of their own, then pairs of accesses
-    MORE = "more iterations"  # an inner loop that data bounds runs any number of times, then pairs of accesses
 
 
 Method = TypeVar("Method", bound=Callable[[Any], Verdict])

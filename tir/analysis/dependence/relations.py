@@ -31,13 +31,6 @@ def add_loops(formula: Formula, loops: Sequence[Loop]) -> None:
         formula.within(var, low, extent)
 
 
-def add_affine_loops(formula: Formula, loops: Sequence[Loop]) -> None:
-    """As :func:`add_loops`; the variable of a loop with data-dependent bounds may have any value."""
-    for var, low, extent in loops:
-        formula.var(var)
-        Formula.takes(formula.within, var, low, extent)
-
-
 def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequence[str]) -> Relation:
     """The schedule map: from instances (``coord_names``) to timestamps. Raises ``NotAffine``."""
     formula = Formula(names)
@@ -54,46 +47,33 @@ def schedule_map(unit: Statement, names: Names, length: int, coord_names: Sequen
     return formula.map(coord_names, moments, [names.of(v) for v in mine])
 
 
+AccessMap = Callable[[Statement, Access, Names, Sequence[str]], Relation]
+
+
 def access_map(unit: Statement, access: Access, names: Names, coord_names: Sequence[str]) -> Relation:
     """The access map: from instances to the elements of ``access`` (all elements if an index is not affine).
 
     Where the coordinates are the statement's loops, their bounds and guards are added. Raises ``NotAffine``.
     """
-    return _access_map(unit, access, names, coord_names, _add_instances)
+    if unit.is_on_loops:
+        formula = Formula(names)
+        add_loops(formula, unit.loops)
+        for var, value in unit.inner:
+            formula.equal(formula.var(var), value)
+    return wider_access_map(unit, access, names, coord_names)
 
 
 def wider_access_map(unit: Statement, access: Access, names: Names, coord_names: Sequence[str]) -> Relation:
     """An over-approximation of :func:`access_map`: of loop bounds and iterators only the affine ones are added."""
-    return _access_map(unit, access, names, coord_names, _add_affine_instances)
-
-
-AccessMap = Callable[[Statement, Access, Names, Sequence[str]], Relation]
-
-
-def _add_instances(formula: Formula, unit: Statement) -> None:
-    add_loops(formula, unit.loops)
-    for var, value in unit.inner:
-        formula.equal(formula.var(var), value)
-
-
-def _add_affine_instances(formula: Formula, unit: Statement) -> None:
-    add_affine_loops(formula, unit.loops)
-    for var, value in unit.inner:
-        Formula.takes(formula.equal, formula.var(var), value)
-
-
-def _access_map(
-    unit: Statement,
-    access: Access,
-    names: Names,
-    coord_names: Sequence[str],
-    add_instances: Callable[[Formula, Statement], None],
-) -> Relation:
     formula = Formula(names)
     hidden: list[str] = []
     if unit.is_on_loops:
-        add_instances(formula, unit)
-        hidden += [names.of(var) for var, _ in unit.inner]
+        for var, low, extent in unit.loops:
+            formula.var(var)
+            Formula.takes(formula.within, var, low, extent)
+        for var, value in unit.inner:
+            hidden.append(formula.var(var))
+            Formula.takes(formula.equal, hidden[-1], value)
         for guard in unit.guards:
             Formula.takes(formula.require, guard)
     elif has_bits(access):
@@ -200,7 +180,7 @@ def _require_exact(unit: Statement, access: Access) -> None:
     for guard in (*unit.guards, *access.guards):
         formula.require(guard)
     _know_coords(formula, unit)
-    for part in access.index_parts():
+    for part in (*access.index_parts(), *(value for v, value in unit.inner if access.uses((v,)))):
         formula.sum(part.base if isinstance(part, Ramp) else part)
 
 
