@@ -50,6 +50,21 @@ def test_a_copy_is_up_to_date_where_other_elements_are_written():
     assert up_to_date(*program(place="vi // 2", end=4, shift=4)).holds()
 
 
+def test_a_copy_that_may_be_made_again_is_not_up_to_date():
+    again = """    for i in range(8):
+        with T.block("again"):
+            vi = T.axis.spatial(8, i)
+            X[vi] = A[vi]
+"""
+    for condition, answer in (("T.where(p[i] > 0)", False), ("T.where(i < 8)", True)):
+        text = COPY.format(place="vi", end=8, shift=0)
+        at = text.rindex("    for i in range(8)")
+        made = again.replace("            X", f"            {condition}\n            X")
+        func = parse(text[:at] + made + text[at:])
+        named = {b.name: b for b in (*func.buffer_map.values(), *buffers_in(func.body))}
+        assert up_to_date(func, named["A"], named["X"]).holds() is answer
+
+
 def test_writes_at_places_from_data_leave_it_open_or_refute_it():
     assert not isinstance(up_to_date(*program(place="p[vi]")).answer(), Proved)
 
@@ -80,4 +95,4 @@ def test_what_is_not_affine_is_unknown_with_the_claim():
     func, buffer, copy = program(end="p[0] * p[1]")
     found = up_to_date(func, buffer, copy).answer()
     assert isinstance(found, Unknown)
-    assert "cannot prove that elements of `X` keep their values until they are read" in found.rule
+    assert "cannot prove that no element is written" in found.rule

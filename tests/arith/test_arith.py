@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.set_points import points as points_of
 from tir.arith import Analyzer, regions, simplify, simplify_stmt
 from tir.arith.linear import same
 from tir.arith.pointwise import compile_expr
@@ -422,7 +423,7 @@ def test_ranges_of_sets_take_least_and_greatest_apart(extent):
     for v in (N, K):
         formula.within(v, as_expr(-2), as_expr(7))
     formula.within(I, as_expr(1), extent)
-    points = formula.set([formula.var(v) for v in (N, K, I)]).points()
+    points = points_of(formula.set([formula.var(v) for v in (N, K, I)]))
     count = compile_expr(extent, (N, K))
     want = {(n, k, i) for n in range(-2, 5) for k in range(-2, 5) for i in range(1, 1 + count(n, k))}
     assert want and len(points) == len(want) and set(points) == want
@@ -458,7 +459,7 @@ def test_swizzles_keep_their_values(seed, dom):
     except NotAffine:
         return  # neither side is known to be small
     made = formula.map([formula.var(v) for v in VARS], [name])
-    assert set(made.points()) == {(*p, v) for p, v in values.items()}
+    assert set(points_of(made)) == {(*p, v) for p, v in values.items()}
 
 
 def lane(e: Expr, k: int) -> Expr:

@@ -8,10 +8,11 @@ import outcomes
 import pytest
 
 import tir
+from tests.set_points import contains, points
 from tir import expr
 from tir.arith.pointwise import Unsupported, compile_expr
 from tir.op import call
-from tir.poly import formula, relation, rows
+from tir.poly import formula, relation
 from tir.script import parse
 
 TABLE = Path(__file__).parent / "outcomes_sets.txt"
@@ -62,24 +63,24 @@ def names():
         ends = [found.var(x) for x in loops]
         name = found.helper()
         found.equal(name, e)
-        return judged(found, e, found.set([*ends, name]).points, lambda x: (int(x),))
+        return judged(found, e, lambda: points(found.set([*ends, name])), lambda x: (int(x),))
 
     def where(e):
         found = made()
         ends = [found.var(x) for x in loops]
         found.require(e)
-        return judged(found, e, found.set(ends).points, lambda x: () if x else None)
+        return judged(found, e, lambda: points(found.set(ends)), lambda x: () if x else None)
 
     def with_name(add):
         found = made()
         ends = [found.var(x) for x in loops]
         add(found, name := found.helper())
-        return Text(" ".join(map(str, map(part, found.parts[4:])))), len(found.set([*ends, name]).points())
+        return Text(" ".join(map(str, map(part, found.parts[4:])))), len(points(found.set([*ends, name])))
 
     def names_of():
         known = formula.Names()
         first = [known.of(x) for x in (v["i"], tir.Var("i"), tir.Var("a b"), tir.Var("é"), tir.Var(""), v["i"])]
-        return first, known.fresh(), known.copy().of(v["i"]), known.copy().fresh(), known.fresh("q")
+        return first, known.fresh(), known.fresh("q")
 
     def unchanged_after(e):
         found = made()
@@ -94,7 +95,7 @@ def names():
         raise relation.TooLong
 
     return {
-        **vars(expr), **v, **vars(formula), **vars(relation), **vars(rows), "call": call, "if_": tir.if_then_else,
+        **vars(expr), **v, **vars(formula), **vars(relation), "points": points, "contains": contains, "call": call, "if_": tir.if_then_else,
         "load": tir.BufferLoad(tir.decl_buffer((8,), "int32", "A"), [v["i"]]), "value": value, "where": where,
         "between": lambda low, extent: with_name(lambda of, name: of.between(name, low, extent)),
         "lanes": lambda base, step, count: with_name(lambda of, name: of.lane_of(name, base, step, count)),
@@ -106,7 +107,7 @@ def names():
 
 def part(of):
     """A row as text, or the alternatives."""
-    if isinstance(of, rows.Row):
+    if isinstance(of, relation.Row):
         return (
             "["
             + " + ".join([f"{c}*{name}" for name, c in of.terms.items()] + [str(of.constant)])

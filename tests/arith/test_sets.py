@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.set_points import contains
+from tests.set_points import points as points_of
 from tir.arith import Analyzer
 from tir.arith.pointwise import compile_expr
 from tir.expr import (
@@ -82,8 +84,8 @@ def test_a_formula_holds_at_the_points_where_its_conditions_do(condition, value)
     holds, of = compile_expr(condition, (I, J, P)), compile_expr(value, (I, J, P))
     for i, j, p in itertools.product(SPAN, SPAN, (-1, 2)):
         inside = p - 2 <= j < p + 2 and bool(holds(i, j, p))
-        assert points.contains([i, j, of(i, j, p)], {names.of(P): p}) == inside
-        assert relation.at([i, j]).contains([of(i, j, p), 2, i], {names.of(P): p}) == inside
+        assert contains(points, [i, j, of(i, j, p)], {names.of(P): p}) == inside
+        assert contains(relation.at([i, j]), [of(i, j, p), 2, i], {names.of(P): p}) == inside
 
 
 def test_what_is_not_affine_leaves_no_trace():
@@ -109,7 +111,7 @@ def satisfying(condition: Expr) -> set[int]:
     formula.within(I, const(0), const(8))
     name = formula.var(I)
     formula.require(condition)
-    return {x for (x,) in formula.set([name]).points()}
+    return {x for (x,) in points_of(formula.set([name]))}
 
 
 @pytest.mark.parametrize(

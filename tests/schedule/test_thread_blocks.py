@@ -172,7 +172,7 @@ def main(B: T.Buffer((4,), "int32"), C: T.Buffer((2,), "int32")):
                 for i in range(2):
                     with T.block("in"):
                         vi = T.axis.spatial(2, i)
-                        M[vi] = B[vi] + 1
+                        M[vi] = M[vi] + 1
 """)
     sch = tir.Schedule(func, target="cuda")
     sch.bind("o", "threadIdx.x", unsafe=True)

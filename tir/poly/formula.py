@@ -72,11 +72,6 @@ class Names:
         plain = hint if hint.isidentifier() and hint.isascii() else re.sub(r"[^A-Za-z0-9_]", "_", hint)
         return f"{plain or 'v'}_{self.count}x"
 
-    def copy(self) -> Names:
-        made = Names()
-        made.names, made.count = dict(self.names), self.count
-        return made
-
 
 def _all_or_nothing(add: Callable[..., None]) -> Callable[..., None]:
     """Makes a method of a formula leave it as it was where it raises ``NotAffine``."""

@@ -278,14 +278,6 @@ class IntegerSet(_Points):
         """Some point, near the origin if possible; None for the empty set."""
         return _run(_sample, self._isl)
 
-    def points(self) -> list[tuple[int, ...]]:
-        """All points of a bounded set without parameters."""
-        return _run(_points, self._isl)
-
-    def contains(self, point: Sequence[int], parameters: Mapping[str, int]) -> bool:
-        """Whether ``point`` is in the set for these values of the parameters (others it does not have)."""
-        return not _run(_at, self._isl, point, parameters).is_empty()
-
 
 class Relation(_Points):
     """A set of pairs of integer points, written ``source -> target``."""
@@ -353,10 +345,6 @@ class Relation(_Points):
         """Some pair, near the origin if possible; None for the empty relation."""
         point = _run(lambda m: _sample(m.wrap().flatten()), self._isl)
         return None if point is None else (point[: self.source_rank], point[self.source_rank :])
-
-    def points(self) -> list[tuple[int, ...]]:
-        """All pairs of a bounded relation without parameters, source and target in one tuple."""
-        return IntegerSet(_run(lambda m: m.wrap().flatten(), self._isl)).points()
 
     # ------------------------------------------------------------ operations
 
@@ -463,26 +451,10 @@ def _increasing(relation: Any, axis: int) -> Any:
     return relation.add_constraint(row)
 
 
-def _at(points: Any, point: Sequence[int], parameters: Mapping[str, int]) -> Any:
-    kind = _isl().dim_type.param
-    for name, value in parameters.items():
-        axis = points.find_dim_by_name(kind, name)
-        points = points if axis < 0 else points.fix_val(kind, axis, value)
-    return _fixed(points, _isl().dim_type.set, point)
-
-
 def _fixed(relation: Any, kind: Any, point: Sequence[int]) -> Any:
     for axis, value in enumerate(point):
         relation = relation.fix_val(kind, axis, value)
     return relation
-
-
-def _points(points: Any) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
-    kind = _isl().dim_type.set
-    coordinates = range(points.dim(kind))
-    points.foreach_point(lambda p: found.append(tuple(p.get_coordinate_val(kind, n).to_python() for n in coordinates)))
-    return found
 
 
 def _sample(points: Any) -> list[int] | None:

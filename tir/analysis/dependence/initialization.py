@@ -48,9 +48,6 @@ class _Initialization(Question):
     def _unknown(self, reason: str, nodes: Sequence[Any] = ()) -> Unknown:
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
-    def _is_other_name(self, access: Access) -> bool:
-        return access.buffer is not self.buffer and shares_memory(access, self.buffer)
-
     def _users(self, units: Sequence[Statement]) -> list[Statement]:
         """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
         found = without_swizzles([u for u in units if u.accesses_of(self.buffer)])
@@ -102,12 +99,9 @@ class Initialized(_Initialization):
                 bare = context.restrict(_not_written(reader, read, sides, buffer))
                 found = bare.sample()
                 if found is not None:
-                    unsure = next((s.unit for s in sides for w in s.writes if not _surely_writes(s, w, buffer)), None)
+                    unsure = next((s.unit for s in sides for w in s.writes if _may_write(s, w, buffer)), None)
                     if unsure is not None:
-                        return self._unknown(f"data decides where `{unsure.name}` writes", (unsure.node,))
-                    other = next((u for u in units for a in u.writes() if self._is_other_name(a)), None)
-                    if other is not None:
-                        return self._unknown(f"`{other.name}` writes through another view", (other.node,))
+                        return self._unknown(f"it is not known which elements `{unsure.name}` writes", (unsure.node,))
                     at, element = found
                     return Refuted(
                         f"an element of `{buffer.name}` would be read without having been written",
@@ -125,7 +119,7 @@ def _not_written(
     bare = read.map.domain_in(reader.before.domain())
     for writer in sides:
         for write in writer.writes:
-            if write.access.buffer is buffer and _surely_writes(writer, write, buffer):
+            if _surely_writes(writer, write, buffer):
                 earlier = reader.before.after(writer.before).range_in(writer.before.domain())
                 if lifetime:
                     earlier = earlier.intersect(reader.before.then(lifetime).then(writer.before.reverse()))
@@ -142,9 +136,14 @@ def _same_lifetime(user: StatementRelations, buffer: Buffer) -> Relation | None:
     return Relation.same_prefix(length, rank) if several else None
 
 
+def _may_write(side: StatementRelations, write: Any, buffer: Buffer) -> bool:
+    """Whether ``write`` is of memory of ``buffer``, and not known to store where its relation says."""
+    return shares_memory(write.access, buffer) and not _surely_writes(side, write, buffer)
+
+
 def _surely_writes(side: StatementRelations, write: Any, buffer: Buffer) -> bool:
-    """Whether ``write`` is known to store where its relation says, unless it is of another buffer."""
-    return write.access.buffer is not buffer or is_exact(side.unit, write.access)
+    """Whether ``write`` is known to store where its relation says: data does not decide it, nor is it by another name."""
+    return write.access.buffer is buffer and is_exact(side.unit, write.access)
 
 
 def _stores_first(unit: Statement, store: Access, load: Access) -> bool:

@@ -71,7 +71,8 @@ class Timestamps:
 @dataclass(frozen=True, eq=False)
 class Undisturbed(Question):
     """Every read of ``held`` gets what was put there: after a statement but ``own`` has written an element of ``memory`` to
-    which ``changes`` leads from one of ``held``, that one is written again before it is read. ``rule`` is that of the refusal.
+    which ``changes`` leads from one of ``held``, that one is written again before it is read. ``rule`` is that of the
+    refusal: that an element is so.
 
     For reads R and writes M of ``held``, and writes W of ``memory``: ``{(r, w) : w < r} - {(r, w) : w < m < r for some m}``
     is empty.
@@ -85,7 +86,7 @@ class Undisturbed(Question):
     own: str = ""
 
     def __str__(self) -> str:
-        return f"elements of `{self.held.name}` keep their values until they are read"
+        return f"no {self.rule.removeprefix('an ')}"
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
