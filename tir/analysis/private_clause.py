@@ -13,7 +13,7 @@ from typing import Any
 from ..aliases import shares_memory, sharing
 from ..buffer import Buffer
 from ..expr import Var
-from ..function import IRModule, PrimFunc
+from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import PARALLEL, VECTORIZED, Block, For
 from ..visit import rewrite
@@ -24,11 +24,15 @@ from .index import LoopRef, Place, index_of
 from .users import used_memory
 
 
-def needed_private(func: PrimFunc, loop: For) -> tuple[Buffer, ...]:
-    """The buffers that iterations of ``loop`` must have copies of to be independent, besides those of its clause; none
-    where they are not independent even so."""
-    verdict = check_parallel(func, loop, loop.kind)
-    return verdict.private if isinstance(verdict, Proved) else ()
+def with_needed_private(func: PrimFunc, loops: Iterable[LoopRef]) -> PrimFunc:
+    """``func``, in which the clauses of ``loops`` have all buffers of which iterations must have copies to be independent; a
+    loop whose iterations are not independent even so stays."""
+    clauses: dict[Var, tuple[Buffer, ...]] = {}
+    for ref in loops:
+        verdict = check_parallel(func, ref.node, ref.node.kind)
+        if isinstance(verdict, Proved) and verdict.private:
+            clauses[ref.var] = (*ref.node.private, *verdict.private)
+    return with_clauses(func, clauses)
 
 
 def with_private(loop: For, buffers: Iterable[Buffer]) -> For:
@@ -44,22 +48,8 @@ def infer_private(func: PrimFunc) -> PrimFunc:
     For programs written without clauses, in the manner of TVM, before they are scheduled or lowered.
     """
     index = index_of(func)
-    clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in (index.place(n) for n in index.marked if n.kind in (PARALLEL, VECTORIZED)):
-        if any(_allocated_around(ref)):
-            found = needed_private(func, ref.node)
-            if found:
-                clauses[ref.var] = (*ref.node.private, *found)
-    return with_clauses(func, clauses)
-
-
-def with_inferred_clauses(mod: IRModule) -> IRModule:
-    """:func:`infer_private` of every function."""
-    for name, func in mod.functions.items():
-        made = infer_private(func)
-        if made is not func:
-            mod = mod.with_function(name, made)
-    return mod
+    loops = (index.place(n) for n in index.marked if n.kind in (PARALLEL, VECTORIZED))
+    return with_needed_private(func, (ref for ref in loops if any(_allocated_around(ref))))
 
 
 def with_clauses(func: PrimFunc, clauses: dict[Var, tuple[Buffer, ...]]) -> PrimFunc:

@@ -13,7 +13,7 @@ from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
 from ..analysis.evaluation import steering_loads
 from ..analysis.index import index_of
-from ..analysis.private_clause import needed_private, with_clauses
+from ..analysis.private_clause import with_needed_private
 from ..analysis.reductions import shared_results
 from ..analysis.users import bare_stores
 from ..buffer import Buffer, Range
@@ -97,12 +97,8 @@ def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = f
 def with_needed_clauses(delta: Delta) -> PrimFunc:
     """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
     iterations independent is written down, and not proved again."""
-    clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED)):
-        found = needed_private(delta.after, ref.node) if delta.may_clash(ref) else ()
-        if found:
-            clauses[ref.var] = (*ref.node.private, *found)
-    return with_clauses(delta.after, clauses)
+    loops = () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED))
+    return with_needed_private(delta.after, filter(delta.may_clash, loops))
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:

@@ -16,7 +16,7 @@ from .. import extension
 from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memory, with_plain_pointers
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.own_definitions import with_own_definitions
-from ..analysis.private_clause import with_inferred_clauses, without_stale_clauses
+from ..analysis.private_clause import infer_private, without_stale_clauses
 from ..analysis.users import with_one_name
 from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
@@ -102,7 +102,7 @@ class Schedule(Snapshots):
             raise TypeError(f"`seed` of Schedule is an integer or None, not {type(seed).__name__}: {seed!r}")
         module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_plain_pointers)
         module = module.map_functions(with_one_memory).map_functions(with_one_name)
-        module = with_inferred_clauses(with_all_accesses_declared(module))
+        module = with_all_accesses_declared(module).map_functions(infer_private)
         if not len(module):
             raise ValueError("the module has no functions to schedule")
         func = "main" if "main" in module else next(iter(module))

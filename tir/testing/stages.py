@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..analysis.private_clause import with_inferred_clauses
+from ..analysis.private_clause import infer_private
 from ..errors import RunError, TirError
 from ..function import IRModule, PrimFunc
 from ..levels import is_shared
@@ -46,7 +46,7 @@ def check_lowering(
     >>> lowered = testing.check_lowering(double)
     """
     where = Target.of(target)
-    origin = with_inferred_clauses(IRModule.of(program))
+    origin = IRModule.of(program).map_functions(infer_private)
     stages = _lowered(origin, passes_for(where) if passes is None else passes)
     chosen = {name: list(inputs) if inputs is not None else random_inputs(f, seed, sizes) for name, f in origin.items()}
     good, since, last = origin, [], origin

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, overload
 
 from .. import config
-from ..analysis.private_clause import with_inferred_clauses
+from ..analysis.private_clause import infer_private
 from ..checked import checked
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
@@ -255,7 +255,7 @@ def lower(
     stages = _Stages(knobs)
     if not knobs.dump and not knobs.verify:
         mod, steps = _where_begun(mod, steps)
-    mod = with_inferred_clauses(mod)
+    mod = mod.map_functions(infer_private)
     stages.show("input", mod)
     for step in steps:
         start = time.perf_counter()

@@ -228,14 +228,9 @@ class _SplitSizes:
         return self.realize(item) if isinstance(item, BlockRealize) else None
 
     def ranges(self, item: BufferRegion) -> Iterator[Range]:
-        """The box of the digits of one element; of several elements everything."""
-        for (low, extent), radices in zip(((r.min, r.extent) for r in item.region), self.axes[item.buffer]):
-            if len(radices) == 1:
-                yield Range(low, extent)
-            elif is_const(extent, 1):
-                yield from (Range(digit, extent) for digit in _digits_of(low, radices))
-            else:
-                yield from (Range(const(0, radix.dtype), radix) for radix in radices)
+        """A box around a region: of an axis that is split, everything."""
+        for axis, radices in zip(item.region, self.axes[item.buffer]):
+            yield from (axis,) if len(radices) == 1 else (Range(const(0, r.dtype), r) for r in radices)
 
     def loop(self, loop: For) -> For | None:
         radices = self.radices(loop.extent)
