@@ -15,7 +15,7 @@ from ...analysis.reduction_init import InitRuns, require_same_init
 from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
 from ...errors import require, require_none
-from ...expr import all_of, is_const
+from ...expr import Var, all_of, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
@@ -86,9 +86,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     asked = sharing((a for e in (*asked_before_body(block.node), *bounds) for a in accesses(e)), written)
     rule = "how often block {1} runs depends on `{0}`, which it writes: its init, before loop {2}, would change that"
     require_none([] if unsafe else asked, rule, block, loop, nodes=[block.node])
-    read = memory_of(e for e in effects(block.node) if e.first is not None and e.kind == READ)
     require_none(
-        [ref for ref in beside if sharing(ref.block.writes, read)],
+        [ref for ref in beside if sharing(ref.block.writes, _read_by_init(block))],
         "the init of block {1} reads what block {0} writes under loop {2}: before that loop it has another value, or none",
         block,
         loop,
@@ -115,6 +114,11 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     init = _init_nest(InitRuns.below(block, loop), init_name, unsafe)
     update = body.replace(name=state.fresh_block_name(body.name + "_update"), init=None, reads=_update_reads(body))
     return DecomposePlan(block, loop, init, init_name, update, _kept_threads(block, loop))
+
+
+def _read_by_init(block: BlockRef) -> frozenset[Var]:
+    """The memory that the init of ``block`` reads, by the names that it has outside."""
+    return memory_of(e for e in effects(block.node) if e.first is not None and e.kind == READ)
 
 
 def _require_own_results(block: BlockRef, loop: LoopRef) -> None:
