@@ -107,10 +107,7 @@ def _cumulative(c: Call) -> Any:
 @row("Hardmax", 13)
 def _hardmax(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", -1), len(c[0].shape))
-    shape = [1] * len(c[0].shape)
-    shape[axis] = c[0].shape[axis]
-    places = c.array(np.arange(*c.room(shape[axis])).reshape(shape))
-    return c.op("astype", c.op("equal", c.op("argmax", c[0], axis, True), places), c[0].dtype)
+    return c.op("one_hot", c.op("argmax", c[0], axis), 1, 0, c[0].shape[axis], axis, c[0].dtype)
 
 
 @row("TopK", 10)
