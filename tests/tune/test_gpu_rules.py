@@ -149,6 +149,22 @@ def test_a_row_is_one_thread_block(make, sizes: tuple[int, int]):
     assert_same_result(func, sch.mod, engines=(AMPERE,))
 
 
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_a_row_of_symbolic_size_is_not_kept_in_the_memory_of_a_kernel(is_read_again: bool):
+    n, m = te.var("n"), te.var("m")
+    X, k, q = te.placeholder((n, m), name="X"), te.reduce_axis((0, m), "k"), te.reduce_axis((0, m), "q")
+    top = te.compute((n,), lambda i: te.max(X[i, k], axis=k), name="top")
+    E = te.compute((n, m), lambda i, j: te.exp(X[i, j] - top[i]), name="E")
+    total = te.compute((n,), lambda i: te.sum(E[i, q], axis=q), name="total")
+    Y = te.compute((n, m), lambda i, j: E[i, j] / total[i], name="Y")
+    sch = tir.tune.default(te.create_prim_func([X, Y] if is_read_again else [X, Y, E]), AMPERE)
+    x = np.random.default_rng(0).standard_normal((3, 37)).astype("float32")
+    y, e = np.zeros_like(x), np.zeros_like(x)
+    tir.build(sch.mod, AMPERE)(x, y, *([] if is_read_again else [e]))
+    expected = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(y, expected / expected.sum(1, keepdims=True), rtol=1e-5)
+
+
 @pytest.mark.parametrize("sizes", [(64, 96), (50, 70)])
 def test_a_transpose_accesses_neighbours_on_both_sides(sizes: tuple[int, int]):
     A = te.placeholder(sizes, name="A")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from ...analysis.index import index_of
 from ...buffer import Buffer
+from ...expr import constant
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
-from ..nest import Nest, extent_of, usual
+from ..nest import Nest, extent_of
 from ..space import Env, choose, rule
 from ..staging import WARP, inside, share, vector_width
 from .row_fuse import are_of_rows, stages_of
@@ -28,9 +29,8 @@ def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if not sums or any(len(s.reduce) != 1 for s in sums) or not are_of_rows(stages, nest):
         return []
     rows = [a.extent for a in nest.axes[:-1]]
-    kept = _read_again(stages, nest)
-    held = [*kept, *(s.stores[0].buffer for s in stages)]
-    size = sum(b.dtype.bytes * prod(usual(e) for e in b.shape[len(rows) :]) for b in held)
+    kept = [b for b in _read_again(stages, nest) if _bytes_of_row(b, len(rows)) < inf]
+    size = sum(_bytes_of_row(b, len(rows)) for b in (*kept, *(s.stores[0].buffer for s in stages)))
     if size > SHARED * (env.target.limit("max_shared_memory_per_block") or 0):
         return []
     made = sch.copy()
@@ -55,6 +55,12 @@ def row_blocks(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         _spread(made, inside(made, each, row), threads, vector_width(nest, nest.axes[-1]))
     _spread(made, inside(made, nest.name, row), threads, vector_width(nest, nest.axes[-1]))
     return [made]
+
+
+def _bytes_of_row(buffer: Buffer, rows: int) -> float:
+    """The memory that a row takes; infinite where its size is symbolic, as that of memory in a kernel cannot be."""
+    extents = [constant(e) for e in buffer.shape[rows:]]
+    return inf if None in extents else buffer.dtype.bytes * prod(e or 0 for e in extents)
 
 
 def _read_again(stages: list[Nest], nest: Nest) -> list[Buffer]:
