@@ -7,10 +7,12 @@ import ctypes
 import os
 import signal
 import struct
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from types import FrameType
 from typing import Any, TypeVar
 
 from .errors import BuildError
@@ -20,6 +22,8 @@ _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 _PLACE = struct.Struct("<I")
 _DIE_WITH_PARENT = 1  # Linux: prctl(PR_SET_PDEATHSIG, signal)
+_WAITS = {("threading", "wait"), ("selectors", "select")}
+_LOCKING = {"tir", "codegen", "llvmlite", "importlib"}  # packages with locks that a copy takes
 _processes = 1
 
 
@@ -33,8 +37,19 @@ def cores() -> int:
 
 
 def is_single() -> bool:
-    """Whether this process can be copied at any time: as on Linux, with one thread of Python. (Threads of libraries wait for that.)"""
-    return hasattr(os, "memfd_create") and threading.active_count() == 1
+    """Whether this process can be copied at any time: as on Linux, where other threads of Python wait and hold no lock that a copy needs. (Threads of
+    libraries wait for that.)"""
+    own = threading.get_ident()
+    return hasattr(os, "memfd_create") and all(_waits(f) for n, f in sys._current_frames().items() if n != own)
+
+
+def _waits(frame: FrameType | None) -> bool:
+    """Whether the thread of a frame waits in the standard library, as monitors and servers do, and not on behalf of this package."""
+    if frame is None or (frame.f_globals.get("__name__"), frame.f_code.co_name) not in _WAITS:
+        return False
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] not in _LOCKING:
+        frame = frame.f_back
+    return frame is None
 
 
 def in_a_copy(work: Callable[[], _Made]) -> Callable[[], _Made]:

@@ -41,6 +41,30 @@ with workers.copied():
     assert printed(code) == "True True True\nTrue []\n"
 
 
+def test_a_process_is_copied_beside_threads_that_wait_for_nothing_of_ours():
+    code = """
+import threading, types
+ours = types.ModuleType("tir.made")
+exec("def waiting(event): event.wait()", ours.__dict__)
+event, work = threading.Event(), True
+def working():
+    while work:
+        pass
+print(workers.is_single())
+for target in (event.wait, lambda: ours.waiting(event), working):
+    thread = threading.Thread(target=target)
+    thread.start()
+    time.sleep(0.2)
+    print(workers.is_single())
+    event.set()
+    work = False
+    thread.join()
+    event.clear()
+    work = True
+"""
+    assert printed(code) == "True\nTrue\nFalse\nFalse\n"
+
+
 def test_without_leave_nothing_is_copied(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "fork", None)
     assert [(n, take()) for n, take in each(lambda n: -n, [5, 6, 7])] == [(2, -7), (0, -5), (1, -6)]

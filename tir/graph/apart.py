@@ -1,4 +1,4 @@
-"""Models compiled by a process of their own, which leaves them in the disk cache: by a copy of this one, or where this one has other threads, by a new one.
+"""Models compiled by a process of their own, which leaves them in the disk cache: by a copy of this one, or a new one where other threads here work.
 
 Compiling takes some hundred megabytes in small pieces, and what lives on among them (modules, caches) keeps most of that from going back to the
 system. That of a process is gone with it.
