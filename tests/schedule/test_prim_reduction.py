@@ -299,3 +299,46 @@ def test_an_init_that_uses_the_iterator_of_the_outer_block_is_moved_to_it():
     sch = tir.Schedule(func)
     sch.blockize("i")
     assert_same_result(func, sch.mod)
+
+
+OVERLAPPING = """
+@T.prim_func
+def main(A: T.Buffer((4, 3, 4), "float32"), B: T.Buffer((16,), "float32")):
+    for i, k in T.grid(4, 3):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(A[vi, vk, 0:4])
+            T.writes(B[vi * STEP : vi * STEP + 4])
+            with T.init():
+                for x in range(4):
+                    B[vi * STEP + x] = T.float32(0)
+            for x in range(4):
+                B[vi * STEP + x] = B[vi * STEP + x] + A[vi, vk, x]
+"""
+
+
+def test_an_init_does_not_move_over_the_sum_of_an_instance_that_shares_elements() -> None:
+    sch = schedule(OVERLAPPING.replace("STEP", "2"))
+    i, k = sch.get_loops("B")
+    refused(lambda: sch.decompose_reduction("B", i), "write the same element of B", "goes to [2]")
+    sch.decompose_reduction("B", k)
+    same(sch)
+
+
+def test_results_of_other_iterations_around_the_loop_may_share_elements() -> None:
+    sch = schedule(MATMUL.replace("C[vi, vj]", "C[vi + vj, 0]").replace("C: T.Buffer((16", "C: T.Buffer((31"))
+    refused(lambda: sch.decompose_reduction("C", "i"), "write the same element of C", "(vi=1, vj=0) goes to [1, 0]")
+    sch.decompose_reduction("C", "j")
+    same(sch)
+
+
+def test_tiles_that_share_nothing_are_decomposed() -> None:
+    sch = schedule(OVERLAPPING.replace("STEP", "4"))
+    sch.decompose_reduction("B", "i")
+    same(sch)
+
+
+def test_results_in_a_layout_with_a_tail_are_distinct() -> None:
+    sch = schedule(REDUCER.format(t="float32", id="T.float32(0)", f="C[vi] + A[vi, vk]").replace("16", "13"))
+    sch.transform_layout("C", ("write", 0), lambda i: (i // 4, i % 4))
+    sch.decompose_reduction("C", "i")

@@ -100,4 +100,4 @@ def main(A: T.Buffer((2, 4), "int32"), Y: T.Buffer((2, 3), "int32")):
                 vi, vj = T.axis.remap("SS", [i, j])
                 Y[vi, vj] = R[vj]
 """)
-    refused(lambda: sch.rfactor(sch.get_loops("R")[2], 0), "differing in vi write the same element of R")
+    refused(lambda: sch.rfactor(sch.get_loops("R")[2], 0), "write the same element of R", "(vi=1, vj=0) goes to [0]")

@@ -107,7 +107,7 @@ def _check_decompose_padding(
     require_above(state, loop, block)
     if not unsafe:
         _require_fill_first(state, block, loop, store, condition, value, padding)
-    require_distinct_results(block, unsafe)
+        require_distinct_results(block, loop)
     name = state.fresh_block_name(body.name + "_pad_const")
     fill = _fill(block, loop, store.replace(value=padding), name)
     top, inside = _shrunk(block, loop, store.replace(value=value), condition)

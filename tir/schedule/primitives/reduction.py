@@ -12,10 +12,10 @@ from ...analysis.effects import READ, effects
 from ...analysis.evaluation import asked_before_body
 from ...analysis.index import BlockRef, LoopRef, loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...arith.itermap import detect_iter_map
 from ...arith.linear import linear
+from ...buffer import Range
 from ...errors import require, require_none
-from ...expr import Var, all_of, is_const
+from ...expr import Expr, Var, all_of, const, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
@@ -23,6 +23,7 @@ from ...visit import accesses, refresh, uses_var, vars_in
 from ..build import insert_before, without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps, Kept
+from ..legality import require_injective
 from ..primitive import primitive
 from ..state import State, blocks_with_init, require_above
 
@@ -93,8 +94,8 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         loop,
         legal="decompose before the copy is made, or at a loop inside",
     )
-    require_distinct_results(block, unsafe)
     if not unsafe:
+        require_distinct_results(block, loop)
         _require_own_results(block, loop)
         _require_before_parts(block, loop)
     other = wrapped_in(block, loop)
@@ -173,22 +174,26 @@ def _kept_threads(block: BlockRef, loop: LoopRef) -> Kept:
     return Keeps.THREADS if outside and plain and not shared else Keeps.NOTHING
 
 
-def require_distinct_results(block: BlockRef, unsafe: bool) -> None:
-    """Require that spatial instances write distinct elements: otherwise one's init would overwrite another's sum."""
-    spatial = {i.var: i.dom for i in block.block.iter_vars if i.iter_type != "reduce" and i.dom is not None}
+def require_distinct_results(block: BlockRef, around: LoopRef | None = None) -> None:
+    """Require that the spatial instances that run in one iteration of the loops around ``around`` (None: all of them) write
+    distinct elements: otherwise one's init would overwrite another's sum."""
+    fixed = {p.var for p in around.loops()} if around is not None else set[Var]()
+    spatial = {
+        i.var: i.dom for i, value in zip(block.block.iter_vars, block.node.iter_values)
+        if i.iter_type != "reduce" and i.dom is not None and not (fixed and vars_in(value) <= fixed)
+    }  # fmt: skip
     for region in block.block.writes:
-        mins = [r.min for r in region.region]
-        direct = {axis[0] for m in mins if (axis := linear(m).in_one(spatial)) is not None}
-        missing = [v for v, dom in spatial.items() if v not in direct and not (dom and is_const(dom.extent, 1))]
-        if not missing:
-            continue
-        require(
-            unsafe or detect_iter_map(mins, spatial, check="bijective"),
-            "two instances of block {0} differing in {1} write the same element of {2}, or may",
-            block,
-            ", ".join(v.name for v in missing),
-            region.buffer.name,
-        )
+        places: list[Expr] = []
+        domains = dict(spatial)
+        for n, part in enumerate(region.region):
+            within = Var(f"within_{n}", part.min.dtype)
+            single = is_const(part.extent, 1)
+            domains |= {} if single else {within: Range(const(0, within.dtype), part.extent)}
+            places.append(part.min if single else part.min + within)
+        direct = {axis[0] for p in places if (axis := linear(p).in_one(domains)) is not None}
+        if not all(v in direct or is_const(dom.extent, 1) for v, dom in domains.items()):
+            rule = "two instances of block {0} write the same element of {1}"
+            require_injective(places, domains, rule, block, region.buffer.name)
 
 
 def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:

@@ -200,7 +200,7 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     inside = [b for b in users if first in b.all_loops()]
     require_none(inside, "block {0}, in the reduction's loop {1}, uses the result of {2}", first, block)
     _require_made_before(state, block, first, others, users[0], reduction)
-    require_distinct_results(block, unsafe=False)  # all partial results are kept until the last of these loops ends
+    require_distinct_results(block)  # all partial results are kept until the last of these loops ends
     return first
 
 
