@@ -378,3 +378,10 @@ def test_a_region_of_more_rows_is_not_that_of_an_intrinsic(far: int, monkeypatch
     monkeypatch.setitem(TensorIntrin._registry, "doubled", TensorIntrin(parse(DOUBLED), parse(DOUBLED), "doubled"))
     sch = schedule(ROWS_ADDED.format(far=far))
     refused(lambda: sch.tensorize("j", "doubled"), "does not compute what", f"the region of A ({far + 1}, 4)")
+
+
+def test_the_init_of_a_tile_does_not_move_over_sums_that_share_its_elements() -> None:
+    sch = schedule(MATMUL.replace("C[vi, vj]", "C[vi + vj, 0]").replace("C: T.Buffer((8", "C: T.Buffer((23"))
+    refused(lambda: sch.blockize("i"), "write the same element of C", "(vi=1, vj=0) goes to [1, 0]")
+    sch.blockize("j")
+    same(sch)

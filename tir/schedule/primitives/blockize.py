@@ -23,6 +23,7 @@ from ..build import with_regions, without_unused
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State
+from .reduction import require_distinct_results
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,8 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             outer_init = None
         elif uses_var(outer_init, {i.var for i in inner_iters if i.iter_type == "reduce"}):
             require_same_init(block)
+        if outer_init is not None and inner:
+            require_distinct_results(block, inner[0])
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     predicate = division.outer_predicate
     if outer_init is not None:  # which would run where the reduction inside is empty
