@@ -89,7 +89,7 @@ def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
         if plain:
             yield _Run(found).made()
         elif condition is None:
-            yield [_shared(s) for s in found]
+            yield [s if isinstance(s, BufferStore) else _shared(s) for s in found]
         else:
             body = seq([s.then_case for s in found])
             made = _shared(body)

@@ -50,7 +50,7 @@ def rows_by_rows(size: int, term) -> tir.PrimFunc:
 
 
 @pytest.mark.parametrize(
-    ("term", "most"), [(lambda a, b: a * b, 60), (lambda a, b: a ^ b, 46), (lambda a, b: tir.popcount(a ^ b), 32)]
+    ("term", "most"), [(lambda a, b: a * b, 42), (lambda a, b: a ^ b, 42), (lambda a, b: tir.popcount(a ^ b), 32)]
 )
 def test_a_sum_in_a_register_counts_no_store(term, most: int):
     for size in (most, 66):
