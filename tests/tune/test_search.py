@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 import tir
 from tir import te
 from tir.script import parse
+from tir.tune import progress
 from tir.tune.drawing import neighbouring_decisions, numbers
 from tir.tune.learner import Forest, Nearest
 from tir.tune.model import Roofline
@@ -418,7 +420,9 @@ class Later:
         return self.now
 
 
-@pytest.mark.parametrize(("trials", "seconds", "left"), [(1000, 120.0, range(120)), (3, 1e6, range(1000))])
+@pytest.mark.parametrize(
+    ("trials", "seconds", "left"), [(1000, 120.0, range(120)), (None, 120.0, range(120)), (3, 1e6, range(1000))]
+)
 def test_the_line_of_progress_knows_both_limits(capsys, monkeypatch, trials, seconds, left):
     import importlib.util
 
@@ -427,6 +431,14 @@ def test_the_line_of_progress_knows_both_limits(capsys, monkeypatch, trials, sec
     lines = [line for line in capsys.readouterr().err.splitlines() if "left at most" in line]
     said = [int(line.rpartition(", ")[2].partition(" s left at most")[0]) for line in lines]
     assert said and all(n in left for n in said) and said == sorted(said, reverse=True)
+
+
+def test_a_bar_of_any_number_of_trials_has_the_seconds_that_are_left(monkeypatch):
+    totals, lines = [], []
+    shown = SimpleNamespace(update=id, close=list, set_postfix_str=lines.append)
+    monkeypatch.setattr(progress, "bar", lambda what, total: totals.append(total) or shown)
+    tuned(trials=None, seconds=120.0, verbose=True, clock=Later(), batch=1)
+    assert totals == [None] and lines and all(line.endswith(" s left at most") for line in lines)
 
 
 class Confirming(Computed):

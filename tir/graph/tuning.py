@@ -17,8 +17,6 @@ from .kernels import Kernel, by_default, group_functions
 from .model import CompiledModel, compile_optimized, with_own_results
 from .passes import optimized
 
-_UNLIMITED = 1 << 30  # trials: the seconds end a search
-
 
 def tune_graph(
     graph: Graph,
@@ -54,7 +52,7 @@ def tune_graph(
     result = tune(
         module,
         target,
-        trials=_UNLIMITED,
+        trials=None,
         seconds=seconds,
         seed=seed,
         db=db,

@@ -31,11 +31,12 @@ class Progress:
 
     Trials of a database are not shown. The line has the best time, its share of the machine's peak and of the floor (the
     least time that the model finds possible), how many failed, and how long it will take at most, which is never more than what is
-    left of ``seconds``.
+    left of ``seconds`` (a bar of limited ``trials`` has an estimate of its own).
     """
 
-    def __init__(self, trials: int, seconds: float, verbose: bool):
-        self.trials, self.seconds, self.done, self.failed = trials, seconds, 0, 0
+    def __init__(self, trials: int | None, seconds: float, verbose: bool):
+        self.trials = math.inf if trials is None else trials
+        self.seconds, self.done, self.failed = seconds, 0, 0
         self._best: dict[int, float] = {}
         self._bar: Any = None
         self._verbose = verbose
@@ -65,7 +66,7 @@ class Progress:
             parts.append(f"{search.floor / search.least:.0%} of the floor's speed")
         if self.failed:
             parts.append(f"{self.failed} failed")
-        if self._bar is None and trial.after > 0 and self.done:
+        if (self._bar is None or math.isinf(self.trials)) and trial.after > 0 and self.done:
             left = max(0, self.trials - self.done) * trial.after / self.done
             parts.append(f"{max(0.0, min(left, self.seconds - trial.after)):.0f} s left at most")
         return ", ".join(parts)

@@ -34,6 +34,7 @@ from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
 from .space import Env, Space, space_of
 from .tasks import Task, extract_tasks
 
+_UNLIMITED = 1 << 30  # trials: the seconds end a search
 DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before the first is measured
 
 
@@ -41,7 +42,7 @@ DRAWING_SHARE = 0.2  # of the time, at most, for scheduling candidates before th
 def tune(
     mod: PrimFunc | IRModule | HasProgram,
     target: Any = "llvm",
-    trials: int = 64,
+    trials: int | None = 64,
     seconds: float = 60.0,
     seed: int = 0,
     db: str | os.PathLike[str] | Records | None = None,
@@ -61,7 +62,7 @@ def tune(
 ) -> Result:
     """Search the fastest schedule of every function of ``mod`` on this machine, by building and timing candidates.
 
-    It ends after ``trials`` measured candidates (each function has one at least) or ``seconds``, whichever is first, or before
+    It ends after ``trials`` measured candidates (each function has one at least; None: any number) or ``seconds``, whichever is first, or before
     that when a task is within 5 % of what the machine allows, when ``patience`` batches brought no improvement, or when there is
     nothing left to try. Trial 0 is the default schedule (:func:`tir.tune.default`), so the result is never slower than that.
 
@@ -85,7 +86,7 @@ def tune(
     ('default', True)
     """
     module, where = IRModule.of(mod), Target.of(target)
-    if trials < 1 or seconds <= 0:
+    if (trials is not None and trials < 1) or seconds <= 0:
         raise TirError(f"trials={trials}, seconds={seconds}: nothing could be measured; both are positive")
     if not -(1 << 63) <= seed < 1 << 63:
         raise TirError(f"seed={seed}: a seed is an integer of 64 bits, as the records keep it")
@@ -109,7 +110,7 @@ def tune(
             plan.tuned(task, dict(sizes or {}), n, progress) for n, task in enumerate(extract_tasks(module, weights))
         ]
         with _interruptible(chosen) as interrupted:
-            _spend(tuned, trials, seconds, now, interrupted)
+            _spend(tuned, _UNLIMITED if trials is None else trials, seconds, now, interrupted)
         progress.close()
         result = Result(
             module,
