@@ -96,6 +96,16 @@ def test_hardmax_along_a_symbolic_size():
     np.testing.assert_array_equal(compile_graph(model, "interpreter")(x), expected)
 
 
+def test_rows_behind_the_third_of_a_symbolic_number():
+    nodes = [("Slice", "x first last", "a"), ("MatMul", "a w", "b"), ("MatMul", "b w", "c"), ("MatMul", "c w", "y")]
+    w, given = weights(16, 16), [tensor("x", ["n", 16])]
+    constants = {"first": np.array([3]), "last": np.array([5]), "w": w}
+    model = compile_graph(from_onnx(model_of(nodes, given, [tensor("y", None)], constants)), "interpreter")
+    for rows in (4, 5, 9):
+        x = weights(rows, 16)
+        np.testing.assert_allclose(model(x), x[3:5] @ w @ w @ w, rtol=1e-4, atol=1e-4)
+
+
 def network():
     constants = {
         "w": weights(4, 3, 3, 3), "bias": weights(4), "gamma": weights(4), "beta": weights(4), "mean": weights(4),

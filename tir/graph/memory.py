@@ -306,11 +306,14 @@ def check_plan(made: Plan, order: Sequence[Group], over: Over = _never, temporar
     """Raise ``ModelError`` for a tensor that is overwritten before its last reader ran.
 
     The groups are followed in order with the bytes that each one writes; of the lives in the plan nothing is used. A plan with symbols is followed for
-    several values of these, small and large, equal and not.
+    several values of these, small and large, equal and not, of which no tensor has a negative size: with others no call runs.
     """
-    names = symbols(s for group in order for v in (*group.inputs, *group.outputs) for s in v.shape)
+    sizes = {s for group in order for v in (*group.inputs, *group.outputs) for s in v.shape}
+    names = symbols(sizes)
     for first, step in CHECKED if names else CHECKED[:1]:
-        _check_at({name: first + step * n for n, name in enumerate(names)}, made, order, over, temporaries)
+        values = {name: first + step * n for n, name in enumerate(names)}
+        if all(number(s, values) >= 0 for s in sizes):
+            _check_at(values, made, order, over, temporaries)
 
 
 def _check_at(
