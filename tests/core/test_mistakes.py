@@ -164,7 +164,7 @@ CALLS = {
     "tir.transform.PassContext(disabled_pass=[None])": "`disabled_pass` of PassContext is a list of which each is a string",
     "tir.IndexMap.from_func(3)": "`func` of from_func is a function, not int: 3",
     'tir.Schedule(PROGRAM).undo("x")': "`steps` of undo is an integer, not str: 'x'",
-    'tir.tune(PROGRAM, trials="x")': "`trials` of tune is an integer, not str: 'x'",
+    'tir.tune(PROGRAM, trials="x")': "`trials` of tune is an integer or None, not str: 'x'",
     "te.var([1])": "the name of a variable is a string, not [1]",
     "te.compute((8,), lambda i: A[i, 0], attrs=3)": "the attributes of an operation are a dict, not 3",
     "te.compute((8,), lambda *i: A[i[0], 0], varargs_names=3)": "varargs_names of `compute` is a list of names, not 3",
