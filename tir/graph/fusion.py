@@ -95,12 +95,19 @@ def keeps_rows(node: Node) -> bool:
     return _about(node).keeps_rows
 
 
+def is_pointwise(node: Node) -> bool:
+    """Whether elements of a node's results depend on those of its inputs at the same place, axes aligned as in NumPy, and not on the place itself: a
+    permutation of all axes before it may as well stand behind it."""
+    return _about(node).is_pointwise
+
+
 @dataclass(frozen=True)
 class _About:
-    """Properties of the function of a node: its class; the byte of its only input at which its result begins, if that is a view; whether
-    it only moves elements, and those that stand beside each other at the last axis stood so before."""
+    """Properties of the function of a node: its class; whether it is pointwise; the byte of its only input at which its result begins, if that is a view;
+    whether it only moves elements, and those that stand beside each other at the last axis stood so before."""
 
     pattern: Pattern
+    is_pointwise: bool
     begin: Extent | None
     keeps_rows: bool
 
@@ -141,11 +148,26 @@ class Formula:
 @lru_cache(maxsize=4096)
 def _told(formula: Formula) -> _About:
     func, inputs = formula.function(), formula.inputs
+    pattern = classes.pattern(func)
+    is_pointwise = pattern <= Pattern.BROADCAST and all(map(_is_pointwise, _blocks(func)))
     moved = _moved(func) if len(inputs) == len(formula.outputs) == 1 else None
     if moved is None:
-        return _About(classes.pattern(func), None, False)
+        return _About(pattern, is_pointwise, None, False)
     begin = moved.begin()
-    return _About(classes.pattern(func), None if begin is None else begin * inputs[0].itemsize, moved.keeps_rows())
+    return _About(pattern, is_pointwise, None if begin is None else begin * inputs[0].itemsize, moved.keeps_rows())
+
+
+def _is_pointwise(block: Block) -> bool:
+    own = {i.var for i in block.iter_vars}
+    for store in (n for n in statements(block.body) if isinstance(n, BufferStore)):
+        outside = list(walk(store.value, lambda n: not isinstance(n, BufferLoad)))
+        if not own.isdisjoint(n for n in outside if isinstance(n, Var)):
+            return False
+        for load in (n for n in outside if isinstance(n, BufferLoad)):
+            aligned = store.indices[len(store.indices) - len(load.indices) :] if load.indices else ()
+            if any(i is not at and not is_const(i, 0) for i, at in zip(load.indices, aligned)):
+                return False
+    return True
 
 
 @dataclass(frozen=True)

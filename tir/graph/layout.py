@@ -10,7 +10,7 @@ import numpy as np
 from ..analysis.pattern import Pattern
 from ..errors import TirError
 from ..ops import registry
-from .fusion import pattern_of, view_of
+from .fusion import is_pointwise, pattern_of, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .sizes import Extent, usual
 
@@ -95,7 +95,7 @@ class _Images:
         if (name := _axes(node, arguments)) is not None:
             default = registry.find(node.operator).signature.parameters[name].default
             return self._along_axes({name: default, **arguments}, name, rank)
-        return self._elementwise(made, node, arguments, rank) if pattern_of(node) <= Pattern.BROADCAST else None
+        return self._elementwise(made, node, arguments, rank) if is_pointwise(node) else None
 
     def _convolution(self, made: Builder, node: Node, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         data, kernel = arguments["data"], arguments["kernel"]
