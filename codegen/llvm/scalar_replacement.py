@@ -7,7 +7,7 @@ invariant, pairwise disjoint elements, each one in every iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from tir.aliases import may_alias
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
-from tir.expr import TRUE, Add, Broadcast, BufferLoad, Call, Expr, FloatImm, IntImm, Let, Mul, Ramp, Sub, Var
+from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
@@ -32,7 +32,7 @@ from tir.stmt import (
     While,
     seq,
 )
-from tir.visit import kinds, nodes_of, rewrite, uses_var, walk
+from tir.visit import accesses, kinds, nodes_of, rewrite, statements, uses_var
 
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
@@ -54,7 +54,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
                 handed_out.add(node.args[0].buffer.data)
 
-    known = _Known()
+    known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)})
 
     def visit(item: Any) -> Any:
         if not isinstance(item, Stmt):
@@ -74,18 +74,15 @@ class _Place:
         self.buffer, self.indices = buffer, indices
         self.lanes = 1
         self.ok = bool(indices)
-        self.reads = False  # whether an index loads or calls
         forms = []
         for axis, index in enumerate(indices):
             if isinstance(index, Ramp):
                 self.ok &= axis == len(indices) - 1 and isinstance(index.stride, IntImm) and index.stride.value == 1
                 self.ok &= index.base.dtype.lanes == 1
-                self.reads |= not isinstance(index.stride, IntImm)
                 self.lanes, index = index.lanes, index.base
             forms.append(linear(index))
-            self.reads |= not _READS.isdisjoint(map(type, nodes_of(index)))
+            self.ok &= _READS.isdisjoint(map(type, nodes_of(index)))
             self.ok &= index.dtype.lanes == 1
-        self.ok &= not self.reads
         self.constants = tuple(form.const for form in forms)
         self.atoms = tuple(form.terms_key() for form in forms)
         self.key = (buffer, self.lanes, self.constants, self.atoms)
@@ -100,79 +97,14 @@ class _Place:
         return self.buffer is other.buffer and (gap >= other.lanes or -gap >= self.lanes)
 
 
-@dataclass
-class _Facts:
-    """What a statement does: ``barred`` if loops around it must not be changed; the variables it binds; the places it
-    accesses, by memory; the memory it stores to."""
-
-    barred: bool = False
-    bound: set[Var] = field(default_factory=set)
-    places: dict[Var, dict[Any, _Place]] = field(default_factory=dict)
-    stored: set[Var] = field(default_factory=set)
-
-    def add(self, other: _Facts) -> None:
-        self.barred |= other.barred
-        self.bound |= other.bound
-        self.stored |= other.stored
-        for data, places in other.places.items():
-            mine = self.places.get(data)
-            if mine is None:
-                self.places[data] = dict(places)
-            else:
-                mine.update(places)
-
-
-_SILENT = frozenset(
-    (Var, IntImm, FloatImm, Buffer, Ramp, Broadcast, Add, Sub, Mul)
-)  # expressions without facts of their own
-
-
 class _Known:
-    """Caches facts of statements and places of accesses, which every enclosing loop asks for."""
+    """The places of accesses, and which of those in memory that is ``stored`` are surely touched, which every enclosing loop asks for."""
 
-    def __init__(self) -> None:
-        places: dict[Any, _Place] = {}
-        self.place = partial(_place, places)
-        self.facts: dict[Stmt, _Facts] = {}
-        self.always = Certain(partial(_accessed, places))  # keys of places, accessing which before a statement is safe
-
-    def of(self, s: Stmt) -> _Facts:
-        found = self.facts.get(s)
-        if found is None:
-            found = self.facts[s] = _Facts()
-            self._see(s, found)
-            for child in s.children():
-                if isinstance(child, Stmt):
-                    found.add(self.of(child))
-                elif not isinstance(child, (Var, Buffer)):
-                    for node in walk(child, self._enters):
-                        self._see(node, found)
-        return found
-
-    def _enters(self, node: Any) -> bool:
-        """Whether to visit the children: the indices of most loads need no visit."""
-        return not isinstance(node, BufferLoad) or self.place(node).reads
-
-    def _see(self, node: Any, facts: _Facts) -> None:
-        """Add the facts of ``node`` itself, without its children."""
-        if type(node) in _SILENT:
-            return
-        if isinstance(node, (BufferLoad, BufferStore)):
-            place = self.place(node)
-            facts.places.setdefault(node.buffer.data, {})[place.key] = place
-            if isinstance(node, BufferStore):
-                facts.stored.add(node.buffer.data)
-        elif isinstance(node, (AssertStmt, While)) or (isinstance(node, AttrStmt) and "volatile" in node.attr_key):
-            facts.barred = True
-        elif isinstance(node, (Allocate, AllocateConst)):
-            facts.bound.add(node.buffer_var)
-        elif isinstance(node, Call):
-            facts.barred |= effect_of(node) not in ("pure", "read")
-        elif isinstance(node, For):
-            facts.bound.add(node.loop_var)
-            facts.barred |= node.kind == "parallel"
-        elif isinstance(node, (LetStmt, Let)):
-            facts.bound.add(node.var)
+    def __init__(self, stored: set[Var]):
+        self.place = partial(_place, {})
+        self.always = Certain(
+            partial(_accessed, stored, self.place)
+        )  # keys of places, accessing which before a statement is safe
 
 
 def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Place:
@@ -183,19 +115,23 @@ def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Plac
     return found
 
 
-def _accessed(places: dict[Any, _Place], node: Any) -> list[Any]:
-    return [_place(places, node).key] if isinstance(node, (BufferLoad, BufferStore)) else []
+def _accessed(stored: set[Var], place: Callable[[Any], _Place], node: Any) -> list[Any]:
+    return [place(node).key] if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in stored else []
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
-    facts = known.of(loop.body)
-    if facts.barred:
+    bound, stored = _bound_and_stored(loop)
+    if not stored or _is_barred(loop.body):
         return loop
-    bound = {loop.loop_var, *facts.bound}
+    found: dict[Var, dict[Any, _Place]] = {}
+    for access in accesses(loop.body):  # in the order of the text, so that the code is the same each time
+        if access.buffer.data in stored:
+            place = known.place(access)
+            found.setdefault(access.buffer.data, {})[place.key] = place
     chosen: dict[Any, _Place] = {}
-    for data, places in facts.places.items():  # in the order of the text, so that the code is the same each time
+    for data, places in found.items():
         mine = list(places.values())
-        if data not in facts.stored or data in bound or not all(_steady(p, bound) for p in mine):
+        if not all(p.ok and _is_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
         if not why and not all(p.key in known.always.of(loop.body) for p in mine):
@@ -207,6 +143,41 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
     return _rewritten(loop, chosen, known) if chosen else loop
 
 
+def _bound_and_stored(loop: For) -> tuple[set[Var], set[Var]]:
+    """The variables that a loop binds, and the memory from outside that it stores to at the same elements each time."""
+    bound, stores = {loop.loop_var}, list[BufferStore]()
+    for s in statements(loop.body):
+        if isinstance(s, BufferStore):
+            stores.append(s)
+        elif type(s) in _BINDING:
+            bound.add(_BINDING[type(s)](s))
+    if Let in kinds(loop.body):
+        bound.update(n.var for n in nodes_of(loop.body) if isinstance(n, Let))
+    moving = {s.buffer.data for s in stores if not _is_steady(s, bound)}
+    return bound, {s.buffer.data for s in stores} - moving - bound
+
+
+_BINDING: dict[type, Callable[[Any], Var]] = {
+    For: lambda s: s.loop_var,
+    LetStmt: lambda s: s.var,
+    **dict.fromkeys((Allocate, AllocateConst), lambda s: s.buffer_var),
+}
+
+
+def _is_barred(body: Stmt) -> bool:
+    """Whether loops around a statement must not be changed."""
+    return not _BARRING.isdisjoint(kinds(body)) and any(
+        isinstance(n, (AssertStmt, While))
+        or (isinstance(n, AttrStmt) and "volatile" in n.attr_key)
+        or (isinstance(n, Call) and effect_of(n) not in ("pure", "read"))
+        or (isinstance(n, For) and n.kind == "parallel")
+        for n in nodes_of(body)
+    )
+
+
+_BARRING = {AssertStmt, While, AttrStmt, Call, For}
+
+
 def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | None:
     if handed_out:
         return "its address is passed on"
@@ -215,16 +186,16 @@ def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | Non
     return None if _all_disjoint(places) else "its accesses may overlap"
 
 
-def _steady(place: _Place, bound: set[Var]) -> bool:
-    """Whether the place is loop-invariant."""
-    buffer = place.buffer
+def _is_steady(access: _Place | BufferStore, bound: set[Var]) -> bool:
+    """Whether what is accessed is loop-invariant."""
+    buffer = access.buffer
     parts = (
-        *place.indices,
+        *access.indices,
         *buffer.shape,
         *buffer.strides,
         *(() if buffer.elem_offset is None else (buffer.elem_offset,)),
     )
-    return place.ok and not any(uses_var(part, bound) for part in parts)
+    return not any(uses_var(part, bound) for part in parts)
 
 
 def _all_disjoint(places: list[_Place]) -> bool:
@@ -250,8 +221,10 @@ def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
             before.append(BufferStore(buffer, BufferLoad(place.buffer, place.indices), (index,)))
             after.append(BufferStore(place.buffer, BufferLoad(buffer, (index,)), place.indices))
 
+    memory = {place.buffer.data for place in chosen.values()}
+
     def redirect(node: Any) -> Any:
-        if isinstance(node, (BufferLoad, BufferStore)):
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in memory:
             found = local.get(known.place(node).key)
             if found is not None:
                 return node.replace(buffer=found[0], indices=(found[1],))
