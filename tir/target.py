@@ -164,6 +164,7 @@ class VectorRegisters:
     count: int
 
     @staticmethod
+    @functools.cache
     def of(cpu: str = "", features: str | None = None, triple: str = "") -> VectorRegisters:
         """Those of LLVM's processor ``cpu`` ("", "native": this machine's, or any of ``triple``) with ``features``.
 

@@ -86,7 +86,8 @@ def view_of(node: Node) -> View | None:
     >>> [view_of(node).begin for node in b.graph({"a": flat, "b": turned, "c": last}).nodes]
     [0, 0, 12]
     """
-    begin = _about(node).begin
+    is_of_one = len(set(node.inputs)) == len(node.outputs) == 1  # else there is no need of its function
+    begin = _about(node).begin if is_of_one else None
     return None if begin is None else View(node.inputs[0], begin)
 
 

@@ -24,6 +24,9 @@ def transposed_operands(graph: Graph) -> Graph:
       %matmul: float32[2, 9, 5] = matmul(a=%q, b=%k, transp_b=True)
       return y=%matmul
     """
+    multiplied = {n.arguments["b"] for n in graph.nodes if n.operator == "matmul"}
+    if multiplied.isdisjoint(v for n in graph.nodes for v in n.outputs):
+        return graph
     copies = {v: g.nodes[-1] for g in groups(graph) if all(map(keeps_rows, g.nodes[:-1])) for v in g.outputs}
     sources: dict[Node, Value] = {}  # what each transposition reads, in the new graph
 
