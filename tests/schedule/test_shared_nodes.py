@@ -1,4 +1,4 @@
-"""Programs made by hand in which one node stands at two places: a schedule makes each place a loop and a block of its own."""
+"""Programs made by hand in which one node stands at two places: a schedule refuses them, and takes them after ``convert_ssa``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ SHARED = {
 @pytest.mark.parametrize("what", SHARED)
 def test_each_place_is_a_block_of_its_own(what):
     func = with_loops(SHARED[what])
-    sch = tir.Schedule(func)
+    with pytest.raises(tir.ScheduleError, match="is defined at two places.*(\n.*)*convert_ssa"):
+        tir.Schedule(func)
+    sch = tir.Schedule(tir.transform.convert_ssa(func))
     verify(sch.mod)
     assert [b for b in sch.state.index.blocks if b.startswith("C")] == ["C", "C_1"]
     first, second = (sch.get_loops(name)[0] for name in ("C", "C_1"))

@@ -13,7 +13,7 @@ from ..function import PrimFunc
 from ..node import once
 from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, While
 from ..visit import LEAVES, contains, walk
-from .contents import NAMING, MembersBy, has_blocks, sub_statements, with_memory
+from .contents import NAMING, MembersBy, contents, has_blocks, sub_statements, with_memory
 from .effects import effects
 from .index import BlockRef, Place
 
@@ -132,7 +132,30 @@ def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
     return [scope.index.place(stmt) for stmt, memory in found if shares_memory(buffer, {memory})]
 
 
-# ---------------------------------------------------------------- other names
+# ---------------------------------------------------------------- other places and names
+
+
+def with_own_places(func: PrimFunc) -> PrimFunc:
+    """``func``, in which each loop, block, iterator and buffer of a block stands at one place, which is found by it. Raises
+    ``ScheduleError`` with one that a program made by hand from one statement used twice has at two."""
+    seen: set[Any] = set()
+    for n in contents(func.body):
+        if type(n) is For:
+            defined: tuple[Any, ...] = (n.loop_var,)
+        else:
+            views = (m.buffer for m in n.block.match_buffers)
+            defined = (n.block, *(i.var for i in n.block.iter_vars), *n.block.alloc_buffers, *views)
+        for one in defined:
+            require(
+                one not in seen,
+                "`{0}` is defined at two places, of which a step could not change one alone",
+                one.name,
+                func=func,
+                nodes=[n],
+                legal="the program after tir.transform.convert_ssa, in which each place has definitions of its own",
+            )
+        seen.update(defined)
+    return func
 
 
 def with_one_name(func: PrimFunc) -> PrimFunc:

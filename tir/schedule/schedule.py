@@ -15,9 +15,8 @@ from typing import Any
 from .. import extension
 from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memory, with_plain_pointers
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
-from ..analysis.own_definitions import with_own_definitions
 from ..analysis.private_clause import infer_private, without_stale_clauses
-from ..analysis.users import with_one_name
+from ..analysis.users import with_one_name, with_own_places
 from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
@@ -100,7 +99,7 @@ class Schedule(Snapshots):
             raise ValueError(f"verify is None or 'run', not {verify!r}")
         if not isinstance(seed, (int, type(None))):
             raise TypeError(f"`seed` of Schedule is an integer or None, not {type(seed).__name__}: {seed!r}")
-        module = IRModule.of(mod).map_functions(with_own_definitions).map_functions(with_plain_pointers)
+        module = IRModule.of(mod).map_functions(with_own_places).map_functions(with_plain_pointers)
         module = module.map_functions(with_one_memory).map_functions(with_one_name)
         module = with_all_accesses_declared(module).map_functions(infer_private)
         if not len(module):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..analysis.kernels import place_of
-from ..analysis.own_definitions import with_own_definitions
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, Var, cast
@@ -15,6 +14,7 @@ from ..function import PrimFunc
 from ..op import call, string_arg
 from ..stmt import DeclBuffer, Evaluate, Stmt
 from ..visit import free_vars, rewrite, substitute, walk
+from .convert_ssa import convert_ssa
 
 
 def with_host_calls_inlined(hosts: Mapping[str, PrimFunc]) -> dict[str, PrimFunc]:
@@ -49,7 +49,7 @@ def with_host_calls_inlined(hosts: Mapping[str, PrimFunc]) -> dict[str, PrimFunc
         if name not in made:
             func = hosts[name]
             body = rewrite(func.body, lambda s: _body_of_call(s, name, (*callers, name)))
-            made[name] = func if body is func.body else with_own_definitions(func.with_body(body))
+            made[name] = func if body is func.body else convert_ssa(func.with_body(body))
         return made[name]
 
     def _body_of_call(s: Any, caller: str, callers: tuple[str, ...]) -> Stmt | None:

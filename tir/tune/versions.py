@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
-from ..analysis.own_definitions import with_own_definitions
 from ..arith import simplify
 from ..expr import Expr, Or, Var, const
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
+from ..transform.convert_ssa import convert_ssa
 from ..transform.simplify import simplify as tidied
 from ..visit import rewrite, statements, substitute, walk
 from .nest import assuming
@@ -48,7 +48,7 @@ def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFun
         chosen = _either(either, version(frozenset(sizes)), usual)
     else:
         chosen = _tree(telling, frozenset(), version)
-    return tidied(with_own_definitions(chosen))
+    return tidied(convert_ssa(chosen))
 
 
 def _sizes(func: PrimFunc) -> list[Var]:
