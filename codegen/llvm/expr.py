@@ -90,7 +90,8 @@ def _arithmetic(g: Generator, e: Any) -> str:
     a, b = g.expr(e.a), g.expr(e.b)
     if e.dtype.is_float:
         return float_op(g, FLOAT_OPS[type(e)], a, b, e.dtype)
-    return g.out.value(f"{INT_OPS[type(e)]} {g.no_wrap(e)}{value_type(e.dtype)} {a}, {b}")
+    op, operands = INT_OPS[type(e)], f"{value_type(e.dtype)} {a}, {b}"
+    return g.out.value(f"{op} {g.no_wrap(e, op + operands)}{operands}")
 
 
 def float_op(g: Generator, op: str, a: str, b: str, dtype: DType) -> str:

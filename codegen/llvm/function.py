@@ -8,7 +8,6 @@ then, for a function that returns a value, the address of the result. It returns
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tir.aliases import may_alias, overlapping
 from tir.analysis.constants import ONCE
@@ -61,20 +60,13 @@ _LETS, _LOOPS = {LetStmt, Let}, {For, While}
 
 def _loads_indirectly(func: PrimFunc) -> bool:
     """Whether the index of some load depends on loaded values."""
+    nodes = nodes_of(func.body)  # a let before what uses it, which is below
+    indices = [i for n in nodes if type(n) is BufferLoad for i in n.indices]
     data: set[Var] = set()  # variables bound to loaded values
-    has_lets = not _LETS.isdisjoint(kinds(func.body))
-
-    def depends(e: Any) -> bool:
-        return has_load(e) or (has_lets and uses_var(e, data))
-
-    for node in nodes_of(func.body):  # a let before what uses it, which is below
-        kind = type(node)
-        if kind is BufferLoad:
-            if any(map(depends, node.indices)):
-                return True
-        elif kind in _LETS and depends(node.value):
-            data.add(node.var)
-    return False
+    for n in nodes if not _LETS.isdisjoint(kinds(func.body)) else ():
+        if type(n) in _LETS and (has_load(n.value) or uses_var(n.value, data)):
+            data.add(n.var)
+    return has_load(*indices) or any(uses_var(i, data) for i in indices if data)
 
 
 FEW = 1 << 20  # stores of functions that are called once: to optimize one takes LLVM 10 ms, and saves 2 ns of each

@@ -99,12 +99,17 @@ class Generator(Dispatch):
         self.address = around
         return value
 
-    def no_wrap(self, e: Expr) -> str:
+    def no_wrap(self, e: Expr, text: str = "") -> str:
         """LLVM's flag of a sum, difference, product or ramp of integers that does not overflow: an index does not, nor does
-        arithmetic in one that is not of data, or known to fit."""
+        arithmetic in one that is not of data, or known to fit. What has one ``text`` is equal in a block."""
         if self.address is None or not is_index(e.dtype.element):
             return ""
-        return "nsw " if e is self.address or not wraps(self.analyzer, e) else ""
+        is_whole = e is self.address
+        if not is_whole and text not in self.out.fitting and wraps(self.analyzer, e):
+            return ""
+        if text and not (is_whole and (self.mask or self.speculative)):  # where an index need not be in bounds
+            self.out.fitting.add(text)
+        return "nsw "
 
     def index(self, e: Expr) -> str:
         """An index as an int64 operand (vector when ``e`` is one)."""

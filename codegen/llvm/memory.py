@@ -39,23 +39,24 @@ class Access:
 
     def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
         self.g, self.buffer, self.indices = g, buffer, indices
-        if buffer.dtype.lanes > 1 and indices and any(i.dtype.lanes > 1 for i in indices):
+        lanes_of = [i.dtype.lanes for i in indices]
+        self.lanes = max(lanes_of, default=1)
+        if buffer.dtype.lanes > 1 and self.lanes > 1:
             raise g.error(f"vector index into `{buffer.name}`, whose elements are {buffer.dtype}")
-        self.lanes = max([i.dtype.lanes for i in indices], default=1)
         strides = element_strides(buffer)
         if len(strides) != len(indices):
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
         self.offsets: Sequence[int] | None = (0,) * self.lanes  # of each lane from the first
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
-        found = [lane_offsets(i) if i.dtype.lanes > 1 else (i, (0,) * self.lanes) for i in indices]
-        for index, lanes, stride in zip(indices, found, strides):
-            if lanes is not None and (isinstance(stride, int) or not any(lanes[1])):
-                offsets.append(self._scaled(g.index(lanes[0]), stride, 1))
-                if any(lanes[1]):
-                    self.offsets = [a + b * stride for a, b in zip(self.offsets, lanes[1])]  # type: ignore
+        for index, lanes, stride in zip(indices, lanes_of, strides):
+            found = (index, ()) if lanes == 1 else lane_offsets(index)
+            if found is not None and (isinstance(stride, int) or not any(found[1])):
+                offsets.append(self._scaled(g.index(found[0]), stride, 1))
+                if any(found[1]):
+                    self.offsets = [a + b * stride for a, b in zip(self.offsets, found[1])]  # type: ignore
             else:
-                vectors.append(self._scaled(g.index(index), stride, index.dtype.lanes))
+                vectors.append(self._scaled(g.index(index), stride, lanes))
         self.first = self._sum(offsets, 1)
         self.vector: str | None = None
         if vectors:

@@ -155,6 +155,7 @@ class FunctionText:
         self.block = "start"
         self.terminated = False
         self.known: dict[str, str] = {}  # names of the pure instructions of this block, for reuse
+        self.fitting: set[str] = set()  # arithmetic of indices in this block that does not overflow
         self.indices: dict[Any, str] = {}  # and of the indices made of these alone, by their expressions
         self.impure = 0  # results so far of other instructions
         self.before_return = ""  # an instruction to emit before every return
@@ -199,6 +200,7 @@ class FunctionText:
         self.lines.append(f"{label}:")
         self.block, self.terminated = label, False
         self.known.clear()
+        self.fitting.clear()
         self.indices.clear()
 
     def jump(self, label: str) -> None:

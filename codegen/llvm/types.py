@@ -7,6 +7,7 @@ bits, ``bfloat16`` as ``i16`` and the others as ``i8``, in both; arithmetic conv
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from tir.dtype import DType
@@ -16,6 +17,7 @@ from tir.small_floats import SMALL_FLOATS
 FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
+@functools.cache
 def element_type(dtype: DType) -> str:
     """The LLVM type of one lane as a value."""
     code = dtype.code
@@ -36,6 +38,7 @@ def vector(element: str, lanes: int) -> str:
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
+@functools.cache
 def value_type(dtype: DType) -> str:
     """The LLVM type of a value of ``dtype``, vectors included.
 
@@ -45,6 +48,7 @@ def value_type(dtype: DType) -> str:
     return vector(element_type(dtype), dtype.lanes)
 
 
+@functools.cache
 def memory_element(dtype: DType) -> str:
     """The LLVM type of one lane in memory."""
     if dtype.code == "bool" or (dtype.is_int and dtype.bits < 8):

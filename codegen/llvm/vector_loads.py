@@ -188,8 +188,8 @@ def constant_step(offsets: Sequence[int]) -> int | None:
     """The step between lanes at ``offsets``; None if it varies."""
     first, count = offsets[0], len(offsets)
     step = offsets[1] - first if count > 1 else 0
-    steady = [*range(first, first + count * step, step)] if step else [first] * count
-    return step if steady == list(offsets) else None
+    steady = tuple(range(first, first + count * step, step)) if step else (first,) * count
+    return step if steady == tuple(offsets) else None
 
 
 def reversed_lanes(g: Generator, value: str, type_: str, lanes: int) -> str:
