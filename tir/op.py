@@ -14,7 +14,7 @@ from .expr import Call, Expr, StringImm, as_expr, cast
 from .names import did_you_mean
 from .node import Memo
 from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
-from .visit import LEAVES, contains
+from .visit import LEAVES, nodes_of
 
 
 @dataclass(frozen=True)
@@ -174,28 +174,11 @@ def is_pure(e: Expr) -> bool:
         return True
     found = _PURE.get(e)
     if found is None:
-        found = _PURE[e] = _has_no_effects(e)
+        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call)
     return found
 
 
 _PURE: Memo[bool] = Memo()
-
-
-def _has_no_effects(e: Expr) -> bool:
-    if not contains(Call, e):
-        return True
-    stack: list[Any] = [e]
-    while stack:
-        item = stack.pop()
-        if type(item) is Call and effect_of(item) not in ("pure", "read"):
-            return False
-        for child in item.children():
-            known = True if type(child) in LEAVES else _PURE.get(child)
-            if known is None:
-                stack.append(child)
-            elif not known:
-                return False
-    return True
 
 
 def effect_of(e: Call) -> str:

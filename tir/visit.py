@@ -239,6 +239,8 @@ class Somewhere:
         self._known: Memo[bool] = Memo()
 
     def __call__(self, root: Stmt) -> bool:
+        if self._kinds.isdisjoint(kinds(root)):
+            return False
         found = self._known.get(root)
         if found is None:
             own = type(root) in self._kinds and self._holds(root)
@@ -249,9 +251,7 @@ class Somewhere:
         if isinstance(item, Stmt):
             return self(item)
         nodes = nodes_of(item) if self._in_expressions and type(item) not in LEAVES else ()
-        return not self._kinds.isdisjoint(map(type, nodes)) and any(
-            type(n) in self._kinds and self._holds(n) for n in nodes
-        )
+        return any(type(n) in self._kinds and self._holds(n) for n in nodes)
 
 
 _HASHED = (set, frozenset, dict)

@@ -18,7 +18,7 @@ from ..function import PrimFunc
 from ..levels import ends_with_launch
 from ..names import unique_name
 from ..node import frozendict
-from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For
+from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For, Stmt
 from ..visit import statements
 from .passes import func_pass
 
@@ -192,5 +192,5 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
 
 
 def _mapped(item: Any, make: Callable[[Any, Any], Any]) -> Any:
-    """``item`` with each node replaced by what ``make`` makes of it, with its children replaced, and of it as it was."""
-    return make(item.map_children(partial(_mapped, make=make)), item)
+    """``item`` with each statement replaced by what ``make`` makes of it, with its children replaced, and of it as it was."""
+    return make(item.map_children(partial(_mapped, make=make)), item) if isinstance(item, Stmt) else item

@@ -8,7 +8,7 @@ from ..aliases import overlapping
 from ..arith import Analyzer, simplify_stmt
 from ..expr import Call
 from ..function import PrimFunc
-from ..visit import kinds, rewrite
+from ..visit import Somewhere, rewrite
 from .passes import func_pass
 
 
@@ -57,4 +57,7 @@ def remove_likely(func: PrimFunc) -> PrimFunc:
         if i < n:
             A[i] = T.float32(1)
     """
-    return func.with_body(rewrite(func.body, _unlikely)) if Call in kinds(func.body) else func
+    return func.with_body(rewrite(func.body, _unlikely)) if _has_hints(func.body) else func
+
+
+_has_hints = Somewhere(lambda call: call.op == "likely", Call)
