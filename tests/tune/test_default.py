@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -256,7 +257,7 @@ def test_decisions_are_tried_the_other_way_only_where_that_may_be_faster_by_enou
     predicted, tried = [], []
     predict, without = module.predict, space.Space.without
     found = lambda sch, env: dataclasses.replace(made := predict(sch, env), floor=floor * module.GAIN * made.seconds)  # noqa: E731
-    monkeypatch.setattr(module, "predict", lambda *of: predicted.append(of) or found(*of))
+    monkeypatch.setattr(module, "predict", lambda *of, below=inf: predicted.append(of) or found(*of))
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of) or without(*of))
     tir.tune.default(rows.softmax(64, 100), "llvm -num-cores=1")
     assert (bool(tried), len(predicted) > 1) == (not floor, not floor)
@@ -269,7 +270,9 @@ def test_what_is_not_tried_would_not_have_been_chosen(name: str, monkeypatch: py
     module = importlib.import_module("tir.tune.default")
     predict = module.predict
     monkeypatch.setattr(
-        module, "predict", lambda *of: (p := predict(*of)) and dataclasses.replace(p, floor=0.0, blocks={})
+        module,
+        "predict",
+        lambda *of, **more: (p := predict(*of, **more)) and dataclasses.replace(p, floor=0.0, blocks={}),
     )
     assert tir.tune.default(func, NARROW).func.script() == made.script()
 

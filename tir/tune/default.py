@@ -93,13 +93,12 @@ def _least(begin: Schedule, space: Space) -> Schedule:
             if one not in best.decisions or gain * found.seconds <= found.least(_elsewhere(one, best, found)):
                 continue  # without another decision, there is none of it; or no schedule is faster by so much
             other = space.without(one, best, [*left, (one.rule, one.block)])
-            shorter = predict(other.schedule, space.env)
-            is_less = shorter is not None and shorter.seconds < gain * found.seconds
-            if shorter is not None and is_less and not _grows(best.schedule, other.schedule):
+            shorter = predict(other.schedule, space.env, below=gain * found.seconds)
+            if shorter is not None and not _grows(best.schedule, other.schedule):
                 best, found = other, shorter
                 left.append((one.rule, one.block))
-    plain = predict(begin, space.env) if on_cpu and LESS * found.seconds > found.floor else None
-    return begin if plain is not None and plain.seconds < LESS * found.seconds else best.schedule
+    is_best = not on_cpu or LESS * found.seconds <= found.floor
+    return best.schedule if is_best or predict(begin, space.env, below=LESS * found.seconds) is None else begin
 
 
 def _elsewhere(one: Decision, made: Made, found: Prediction) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from math import gcd, prod
+from math import gcd, inf, prod
 from typing import Any
 
 from ..analysis.annotations import PARTITION_HINT
@@ -84,11 +84,14 @@ class Prediction:
 
 @with_recursion_limit
 def predict(
-    program: Schedule | PrimFunc | IRModule, env: Env | Target | str = "llvm", sizes: Mapping[str, int] | None = None
+    program: Schedule | PrimFunc | IRModule,
+    env: Env | Target | str = "llvm",
+    sizes: Mapping[str, int] | None = None,
+    below: float = inf,
 ) -> Prediction | None:
     """The time of a scheduled program on one core of a CPU, or on a GPU; ``env`` may be a target. None where the model has no answer:
-    symbolic sizes that ``sizes`` does not give by name, and threads of a GPU on a CPU. Of a module: the function that a
-    schedule of it works on.
+    symbolic sizes that ``sizes`` does not give by name, and threads of a GPU on a CPU; and where it is not less than ``below`` seconds, which is
+    known sooner. Of a module: the function that a schedule of it works on.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -109,8 +112,10 @@ def predict(
     program = program if isinstance(program, (Schedule, PrimFunc)) else Schedule(program)
     if sizes:
         before, now = (_of_sizes(f, sizes) for f in (_unscheduled(program), _current(program)))
-        return _predicted(now, before, env)
-    return _predicted(program, program, env)
+        found = _predicted(now, before, env, below)
+    else:
+        found = _predicted(program, program, env, below)
+    return found if found is not None and found.seconds < below else None
 
 
 def _current(program: Schedule | PrimFunc) -> PrimFunc:
@@ -131,8 +136,8 @@ def _of_sizes(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
     return simplified(substitute(func, known, buffers))
 
 
-def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: Env) -> Prediction | None:
-    """The time of ``program``, which was ``before`` unscheduled."""
+def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: Env, below: float) -> Prediction | None:
+    """The time of ``program``, which was ``before`` unscheduled; None if its instructions alone take ``below`` seconds or more."""
     if env.target.kind in GPUS:
         from .gpu_model import predict_kernels
 
@@ -142,11 +147,13 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         return None
     machine = measured(env.target)
     try:
-        terms = _memory(func, machine)
         lowest = floor(before, env)
+        blocks, shared, passes = _core(lower_match_buffer(func), machine, env)
+        if sum(blocks.values()) >= below:
+            return None
+        terms = _memory(func, machine)
     except ValueError:  # a size that is not a constant
         return None
-    blocks, shared, passes = _core(lower_match_buffer(func), machine, env)
     terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
     terms = {
         "core": sum(blocks.values()),
