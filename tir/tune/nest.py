@@ -16,10 +16,11 @@ from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
 from ..arith import simplify
 from ..arith.linear import key, linear
-from ..buffer import Buffer
+from ..buffer import Buffer, IterVar
 from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
-from ..node import Memo
+from ..function import PrimFunc
+from ..node import Memo, MemoAmong, once
 from ..op import effect_of
 from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
@@ -72,6 +73,15 @@ class Access:
 
     def stride(self, var: Var) -> int | None:
         """Elements between the accesses of two neighbouring values of ``var``; None if they differ."""
+        if var not in self._strides:
+            self._strides[var] = self._stride(var)
+        return self._strides[var]
+
+    @cached_property
+    def _strides(self) -> dict[Var, int | None]:
+        return {}
+
+    def _stride(self, var: Var) -> int | None:
         factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, _steps(self.buffer))]
         if any(factor is None for factor, _ in factors):
             return _coefficient(self.address, var)
@@ -156,30 +166,13 @@ class Nest:
     @staticmethod
     def in_steps(sch: Schedule, name: str) -> Nest | None:
         """As :meth:`of`, of a block that may also be in the steps of a scan: the loops inside of these."""
-        ref = index_of(sch.func).blocks.get(name)
-        if ref is None or ref.scope is None or ref.scope.scope is not None:
+        found = _NESTED.found(sch.func, (), lambda: _nested(sch.func, name), name)
+        if found is None:
             return None
-        realize = ref.node
-        steps = {v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "opaque"}
-        loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
-        around = len(ref.loops()) - len(loops)
-        bodies = [loop.node.body for loop in loops]
-        if not _is_true(realize.predicate) or bodies != [
-            *(loop.node for loop in loops[1:]),
-            *([realize] * bool(loops)),
-        ]:
-            return None
-        if any(isinstance(n, BlockRealize) for n in statements(realize.block.body)) or realize.block.annotations:
-            return None
-        if not _are_axes(loops, realize, steps - {loop.var for loop in loops}):
-            return None
-        iters = {v: i for i, v in zip(realize.block.iter_vars, realize.iter_values) if not isinstance(v, IntImm)}
+        block, around, iters = found
         handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
-        axes = [
-            Axis(h, iters[at.var].var, iters[at.var].iter_type, at.node.extent, usual(at.node.extent))
-            for h, at in zip(handles, loops)
-        ]
-        return Nest(name, realize.block, tuple(axes), around > 0, determined(sch.func))
+        axes = tuple(Axis(h, i.var, i.iter_type, length, usual(length)) for h, (i, length) in zip(handles, iters))
+        return Nest(name, block, axes, around > 0, determined(sch.func))
 
     @property
     def spatial(self) -> list[Axis]:
@@ -197,14 +190,13 @@ class Nest:
 
     @cached_property
     def stores(self) -> list[Access]:
-        return [Access(n.buffer, n.indices) for n in statements(self.block.body) if isinstance(n, BufferStore)]
+        return _stores(self.block)
 
     @cached_property
     def loads(self) -> list[Access]:
         """What the block loads, each element once, except the result that a reduction updates."""
         own = {s.buffer for s in self.stores} if self.reduce else set[Buffer]()
-        found = [n for n in walk(self.block.body) if isinstance(n, BufferLoad) and n.buffer not in own]
-        return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
+        return [a for a in _loads(self.block) if a.buffer not in own]
 
     def loads_of(self, buffer: Buffer) -> Sequence[tuple[Expr, ...]]:
         """The indices at which the block loads a buffer, each element once."""
@@ -261,6 +253,41 @@ class Nest:
         if not self.stores:
             return list(axes)
         return sorted(axes, key=lambda a: -abs(self.stores[0].stride(a.var) or 0))
+
+
+@once
+def _stores(block: Block) -> list[Access]:
+    return [Access(n.buffer, n.indices) for n in statements(block.body) if isinstance(n, BufferStore)]
+
+
+@once
+def _loads(block: Block) -> list[Access]:
+    """Of each element one."""
+    found = [n for n in walk(block.body) if isinstance(n, BufferLoad)]
+    return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
+
+
+def _nested(func: PrimFunc, name: str) -> tuple[Block, int, list[tuple[IterVar, Expr]]] | None:
+    """The block of a nest, how many loops are around the nest, and the iterator and the length of each of its loops; None if it is no nest."""
+    ref = index_of(func).blocks.get(name)
+    if ref is None or ref.scope is None or ref.scope.scope is not None:
+        return None
+    realize = ref.node
+    steps = {v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "opaque"}
+    loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
+    around = len(ref.loops()) - len(loops)
+    bodies = [loop.node.body for loop in loops]
+    if not _is_true(realize.predicate) or bodies != [*(loop.node for loop in loops[1:]), *([realize] * bool(loops))]:
+        return None
+    if any(isinstance(n, BlockRealize) for n in statements(realize.block.body)) or realize.block.annotations:
+        return None
+    if not _are_axes(loops, realize, steps - {loop.var for loop in loops}):
+        return None
+    iters = dict(zip(realize.iter_values, realize.block.iter_vars))
+    return realize.block, around, [(iters[loop.var], loop.node.extent) for loop in loops]
+
+
+_NESTED: MemoAmong[Any] = MemoAmong()
 
 
 def are_as_long(some: Sequence[Axis], others: Sequence[Axis]) -> bool:
