@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from codegen import disk
-from codegen.build import build, machine_of
-from codegen.module import Module
+from codegen.build import machine_of
 from codegen.program_key import program_key
 
 from ..analysis.constants import CONSTANT, ONCE, Foldable, places
@@ -35,7 +34,7 @@ from ..tune.space import Env, rules_of
 from ..visit import nodes_of
 from ..workers import each
 from .arrays import memory
-from .building import naming
+from .building import built, naming
 from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place
@@ -139,7 +138,6 @@ class Kernels:
         self.made: dict[tuple[str, tuple[Place, ...]], tuple[Value, ...]] = {}  # results by maker and what it reads
         self.groups: dict[str, Group] = {}  # the first of each kernel and maker
         self._target = target
-        self._modules: dict[str, Module] = {}  # of makers
         self._over: dict[tuple[str, int, int], PrimFunc | None] = {}
         functions = group_functions(order, constants)
         names: dict[PrimFunc, str] = {}
@@ -154,11 +152,9 @@ class Kernels:
         for place, take in track(each(work, different), "scheduling kernels", len(different)):
             func = different[place]
             with naming(names[func], self.groups[names[func]], func, target):
-                made[func], begun, maker = take()
+                made[func], begun = take()
             if begun is not None:
                 go_on_from(made[func].program, begun)
-            if maker is not None:
-                self._modules[names[func]] = maker
         self._of = {group: (names[func], made[func]) for group, func in functions.items()}
         self._temporary = {
             group: tuple(Value(f"{name}_{step}_{n}", (count,), dtype) for n, (count, dtype) in enumerate(one.temporary))
@@ -222,21 +218,19 @@ class Kernels:
             packed[begin + value.nbytes : begin + aligned(value.nbytes)] = 0  # files of one model have the same bytes
             if value in constants:
                 part(packed, begin, value)[...] = constants[value]
+        makers = built(self.makers, self.groups, on_cpu(self._target)) if self.makers else {}
         for (maker, sources), several in self.made.items():
             shapes = map(_sizes, self.makers[maker].buffers())
             given = [_elements(constants[v], begin, shape) for (v, begin), shape in zip(sources, shapes)]
             given = [np.require(array, requirements=["C", "A"]) for array in given]
-            self._modules[maker].entry.prepared(*given, *(part(packed, offsets[v], v) for v in several))()
+            makers[maker].prepared(*given, *(part(packed, offsets[v], v) for v in several))()
         return packed, offsets
 
 
-def _made(
-    schedule: Callable[[PrimFunc, Any], Kernel], target: Any, func: PrimFunc
-) -> tuple[Kernel, Any, Module | None]:
-    """The kernel of a function, what is known of its program lowered, which is no part of it, and the module of its maker."""
+def _made(schedule: Callable[[PrimFunc, Any], Kernel], target: Any, func: PrimFunc) -> tuple[Kernel, Any]:
+    """The kernel of a function, and what is known of its program lowered, which is no part of it."""
     made = schedule(func, target)
-    maker = None if made.maker is None else build(made.maker, on_cpu(target))
-    return made, begun_of(made.program), maker
+    return made, begun_of(made.program)
 
 
 def _size(func: PrimFunc) -> int:
