@@ -11,6 +11,7 @@ from typing import Any
 
 from tir.arith import Analyzer
 from tir.arith.lanes import first_lane, lane_offsets
+from tir.arith.linear import linear
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
@@ -77,20 +78,26 @@ class Access:
         first = dot([first_lane(i) for i in self.indices], [as_expr(s) for s in element_strides(self.buffer)])
         return all(self.g.analyzer.can_prove(c) for c in (first >= 0, first + self.lanes <= count))
 
-    def behind(self, step: int) -> int | None:
-        """How many elements the lane that is first in memory lies behind a multiple of ``step``, where the buffer has whole multiples alone."""
-        strides, size = element_strides(self.buffer), prod(constant(s) or 0 for s in self.buffer.shape)
-        if (
-            self.offsets is None
-            or self.buffer.strides
-            or self.buffer.elem_offset is not None
-            or size % step
-            or not size
-        ):
+    def around(self, step: int) -> tuple[int, int] | None:
+        """How many elements before the lane that is first in memory, and after the last, a run of whole multiples of ``step`` has, but for
+        those at its end that the buffer may not have; None where it is not known to have the others. Lanes of neighbours are of the same run."""
+        size = prod(constant(s) or 0 for s in self.buffer.shape)
+        if self.offsets is None or self.buffer.strides or self.buffer.elem_offset is not None or not size:
             return None
-        facts = [Analyzer().modular(first_lane(i) * s) for i, s in zip(self.indices, strides)]
-        known = all(coefficient % step == 0 for coefficient, _ in facts)
-        return (sum(base for _, base in facts) + min(self.offsets)) % step if known else None
+        first = dot([first_lane(i) for i in self.indices], [as_expr(s) for s in element_strides(self.buffer)])
+        low, high = min(self.offsets), max(self.offsets)
+        coefficient, base = Analyzer().modular(first)
+        least, most = self.g.analyzer.bound(first)
+        if coefficient % step == 0:  # each multiple that is begun begins in the buffer
+            before = (base + low) % step
+            after = (size - 1 - before) % step
+        else:
+            before, after = (linear(first).const + low) % step, 0
+            if least is None or least + low < before:
+                return None
+        if most is not None:
+            after = max(after, size - 1 - high - most)
+        return before, min(after, step - 1 - before)
 
     def _from_first(self) -> str:
         """The vector of the indices of lanes at constant offsets."""
@@ -191,7 +198,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
     mask = in_force if g.mask_lanes == lanes and not access.is_own else None
     vector_of = Elements(g, element, lanes, align, e.buffer.data in g.own)
     if mask is None and access.offsets is not None:
-        return from_memory(g, vector_of.at(access.offsets, access.pointer, access.behind), result)
+        return from_memory(g, vector_of.at(access.offsets, access.pointer, access.around), result)
     if access.step == 1:
         name = g.out.module.declare(
             f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, ["ptr", "i32", vector("i1", lanes), type_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,10 +86,11 @@ class Elements:
         self,
         offsets: Sequence[int],
         pointer: Callable[[int], str],
-        behind: Callable[[int], int | None] = lambda _: None,
+        around: Callable[[int], tuple[int, int] | None] = lambda _: None,
     ) -> str:
-        """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``. ``behind(step)`` is how many
-        elements the first of them lies behind a multiple of ``step``, if whole multiples may be read; None if that is not known."""
+        """The lanes at constant offsets; ``pointer(n)`` is the address of the element at the offset ``n``. ``around(step)`` is how many
+        elements before the first of them and after the last may be read, of the multiples of ``step`` that they are in; None if that is
+        not known."""
         step = constant_step(offsets)
         if step == 0:
             one = self.g.out.value(f"load {self.element}, ptr {pointer(offsets[0])}, align {self.align}")
@@ -98,18 +99,19 @@ class Elements:
             return self.whole(pointer(offsets[0]))
         if step == -1:
             return reversed_lanes(self.g, self.whole(pointer(offsets[-1])), self.type, self.lanes)
-        before = behind(abs(step)) if step and abs(step) <= CLOSE else None
-        starts = self._vectors(offsets, before)
+        starts = self._vectors(offsets, around(abs(step)) if step and abs(step) <= CLOSE else None)
         if self.lanes >= 4 and len(starts) <= CLOSE:
             return self._picked(offsets, pointer, starts)
         return self.single([pointer(offset) for offset in offsets])
 
-    def _vectors(self, offsets: Sequence[int], behind: int | None) -> list[int]:
-        """Where whole vectors begin that have all lanes, within the first element and the last: none beyond is read. Where it is known how far
-        the first is ``behind`` a multiple of the step, whole multiples: loads of the others of these are the same loads."""
+    def _vectors(self, offsets: Sequence[int], around: tuple[int, int] | None) -> list[int]:
+        """Where whole vectors begin that have all lanes, within the first element and the last: none beyond is read. Where it is known what is
+        ``around`` these, whole multiples of the step: loads of the others of these are the same loads, but for a last one that ends earlier."""
         low, high = min(offsets), max(offsets)
-        if behind is not None:  # of a step of CLOSE at most, all multiples
-            return list(range(low - behind, high + 1, self.lanes))
+        if around is not None:  # of a step of CLOSE at most, all multiples
+            before, after = around
+            last = max(low - before, high + after + 1 - self.lanes)
+            return [min(start, last) for start in range(low - before, high + 1, self.lanes)]
         starts = list[int]()
         for offset in sorted(offsets):
             if not starts or offset >= starts[-1] + self.lanes:
@@ -118,19 +120,30 @@ class Elements:
 
     def _picked(self, offsets: Sequence[int], pointer: Callable[[int], str], starts: Sequence[int]) -> str:
         """The lanes from the vectors that begin at ``starts``, or from one of fewer elements that are all there are between the first lane
-        and the last."""
-        g, lanes = self.g, self.lanes
-        width = min(lanes, max(offsets) - min(offsets) + 1)
-        type_, result = vector(self.element, width), ""
-        for start in starts:
-            part = g.out.value(f"load {type_}, ptr {pointer(start)}, align {self.align}")
-            picks = [offset - start if start <= offset < start + width else None for offset in offsets]
-            if result:
-                picks = [lane if pick is None else lanes + pick for lane, pick in enumerate(picks)]
-            order = ", ".join("i32 poison" if pick is None else f"i32 {pick}" for pick in picks)
-            pair = f"{type_} {result or part}, {type_} {part if result else 'poison'}"
-            result = g.out.value(f"shufflevector {pair}, <{lanes} x i32> <{order}>")
-        return result
+        and the last. Those of each two vectors are put in their places; where four are joined then, each lane stays in its own."""
+        g = self.g
+        width = min(self.lanes, max(offsets) - min(offsets) + 1)
+        type_ = vector(self.element, width)
+        parts = [
+            (
+                g.out.value(f"load {type_}, ptr {pointer(start)}, align {self.align}"),
+                {lane: offset - start for lane, offset in enumerate(offsets) if start <= offset < start + width},
+            )
+            for start in starts
+        ] + [("poison", {})] * (len(starts) == 1)
+        while len(parts) > 1:
+            parts = [self._joined(type_, width, *parts[n : n + 2]) for n in range(0, len(parts), 2)]
+        return parts[0][0]
+
+    def _joined(self, type_: str, width: int, *parts: tuple[str, Mapping[int, int]]) -> tuple[str, Mapping[int, int]]:
+        """The vector of the lanes of two of type ``type_``, given where each has what lanes; one alone stays as it is."""
+        if len(parts) == 1:
+            return parts[0]
+        (a, from_a), (b, from_b) = parts
+        picks = {**from_a, **{lane: width + place for lane, place in from_b.items()}}
+        order = ", ".join(f"i32 {picks.get(lane, 'poison')}" for lane in range(self.lanes))
+        value = self.g.out.value(f"shufflevector {type_} {a}, {type_} {b}, <{self.lanes} x i32> <{order}>")
+        return value, {lane: lane for lane in picks}
 
     def single(self, pointers: Sequence[str]) -> str:
         """One element from each pointer: as fast as a gather where that is fast, and twice as fast elsewhere."""

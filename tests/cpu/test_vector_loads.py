@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import re
 
 import numpy as np
@@ -42,7 +44,7 @@ def test_lanes_at_a_constant_step(lanes: int, step: int, dtype: str):
 
 
 @pytest.mark.parametrize(("size", "step", "lanes", "whole"), [
-    (16, 2, 8, True), (17, 2, 8, False), (24, 3, 8, True), (64, -4, 8, True), (16, 4, 4, True), (20, 5, 4, False),
+    (16, 2, 8, True), (17, 2, 8, True), (24, 3, 8, True), (64, -4, 8, True), (16, 4, 4, True), (20, 5, 4, False),
 ])  # fmt: skip
 def test_lanes_of_one_multiple_of_a_step_are_loaded_as_the_same_whole_vectors(
     size: int, step: int, lanes: int, whole: bool
@@ -85,10 +87,10 @@ def main(A: T.Buffer(({size},), "float32"), B: T.Buffer(({lanes},), "float32")):
 
 @pytest.mark.parametrize(("shape", "index", "whole"), [
     ("(6, 48), 'float32'", "i, j * 16 + k * 2", True),  # of one load, from an element before it on
-    ("(6, 49), 'float32'", "i, j * 16 + k * 2", False),  # even rows begin at even places, odd ones at odd places
-    ("(6, 48), 'float32'", "i, j * 15 + k * 2", False),
+    ("(6, 49), 'float32'", "i, j * 16 + k * 2", True),  # even rows begin at even places, odd ones at odd places
+    ("(6, 48), 'float32'", "i, j * 15 + k * 2", True),
     ("(6, 48), 'float32', strides=(50, 1)", "i, j * 16 + k * 2", True),
-    ("(6, 47), 'float32', strides=(50, 1)", "i, k * 2", False),  # which ends at an odd place
+    ("(6, 47), 'float32', strides=(50, 1)", "i, k * 2", True),  # which ends at an odd place, beyond all that is read
     ("(6, 48), 'float32', elem_offset=1", "i, j * 16 + k * 2", False),
     ("(n, 48), 'float32'", "i, j * 16 + k * 2", False),
 ])  # fmt: skip
@@ -232,3 +234,33 @@ def main(A: T.Buffer((8,), "TYPE"), B: T.Buffer((40,), "TYPE")):
     for lane in range(8):
         expected[first + lane * step] = a[lane]
     np.testing.assert_array_equal(b, expected)
+
+
+@pytest.mark.parametrize(("n", "step", "taps", "batch"), [(32, 3, 5, 1), (64, 3, 4, 2), (48, 4, 6, 3), (40, 2, 3, 1)])
+def test_whole_multiples_of_a_window_end_where_the_buffer_does(n: int, step: int, taps: int, batch: int):
+    """Its last terms share vectors with the first ones; nothing beyond the buffer is read, nor before it."""
+    size = step * (n - 1) + taps
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer(({batch}, {size}), "float32"), B: T.Buffer(({batch}, {n}), "float32")):
+    for b, i in T.grid({batch}, {n // 8}):
+        for j in T.vectorized(8):
+            B[b, i * 8 + j] = {" + ".join(f"A[b, (i * 8 + j) * {step} + {k}]" for k in range(taps))}
+""")
+    module, page = tir.build(func), mmap.PAGESIZE
+    pages = 3 + 4 * batch * size // page
+    with mmap.mmap(-1, pages * page) as memory:
+        room = np.frombuffer(memory, np.float32)
+        start = room.ctypes.data
+        protect = ctypes.CDLL(None).mprotect
+        protect.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
+        for first, guard in ((page // 4, start), (room.size - page // 4 - batch * size, start + (pages - 1) * page)):
+            a = room[first : first + batch * size].reshape(batch, size)
+            a[:] = np.arange(batch * size).reshape(batch, size) % 7
+            b = np.zeros((batch, n), "float32")
+            assert protect(guard, page, 0) == 0
+            module(a, b)
+            assert protect(guard, page, 3) == 0
+            np.testing.assert_array_equal(b, sum(a[:, k::step][:, :n] for k in range(taps)))
+            del a
+        del room

@@ -53,6 +53,15 @@ def test_depthwise_convolutions_are_right(name: str, width: int, cores: int):
     assert_same_result(DEPTHWISE[name], sch.mod, engines=("llvm",))
 
 
+def test_windows_along_rows_stay_in_registers_with_what_follows():
+    x, k = te.placeholder((8, 130), name="x"), te.reduce_axis((0, 2), "k")
+    sums = te.compute((8, 64), lambda i, j: te.sum(x[i, j * 2 + k] * x[i, j * 2 + k], axis=k), name="sums")
+    func = te.create_prim_func([x, te.compute((8, 64), lambda i, j: te.sqrt(sums[i, j]), name="y")])
+    sch = tir.tune.default(func, TARGET.format(512, 1))
+    assert sch.get("sums_update").writes[0].buffer.scope == "local"
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
 def filters(shape: tuple[int, ...], taps: int, stride: int) -> tir.PrimFunc:
     """Sums of products with taps that all results share."""
     x, w, k = te.placeholder(shape, name="x"), te.placeholder((taps,), name="w"), te.reduce_axis((0, taps), "k")

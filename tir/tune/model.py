@@ -61,6 +61,7 @@ MISS = 6.5  # loads that one takes whose line is in the L2 cache
 WINDOW = 256  # instructions, of several vectors, that wait for operands at a time
 PORTS = 2  # vector operations and loads a cycle
 CLOSE = 4  # elements between the lanes of a vector that is selected from whole vectors, at most
+INTERLEAVED = 8  # the same in loops of which LLVM makes vectors
 GATHER = 1.6  # loads that one lane of a strided vector takes, where LLVM loads the elements of a vector one by one
 TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
@@ -402,8 +403,8 @@ def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
 
 def _instructions(access: Access, straight: Sequence[For], around: _Around, registers: int, ways: int) -> float:
     """Load instructions of an access in one run of straight code: vectors, one for a broadcast, two for a vector backwards, the vectors
-    between the lanes, and what selects among them, of every second to fourth element; one for each element of a gather, more where its
-    lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop is loaded once."""
+    between the lanes, which neighbours share, and what selects among them, where lanes are close; one for each element of a gather, more
+    where its lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop is loaded once."""
     each = prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
     lanes = [loop for loop in around.loops if loop.kind == VECTORIZED]
     steps = [access.stride(loop.loop_var) for loop in lanes]
@@ -413,8 +414,10 @@ def _instructions(access: Access, straight: Sequence[For], around: _Around, regi
         return each * registers
     if all(s in (0, -1) for s in steps):
         return each * registers * 2
-    if around.gather > 1 and all(s is not None and abs(s) <= CLOSE for s in steps):
-        return each * registers * (2 * max(abs(s) for s in steps if s is not None) - 1)
+    step = max((abs(s) for s in steps if s is not None), default=0)
+    if None not in steps and step <= (CLOSE if around.gather > 1 else INTERLEAVED):
+        shared = prod(_extent(loop) for loop in straight if 0 < (access.stride(loop.loop_var) or 0) < step)
+        return each * registers * (step - 1 + step / min(step, shared))
     by_data = has_load(*access.indices)
     if None in steps and not by_data:
         return each * registers * DIGITS

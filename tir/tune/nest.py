@@ -248,6 +248,11 @@ class Nest:
         """The spatial axis along which every store writes neighbouring elements."""
         return next((a for a in self.spatial if all(s.stride(a.var) == 1 for s in self.stores)), None)
 
+    def slides_along(self, axis: Axis) -> bool:
+        """Whether an operand is walked along by ``axis`` and by an axis of terms at once, as by windows."""
+        indices = [i for load in self.loads for i in load.indices if uses_var(i, axis.var) and not has_load(i)]
+        return any(uses_var(i, a.var) for i in indices for a in self.reduce)
+
     def by_stride(self, axes: Iterable[Axis]) -> list[Axis]:
         """``axes`` in the order in which the first store passes through memory, the contiguous one last."""
         if not self.stores:

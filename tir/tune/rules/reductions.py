@@ -82,6 +82,11 @@ def lies_along(nest: Nest, along: Axis | None, lanes: int, near: Near = walks) -
     return along is not None and along.size >= lanes and near(nest, along)
 
 
+def slides_close(nest: Nest, along: Axis, lanes: int) -> bool:
+    """Whether windows slide along the axis ``along`` of results that are vectors of at least ``lanes``."""
+    return lies_along(nest, along, lanes, is_close) and nest.slides_along(along)
+
+
 def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
     """Where results lie in groups that are shorter than half a vector, such as the parts of complex numbers or the coordinates of points:
     the axis from group to group, of whole vectors, and that of the members. What is loaded is then at most some elements apart."""

@@ -10,7 +10,7 @@ from ...schedule.queries import consumers_of, producers_of
 from ..nest import Nest, are_as_long, reach
 from ..space import Env, rule
 from .contraction import Contraction
-from .reductions import parts_of, place_parts, walks
+from .reductions import parts_of, place_parts, slides_close, walks
 from .spatial import UNROLL, share_out, stream, vectorize
 
 
@@ -69,9 +69,11 @@ def _is_product(stage: Nest) -> bool:
 
 def _is_apart(stage: Nest, of: Nest, lanes: int) -> bool:
     """Whether a sum walks along the last of several axes that it reduces, or for each element of a row: a rule of reductions
-    makes vectors of it."""
+    makes vectors of it; or is of windows that slide along the row: a rule keeps these in registers."""
     *others, along = stage.reduce
-    return (bool(others) or _has_columns(stage, of)) and walks(stage, along) and along.size >= 2 * lanes
+    each = _has_columns(stage, of)
+    is_long = (bool(others) or each) and walks(stage, along) and along.size >= 2 * lanes
+    return is_long or (each and slides_close(stage, stage.spatial[-1], lanes // 4))
 
 
 def _has_columns(stage: Nest, of: Nest) -> bool:

@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from math import prod
 
 from ...schedule import LoopRV, Schedule
-from ...visit import has_load, uses_var
+from ...visit import uses_var
+from ..model import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, rule
 from .contraction import Contraction, epilogue
 from .inline import padded_in_place
+from .reductions import is_close, lies_along
 from .sliding import with_shared_sums
 from .spatial import asked_of, vectorize, without_borders
 from .strips import in_strips, split_rows, stages_before
 
 WIDEST = 7  # columns of a tile
+VECTORS = 4  # of a row of a tile
 ROWS = 6  # places of an image beyond the L2 cache that are read at a time: prefetching follows few
 STRAIGHT = 256  # vector operations of a window in straight code
-FAR = 4  # elements between the lanes of a vector, at most
 
 
 @rule(targets=("llvm",), order=34)
@@ -42,13 +44,13 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     *outer, along = nest.spatial
     narrow, *wider = (env.lanes(nest.width) >> k for k in (2, 1, 0))
     lanes = min((narrow, *wider), key=lambda n: -(-along.size // max(1, n)))
-    if along.size < narrow or not all(a.stride(along.var) in range(FAR + 1) for a in nest.loads):
+    if not lies_along(nest, along, narrow, is_close):
         return []
     stages = stages_before(made, nest)
     row = next((a for a, b in zip(outer, stages[-1].axes) if a.size < b.size), None) if stages else None
     if stages and row is None:
         return []
-    column = next((a for a in reversed(outer) if a is not row and _slides(nest, a)), None)
+    column = next((a for a in reversed(outer) if a is not row and nest.slides_along(a)), None)
     results = _results(made, nest)
     wide, vectors = _tile(nest, column, along, lanes, env)
     around, tile = [a.loop for a in outer if a is not column], list[LoopRV]()
@@ -94,15 +96,9 @@ def _is_product(nest: Nest) -> bool:
 def _is_window(nest: Nest) -> bool:
     """Whether neighbouring results read the same elements, results are stored one after another, and all sizes but those of batches are numbers."""
     *outer, along = nest.spatial
-    sliding = [a for a in nest.spatial if _slides(nest, a)]
+    sliding = [a for a in nest.spatial if nest.slides_along(a)]
     is_known = all(a.extent for a in nest.axes if a not in outer or a in sliding)
     return bool(sliding) and nest.contiguous() is along and is_known
-
-
-def _slides(nest: Nest, axis: Axis) -> bool:
-    """Whether an operand is walked along by ``axis`` and by an axis of terms at once."""
-    indices = [i for load in nest.loads for i in load.indices if uses_var(i, axis.var) and not has_load(i)]
-    return any(uses_var(i, a.var) for i in indices for a in nest.reduce)
 
 
 def _results(sch: Schedule, nest: Nest) -> Sequence[str]:
@@ -124,11 +120,14 @@ def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) ->
     to a line more than they fill, if rows begin anywhere; one at a time where each asks for the ends of the row."""
     size = 1 if column is None else column.size
     far = [a for a in nest.loads if 2 * least(a.buffer.shape) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
-    shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in (1, 2, 3, 4)]
+    step = max((a.stride(along.var) or 0 for a in nest.loads), default=0)
+    waiting = step if step > 1 else 0  # in registers, until all terms are picked from them
+    most = min((_abreast(nest, a, along, lanes) for a in nest.loads), default=VECTORS)
+    shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in range(1, most + 1)]
     fitting = [
         (wide, vectors)
         for wide, vectors in shapes
-        if wide * vectors + vectors + 1 < env.vectors.count
+        if wide * vectors * (1 + waiting) + vectors + 1 < env.vectors.count
         and (vectors - 1) * lanes < along.size
         and (wide == 1 or all(_places(nest, load, column, wide)[0] <= ROWS for load in far))
     ]
@@ -146,6 +145,13 @@ def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) ->
         return -(-size // wide) * (whole * instructions(wide, vectors) + (instructions(wide, rest) if rest else 0))
 
     return min(fitting, key=of_all)
+
+
+def _abreast(nest: Nest, load: Access, along: Axis, lanes: int) -> int:
+    """The vectors of a row that are summed at a time, at most: those picked from about four others, which take registers, where no two
+    share what is picked."""
+    step = load.stride(along.var) or 0
+    return -(-CLOSE // step) if step > 1 and lanes * step >= _places(nest, load, along, 1)[0] else VECTORS
 
 
 def _loads(nest: Nest, load: Access, column: Axis | None, along: Axis, wide: int, vectors: int) -> int:
