@@ -67,6 +67,7 @@ class Analyzer:
         self._aliased: set[Var] = set()
         self.data: set[Var] = set()  # variables that stand for what was computed from data
         self._keep: list[Any] = []  # expressions whose ids are in keys above
+        self.sums: dict[Hashable, Expr] = {}  # of variables, each of which is built once, whatever is known
         self._forget()
         for var, value in (bounds or {}).items():
             self.bind(var, value)
@@ -148,7 +149,7 @@ class Analyzer:
         """Assumptions made inside the ``with`` are dropped after it."""
         saved = dict(vars(self))
         for name, value in saved.items():
-            if name not in ("bound_memo", "simplify_memo"):
+            if name not in ("bound_memo", "simplify_memo", "sums"):
                 setattr(self, name, value.copy())
         try:
             yield self

@@ -128,7 +128,10 @@ class Simplifier:
         if form.is_const:
             return self._built(form, e)
         if not self.ctx.facts and form.is_of_variables and form.fits(e.dtype):
-            return form.build(e.dtype)  # nothing cancels, and it varies: variables of one value are numbers in it
+            known, at = self.ctx.sums, (*form.items(), form.const, e.dtype)
+            if at not in known:
+                known[at] = form.build(e.dtype)
+            return known[at]  # nothing cancels, and it varies: variables of one value are numbers in it
         products = any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items())  # pyright: ignore[reportGeneralTypeIssues]
         if products and is_exact(self.ctx, e):
             # multiply products out where that cancels something

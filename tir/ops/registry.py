@@ -24,6 +24,7 @@ from ..checked import checked
 from ..errors import TensorExpressionError
 from ..expr import Expr
 from ..names import did_you_mean
+from ..records import cached_property
 from ..te import Tensor
 from ..te.places import error, users_errors
 from ..te.sizes import requirements
@@ -65,7 +66,7 @@ class Operator:
         """The parameters that are tensors."""
         return tensors_of(self.signature)
 
-    @property
+    @cached_property
     def signature(self) -> inspect.Signature:
         """The parameters of the function."""
         return inspect.signature(self.function)
