@@ -55,7 +55,8 @@ class Access:
             if found is not None and (isinstance(stride, int) or not any(found[1])):
                 offsets.append(self._scaled(g.index(found[0]), stride, 1))
                 if any(found[1]):
-                    self.offsets = [a + b * stride for a, b in zip(self.offsets, found[1])]  # type: ignore
+                    is_flat = len(indices) == 1 == stride
+                    self.offsets = found[1] if is_flat else [a + b * stride for a, b in zip(self.offsets, found[1])]  # type: ignore
             else:
                 vectors.append(self._scaled(g.index(index), stride, lanes))
         self.first = self._sum(offsets, 1)

@@ -37,6 +37,7 @@ from tir.expr import (
     Var,
 )
 from tir.function import PrimFunc
+from tir.node import once
 from tir.op import is_pure
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from tir.visit import has_load, kinds, statements, walk
@@ -82,7 +83,7 @@ def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
         return key(s.condition) if plain and not has_load(s.condition) and is_pure(s.condition) else None  # type: ignore[attr-defined]
 
     def is_plain(s: Stmt) -> bool:
-        return isinstance(s, BufferStore) and is_pure(s.value)
+        return isinstance(s, BufferStore) and (Call not in kinds(s) or is_pure(s.value))
 
     for (condition, plain), group in groupby(stmts, lambda s: (guard(s), is_plain(s))):
         found: list[Any] = list(group)
@@ -118,10 +119,8 @@ class _Place:
         found = lane_offsets(indices[0])
         if found is None or constant_step(found[1]) not in (1, None):
             return None
-        form = linear(found[0])
-        if not form.is_of_variables and has_load(found[0]):
-            return None
-        return _Place((buffer, lanes, form.terms_key()), form.const, found[1])
+        terms, const = _row(found[0])
+        return None if terms is None else _Place((buffer, lanes, terms), const, found[1])
 
     @property
     def is_whole(self) -> bool:
@@ -135,6 +134,13 @@ class _Place:
     def elements(self, needs: Lanes) -> list[int]:
         """Where the lanes ``needs`` are."""
         return [self.at + self.offsets[lane] for lane in sorted(needs)]
+
+
+@once
+def _row(first: Expr) -> tuple[frozenset[Any] | None, int]:
+    """The terms of an index, and its constant; no terms if it depends on data."""
+    form = linear(first)
+    return None if not form.is_of_variables and has_load(first) else form.terms_key(), form.const
 
 
 class _Run:

@@ -16,7 +16,7 @@ from tir.errors import BuildError
 from tir.expr import Call, Expr, IntImm, Var
 from tir.op import string_arg
 from tir.stmt import Allocate, For, Stmt
-from tir.visit import kinds, walk
+from tir.visit import Somewhere, walk
 
 from .generator import Generator, op_rule
 from .text import FunctionText
@@ -40,7 +40,7 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     def outside(item: Any) -> bool:
         return isinstance(item, Stmt) and (g.in_parallel or not (isinstance(item, For) and item.kind == "parallel"))
 
-    if Allocate not in kinds(body):
+    if not _has_tiles(body):
         return
     used = (isinstance(n, Allocate) and n.buffer_var.scope == TILES for n in walk(body, enter=outside))
     if not any(used):
@@ -51,6 +51,9 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
     if mark not in g.out.module.globals:
         g.out.module.globals.append(mark)
     configure(g.out)
+
+
+_has_tiles = Somewhere(lambda n: n.buffer_var.scope == TILES, Allocate)
 
 
 def configure(out: FunctionText) -> None:

@@ -56,6 +56,7 @@ def memory_element(dtype: DType) -> str:
     return element_type(dtype)
 
 
+@functools.cache
 def memory_bytes(dtype: DType) -> int:
     """Bytes of one element (all its lanes) in memory."""
     if dtype.code == "handle":
