@@ -256,13 +256,15 @@ class _Run:
     def _stored(self, last: int, row: Any) -> dict[int, int]:
         """The places of ``row`` whose vectors are what stores up to ``last`` have stored, and the number of the store."""
         found: dict[int, int] = {}
+        later: set[int] = set()  # where stores after it begin
         for number in range(last, -1, -1):
             if self.stores[number].buffer.data is row[0].data:
                 place = self.places[number]
                 if place is None or place.row != row or not place.is_whole:
                     break
-                if all(abs(place.at - other) >= row[1] for other in found):
+                if all(abs(place.at - other) >= row[1] for other in later):
                     found[place.at] = number
+                later.add(place.at)
         return found
 
 

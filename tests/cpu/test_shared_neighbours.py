@@ -79,6 +79,11 @@ def test_a_store_between_is_seen():
     shared(FOUR + "A[j * 16 + i + 1] = A[j * 16 + i] + A[j * 16 + i + 2]")
 
 
+def test_what_a_later_store_has_written_over_is_not_picked():
+    stores = "".join(f"for i in T.vectorized(16):\n    B[i + {at}] = A[i + {at * 4}]\n" for at in (0, 8, 16))
+    shared(stores + "for i in T.vectorized(16):\n    C[i] = B[i + 4]")
+
+
 def test_lanes_that_a_condition_leaves_out_are_not_loaded():
     body = "B[j * 16 + i] = T.if_then_else(i >= 4, A[j * 16 + i - 4], T.float32(0)) + A[j * 16 + i]"
     assert shared(FOUR + body) == (4, 4)
