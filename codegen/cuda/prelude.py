@@ -31,14 +31,24 @@ template <class T> DEVICE T wrapping(T x) { return x; }
 DEVICE unsigned wrapping(int x) { return x; }
 DEVICE unsigned wrapping(unsigned short x) { return x; }
 DEVICE unsigned long long wrapping(long long x) { return x; }
+=== hidden
+// NVVM takes (int)(signed char)(a - b) in one index for (int)a - (int)b in another; it does not see what passes an asm
+template <class T> DEVICE T hidden(int x) {
+  asm("" : "+r"(x));
+  return (T)x;
+}
+=== opaque: hidden
+// x; NVVM widens a sum or negative of bytes that were loaded 16 at once wrongly, in one lane of four, unless it is hidden
+template <class T> DEVICE T opaque(T x) { return x; }
+DEVICE signed char opaque(signed char x) { return hidden<signed char>(x); }
 === magnitude: wrapping
 template <class T> DEVICE T magnitude(T x) { return x < 0 ? (T)(wrapping((T)0) - wrapping(x)) : x; }
-=== vec_operators: vec wrapping
-#define TIR_VECTOR_OPERATOR(op, in)                                      \
+=== vec_operators: vec wrapping opaque
+#define TIR_VECTOR_OPERATOR(op, in, out)                                 \
   template <class T, int N>                                              \
   DEVICE vec<T, N> operator op(vec<T, N> a, vec<T, N> b) {               \
     vec<T, N> r;                                                         \
-    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (T)(in(a[i]) op in(b[i])); \
+    _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = out((T)(in(a[i]) op in(b[i]))); \
     return r;                                                            \
   }
 #define TIR_VECTOR_TEST(op)                                              \
@@ -48,8 +58,8 @@ template <class T> DEVICE T magnitude(T x) { return x < 0 ? (T)(wrapping((T)0) -
     _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = a[i] op b[i];   \
     return r;                                                            \
   }
-TIR_VECTOR_OPERATOR(+, wrapping) TIR_VECTOR_OPERATOR(-, wrapping) TIR_VECTOR_OPERATOR(*, wrapping) TIR_VECTOR_OPERATOR(/, ) TIR_VECTOR_OPERATOR(%, )
-TIR_VECTOR_OPERATOR(&, ) TIR_VECTOR_OPERATOR(|, ) TIR_VECTOR_OPERATOR(^, ) TIR_VECTOR_OPERATOR(<<, ) TIR_VECTOR_OPERATOR(>>, )
+TIR_VECTOR_OPERATOR(+, wrapping, opaque) TIR_VECTOR_OPERATOR(-, wrapping, opaque) TIR_VECTOR_OPERATOR(*, wrapping, opaque) TIR_VECTOR_OPERATOR(/, , opaque) TIR_VECTOR_OPERATOR(%, , )
+TIR_VECTOR_OPERATOR(&, , ) TIR_VECTOR_OPERATOR(|, , ) TIR_VECTOR_OPERATOR(^, , ) TIR_VECTOR_OPERATOR(<<, , ) TIR_VECTOR_OPERATOR(>>, , )
 TIR_VECTOR_TEST(==) TIR_VECTOR_TEST(!=) TIR_VECTOR_TEST(<) TIR_VECTOR_TEST(<=) TIR_VECTOR_TEST(>) TIR_VECTOR_TEST(>=)
 TIR_VECTOR_TEST(&&) TIR_VECTOR_TEST(||)
 template <class T, int N, class S>
@@ -60,31 +70,31 @@ template <class T, int N>
 DEVICE vec<bool, N> operator!(vec<T, N> a) { vec<bool, N> r; _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = !a[i]; return r; }
 template <class T, int N>
 DEVICE vec<T, N> operator~(vec<T, N> a) { _Pragma("unroll") for (int i = 0; i < N; ++i) a[i] = ~a[i]; return a; }
-=== each: vec
+=== each: vec opaque
 // f of the lanes of one vector or more
 template <class F, class T, int N>
 DEVICE auto each(F f, vec<T, N> a) {
   vec<decltype(f(a[0])), N> r;
-  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i]);
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = opaque(f(a[i]));
   return r;
 }
 template <class F, class T, class U, int N>
 DEVICE auto each(F f, vec<T, N> a, vec<U, N> b) {
   vec<decltype(f(a[0], b[0])), N> r;
-  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i], b[i]);
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = opaque(f(a[i], b[i]));
   return r;
 }
 template <class F, class T, class U, class V, int N>
 DEVICE auto each(F f, vec<T, N> a, vec<U, N> b, vec<V, N> c) {
   vec<decltype(f(a[0], b[0], c[0])), N> r;
-  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = f(a[i], b[i], c[i]);
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = opaque(f(a[i], b[i], c[i]));
   return r;
 }
-=== convert: vec widened
+=== convert: vec widened opaque
 template <class U, class T, int N>
 DEVICE vec<U, N> convert(vec<T, N> a) {
   vec<U, N> r;
-  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = (U)widened(a[i]);
+  _Pragma("unroll") for (int i = 0; i < N; ++i) r[i] = opaque((U)widened(a[i]));
   return r;
 }
 === to_integer
@@ -197,13 +207,6 @@ template <> DEVICE float minimum(float a, float b) {
   return a != a || a < b ? a : b;
 #endif
 }
-=== hidden
-// NVVM takes (int)(signed char)(a - b) in one index for (int)a - (int)b in another; it does not see what passes an asm
-template <class T> DEVICE T hidden(int x) {
-  asm("" : "+r"(x));
-  return (T)x;
-}
-
 === maximum
 // nan if either is nan
 template <class T> DEVICE T maximum(T a, T b) { return a != a ? a : a > b ? a : b != b ? b : a > b ? a : b; }

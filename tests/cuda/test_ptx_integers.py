@@ -113,3 +113,23 @@ def f(X: T.Buffer((64,), "{dtype}"), Y: T.Buffer((64,), "{dtype}"), O: T.Buffer(
     rng = np.random.default_rng(2)
     args = [rng.integers(-most, most, 64).astype(dtype), rng.integers(1, most, 64).astype(dtype)]
     assert_same_result(f, f, [*args, np.zeros(64, dtype)], ["cuda-ptx"])
+
+
+MADE = ["A[{0}] + B[{0}]", "T.int8(1) - A[{0}]", "T.abs(A[{0}])", "T.truncdiv(A[{0}], T.int8(-1))", "A[{0}] * T.int8(-1)",
+        "A[{0}] // T.int8(-1)", 'T.Cast("int8", T.Cast("int16", A[{0}]) + T.Cast("int16", B[{0}]))']  # fmt: skip
+
+
+def test_sums_and_negatives_of_16_bytes_are_widened_by_their_own_sign():
+    """NVVM takes the high bits of the bytes for theirs, in one lane of four."""
+    used = ["T.max({0}, T.int8(1))", "({0}) >> T.int8(1)", 'T.Cast("int8", T.Cast("float32", {0}) * T.float32(0.5))']
+    texts = [f.format(made.format("i")) for made in MADE for f in used]
+    stores = "".join(
+        f"        for i in T.vectorized(16):\n            O[{k}, i] = {text}\n" for k, text in enumerate(texts)
+    )
+    f = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((16,), "int8"), B: T.Buffer((16,), "int8"), O: T.Buffer(({len(texts)}, 16), "int8")):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+{stores}""")
+    a, b = np.random.default_rng(1).integers(-128, 128, (2, 16)).astype("int8")
+    assert_same_result(f, f, [a, b, np.zeros((len(texts), 16), "int8")], ["cuda-ptx"])
