@@ -328,7 +328,7 @@ def typed_program(seed: int, *, largest: int = 1000, depth: int = 3) -> TypedPro
     rng = random.Random(f"typed program {seed}")
     n = rng.choice([x for x in (64, 65, 96, 100, 127, 128, 256, 333, 512, 1000) if x <= largest])
     draw, dtype, form = Draw(seed, n), rng.choice(TYPES), rng.choice(list(FORMS))
-    if dtype == "bool" and form not in ("map", "masked"):
+    if dtype == "bool" and form not in ("map", "vectors", "masked"):
         dtype = rng.choice(INTEGERS)
     with np.errstate(all="ignore"):
         loops, before, expected = FORMS[form](draw, rng, dtype, depth)
@@ -341,6 +341,13 @@ Made = tuple[str, np.ndarray, np.ndarray]
 def _map(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
     e = draw.value(dtype, depth)
     return f"for i in range({draw.n}):\n    O[i] = {e.text}\n", data(dtype, draw.n, draw.seed), e.values
+
+
+def _vectors(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
+    """A map whose iterations are lanes of vectors."""
+    e, lanes = draw.value(dtype, depth), rng.choice([k for k in (4, 8, 16, 32) if draw.n % k == 0] or [1])
+    text = f"for o in range({draw.n // lanes}):\n    for v in T.vectorized({lanes}):\n        i: T.int32 = o * {lanes} + v\n"
+    return f"{text}        O[i] = {e.text}\n", data(dtype, draw.n, draw.seed), e.values
 
 
 def _masked(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
@@ -409,5 +416,38 @@ def _scatter(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
     return f"for i in range({draw.n}):\n    {place} = {text.format(place, f'({e.text})')}\n", before, expected
 
 
-FORMS = {"map": _map, "masked": _masked, "named": _named, "reduce": _reduce, "scan": _scan, "scatter": _scatter}
-PARALLEL = ("map", "masked", "named")
+def _straight(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
+    """Vectors of one array and of the result, one store after another, which overlap."""
+    name, array = draw.array(dtype)
+    lanes = rng.choice([64, 64, 32]) // array.itemsize
+    before = data(dtype, 256, draw.seed)
+    after, lines = before.copy(), []
+
+    def term(place: int) -> Value:
+        start = rng.choice([0, 0, 1, 5]) + rng.randrange(5) * lanes // 2
+        known = {name: array, "O": after}
+        source = rng.choice(list(known))
+        start = min(start, len(known[source]) - lanes)
+        if source == "O" and abs(start - place) < lanes:  # iterations that run at once would share elements
+            start = place
+        load = Value(f"{source}[v + {start}]", known[source][start : start + lanes].copy())
+        if rng.random() < 0.7:
+            return load
+        first, other = rng.randrange(-1, lanes + 1), draw.constant(dtype)
+        values = np.where(np.arange(lanes) > first, load.values, other.values[:lanes])
+        return Value(f"T.if_then_else(v > {first}, {load.text}, {other.text})", values)
+
+    for _ in range(rng.randrange(3, 9)):
+        place = rng.randrange(7) * lanes // 2
+        a, b, op = term(place), term(place), rng.choice(list(EXTREMES | ARITHMETIC))
+        value = f"{op}({a.text}, {b.text})" if op in EXTREMES else f"{a.text} {op} {b.text}"
+        after[place : place + lanes] = (EXTREMES | ARITHMETIC)[op](a.values, b.values)
+        lines.append(f"for v in T.vectorized({lanes}):\n    O[v + {place}] = {value}\n")
+    return "".join(lines), before, after
+
+
+FORMS = {
+    "map": _map, "vectors": _vectors, "masked": _masked, "named": _named, "reduce": _reduce, "scan": _scan, "scatter": _scatter,
+    "straight": _straight
+}  # fmt: skip
+PARALLEL = ("map", "vectors", "masked", "named")
