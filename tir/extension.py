@@ -1,4 +1,4 @@
-"""Loads packages outside this one that add primitives, invariants, passes, tensor intrinsics, targets, operators
+"""Loads what registers itself: the files of packages of ours, and packages outside this one that add primitives, invariants, passes, tensor intrinsics, targets, operators
 and rules of the tuner.
 
 A package lists modules as entry points of a group; importing such a module registers its contents. A group is loaded
@@ -12,6 +12,8 @@ A module that fails leaves out its own contents, and is told about every time: b
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 import threading
 import warnings
 
@@ -28,6 +30,15 @@ GROUPS = (PRIMITIVES, INVARIANTS, PASSES, INTRINSICS, TARGETS, OPERATORS, TUNE_R
 
 _lock = threading.RLock()  # other threads wait for the modules; a module may look up names while it is imported
 _loading: set[str] = set()
+
+
+@functools.cache
+def load_files(package: str, prefix: str = "") -> None:
+    """Import the files of a package of ours, which register what they have; those with an underscore before their names are
+    left to the others."""
+    for file in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if file.name.startswith(prefix) and not file.name.startswith("_"):
+            importlib.import_module(f"{package}.{file.name}")
 
 
 def load(group: str) -> None:

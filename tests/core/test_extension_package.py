@@ -16,6 +16,19 @@ from tir import extension
 HERE = Path(__file__).parents[1] / "extension_package"
 
 
+def test_the_files_of_a_package_of_ours_are_found_by_themselves(tmp_path, monkeypatch):
+    """Rows of importers, operators, passes, primitives and rules: a new file of them is in no list."""
+    folder = tmp_path / "ours_for_a_test"
+    folder.mkdir()
+    for name in ("__init__", "rows_one", "rows_two", "_rows_three", "other"):
+        (folder / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    extension.load_files("ours_for_a_test", "rows_")
+    assert {n for n in sys.modules if n.startswith("ours_for_a_test.")} == {
+        f"ours_for_a_test.rows_{n}" for n in ("one", "two")
+    }
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The package built and installed by pip into a folder of its own, offline."""

@@ -6,33 +6,17 @@ A row is a function with ``@row``: of what the node says (:class:`Call`) it make
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtype import DType
+from ..extension import load_files
 from ..graph import Builder, Value
 from ..graph.sizes import Size
 from ..ops.promotion import wide
 from .making import KNOWN, NO_ROW, Making, Unknown, Unsupported
-
-_FILES = (
-    "onnx_elementwise",
-    "onnx_shapes",
-    "onnx_reductions",
-    "onnx_networks",
-    "onnx_recurrent",
-    "onnx_contrib",
-    "onnx_quantized",
-    "onnx_control",
-    "onnx_sequences",
-    "onnx_windows",
-    "onnx_resizing",
-    "onnx_sized",
-    "onnx_signals",
-)
 
 Row = Callable[["Call"], Any]
 _ROWS: dict[tuple[str, str], dict[int, Row]] = {}
@@ -79,8 +63,7 @@ def row(name: str, *since: int, domain: str = "") -> Callable[[Row], Row]:
 
 def rows(name: str, domain: str = "") -> Mapping[int, Row]:
     """The rows of an operator by the first version that they are for; none of an unknown operator."""
-    for file in _FILES:
-        importlib.import_module(f"{__package__}.{file}")
+    load_files("tir.importers", "onnx_")
     return _ROWS.get((domain, name), {})
 
 

@@ -7,7 +7,6 @@ of torch's schema (``self`` and ``input`` are ``x``): tensors are values of the 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtype import DType
+from ..extension import load_files
 from ..graph import Builder, Value
 from ..graph.sizes import Size, is_fixed
 from ..interp.numbers import array_dtype
@@ -24,7 +24,6 @@ from ..names import did_you_mean
 from ..ops.promotion import wide
 from .making import NO_ROW, Making, Unsupported
 
-_FILES = ("torch_elementwise", "torch_shapes", "torch_reductions", "torch_networks", "torch_complex", "torch_special")
 _WITHOUT_MEANING = frozenset(  # of arguments: for the values of a result
     ("device", "layout", "pin_memory", "memory_format", "non_blocking", "copy", "cudnn_enabled", "implicit")
 )
@@ -103,8 +102,7 @@ def rounded_once(function: Row) -> Row:
 
 def has_row(name: str) -> bool:
     """Whether an operator has a row."""
-    for file in _FILES:
-        importlib.import_module(f"{__package__}.{file}")
+    load_files("tir.importers", "torch_")
     return name in _ROWS or name in _COMPLEX_ROWS
 
 

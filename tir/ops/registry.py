@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -210,13 +208,6 @@ def find(name: str) -> Operator:
 
 
 # ---------------------------------------------------------------- names as attributes
-
-
-def load_files(package: str, path: Iterable[str]) -> None:
-    """Import the files of a package, which register their operators."""
-    for file in pkgutil.iter_modules(path):
-        if not file.name.startswith("_"):
-            importlib.import_module(f"{package}.{file.name}")
 
 
 def attributes(namespace: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -7,8 +7,6 @@ type checkers read the names from ``__init__.pyi``, which ``python -m tir.transf
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable
 from typing import Any
@@ -25,9 +23,7 @@ __all__ = [
     "gpu_pipeline", "inserted", "lower", "module_pass", "shared_memory_plan",
 ]  # fmt: skip
 
-for _file in pkgutil.iter_modules(__path__):
-    if not _file.name.startswith("_"):
-        importlib.import_module(f"{__name__}.{_file.name}")
+extension.load_files(__name__)
 globals().update(PASSES)  # each instead of the file of its name
 
 __all__.extend(sorted(PASSES))  # pyright: ignore[reportUnsupportedDunderAll]  (the stub says which)

@@ -8,11 +8,8 @@ may be returned as a function that makes it.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import exp
 from typing import Any, TypeVar
 
@@ -136,17 +133,9 @@ def remove(name: str) -> Rule:
     return _RULES.pop(name)
 
 
-@cache
-def _load_own() -> None:
-    """Import every module of ``tir.tune.rules``."""
-    package = importlib.import_module("tir.tune.rules")
-    for item in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"tir.tune.rules.{item.name}")
-
-
 def rules_of(target: Target) -> list[Rule]:
     """The rules for ``target``, in the order in which they are applied."""
-    _load_own()
+    extension.load_files("tir.tune.rules")
     extension.load(extension.TUNE_RULES)
     return sorted((r for r in _RULES.values() if target.kind in r.targets), key=lambda r: (r.order, r.name))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..registry import attributes, load_files
+from ...extension import load_files
+from ..registry import attributes
 
-load_files(__name__, __path__)
+load_files(__name__)
 __getattr__, __dir__ = attributes("nn")
