@@ -44,7 +44,7 @@ from tir.testing.decisions import SeededChoice
 from tir.testing.oracle import assert_roundtrip, assert_same_call, assert_same_result, random_inputs
 from tir.testing.programs import random_program
 from tir.testing.reduce import Case, reduce_case
-from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, random_schedule, started
+from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, every_primitive, random_schedule, started
 from tir.visit import walk
 
 WEIGHTED = ("steered",) * 3  # families with many variants, drawn more often
@@ -408,7 +408,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--executed", type=float, default=Shares.executed, help="share of GPU kernels executed as PTX")
     options = parser.parse_args(argv)
     primitives = [*LOOP_PRIMITIVES, *BLOCK_PRIMITIVES] if options.blocks else None
-    primitives = list(ALL_PRIMITIVES) if options.all else primitives
+    primitives = every_primitive() if options.all else primitives
     families = (options.family,) if options.family else EVERY if options.all else CHAIN
     report = run(
         options.examples,

@@ -12,7 +12,6 @@ from tests.fuzz.steps import Report, run_example
 from tests.fuzz.tensor_programs import stages
 from tir.equal import assert_structural_equal
 from tir.interp import run
-from tir.schedule.primitive import PRIMITIVES
 from tir.testing import (
     assert_roundtrip,
     assert_same_result,
@@ -24,7 +23,7 @@ from tir.testing import (
 )
 from tir.testing.decisions import SeededChoice
 from tir.testing.instructions import intrinsics
-from tir.testing.schedules import ALL_PRIMITIVES, BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt
+from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, every_primitive
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
@@ -89,7 +88,7 @@ def test_every_lowered_stage_means_the_same(seed):
 def test_every_family_under_every_primitive():
     """What ``make fuzz`` does at length."""
     count = len(steps.EVERY)
-    report = steps.run(count, seed=count * 100, steps=12, primitives=list(ALL_PRIMITIVES), families=steps.EVERY)
+    report = steps.run(count, seed=count * 100, steps=12, primitives=every_primitive(), families=steps.EVERY)
     assert not report.failures
     assert set(report.families) == set(steps.EVERY) and report.accepted.total() > 75
 
@@ -142,12 +141,6 @@ def test_every_class_of_programs_is_drawn():
 def test_a_class_is_drawn_in_an_eighth_of_its_family_at_least(family, name):
     drawn = [name in classes_of(family_program(family, seed)) for seed in range(64)]
     assert sum(drawn) >= 8
-
-
-def test_every_primitive_is_drawn():
-    drawn = {name.partition(".")[0] for name in ALL_PRIMITIVES} | {"storage_swizzle"}  # the latter by GPU schedules
-    not_drawn = set(PRIMITIVES) - drawn
-    assert {name for name in not_drawn if not name.startswith("unsafe_")} == set()
 
 
 def test_the_intrinsics_fit_programs_that_are_drawn():

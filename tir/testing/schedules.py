@@ -10,7 +10,10 @@ from ..arith.index_map import IndexMap
 from ..errors import InternalError, ScheduleError, attempt
 from ..expr import constant
 from ..function import IRModule, PrimFunc
+from ..names import did_you_mean
 from ..schedule import Schedule
+from ..schedule.offers import choices
+from ..schedule.primitive import PRIMITIVES, Primitive, lookup
 from ..stmt import Block, For, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
@@ -435,7 +438,7 @@ BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "sample_compute_location": _one_block,
 }
 
-# The rest, drawn with "--all": each entry is a name (a method of Schedule, a dot, a variant) and how to draw its arguments.
+# The rest, drawn with "--all" as those without an entry are: each entry is a name (a method of Schedule, a dot, a variant) and how to draw its arguments.
 OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
     "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
@@ -453,6 +456,40 @@ OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
 
+def every_primitive() -> list[str]:
+    """The names of :data:`ALL_PRIMITIVES`, then those of the other primitives that may not change what a program computes."""
+    known = {name.partition(".")[0] for name in ALL_PRIMITIVES}
+    return [*ALL_PRIMITIVES, *sorted(n for n in PRIMITIVES if n not in known and not n.startswith("unsafe_"))]
+
+
+def _arguments(s: _Scene, name: str) -> Arguments:
+    if name in ALL_PRIMITIVES:
+        return ALL_PRIMITIVES[name](s)
+    step = lookup(name)
+    if step is None:
+        raise KeyError(f"no primitive is named {name!r}{did_you_mean(name, every_primitive())}")
+    return _by_parameters(s, step)
+
+
+def _by_parameters(s: _Scene, step: Primitive) -> Arguments:
+    """Places for the parameters that take them; of what else is required, one of the :func:`choices`, or a small number."""
+    given: dict[str, Any] = {}
+    places = {"loop": s.loop, "location": s.loop, "block": s.block}
+    for p in step.signature.parameters.values():
+        if p.default is not p.empty or p.kind is p.VAR_POSITIONAL:
+            continue
+        kinds = step.kinds.get(p.name, "").split()
+        if kinds:
+            given[p.name] = s.choice.pick([places[kind] for kind in kinds])()
+        elif found := choices(s.sch.state, step, p.name, given):
+            given[p.name] = s.choice.pick(found)
+        elif p.annotation in ("int", int):
+            given[p.name] = s.choice.number(0, 3)
+        else:
+            raise ScheduleError(f"no value of `{p.name}` is known")
+    return (), given
+
+
 def random_schedule(
     func: PrimFunc | IRModule | Schedule,
     seed: int | Choice,
@@ -462,7 +499,7 @@ def random_schedule(
 ) -> tuple[Any, list[Attempt]]:
     """A schedule of ``func``, or of what that schedules so far, after trying ``steps`` random primitives, and the attempts in order.
 
-    ``primitives`` are names in :data:`ALL_PRIMITIVES`; the default is the loop family. A refusal is a
+    ``primitives`` are names in :data:`ALL_PRIMITIVES`, or of any other primitive; the default is the loop family. A refusal is a
     ``ScheduleError``; a fault inside of a primitive (``InternalError``) or any other exception is a bug of it, and is
     raised. ``on_refusal`` is called with the current schedule at each refusal.
 
@@ -504,7 +541,7 @@ class Walk:
         scene = _Scene(self.sch, self.choice)
         if not scene.blocks:
             return
-        drawn = attempt(lambda: ALL_PRIMITIVES[name](scene))
+        drawn = attempt(lambda: _arguments(scene, name))
         if not isinstance(drawn, ScheduleError):
             self.attempt(name.partition(".")[0], *drawn[0], **drawn[1])
 
