@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
+from golden_cases import GOLDEN, perform, program_of, read
 
 import tir
 from tir.schedule.arguments import convert, parameters_of
 from tir.schedule.handles import BlockRV, LoopRV
-from tir.schedule.primitive import PRIMITIVES, QUERIES, BadArgument
+from tir.schedule.offers import choices
+from tir.schedule.primitive import PRIMITIVES, QUERIES, BadArgument, Primitive
 from tir.script import parse
 
 PROGRAM = parse("""
@@ -53,37 +57,30 @@ VALUES = [
     PROGRAM.body, PROGRAM.body.block, PROGRAM, next(iter(PROGRAM.buffer_map.values())), STRANGER,
 ]  # fmt: skip
 
-# Arguments that are legal, or near it, by parameter.
-USUAL = {
-    "block": "C", "loop": "C.k", "loops": ("B.i", "B.j"), "blocks": ("B", "C"), "block_or_loop": "B", "target": "B.j", "where": ["B.i", "B.j"],
-    "ann_key": "k", "ann_val": 1, "buffer_index": 0, "read_buffer_index": 0, "write_buffer_index": 0, "buf_type": "read",
-    "gen_new_ranges": lambda i, k: [i, k], "thread_axis": "threadIdx.x", "storage_scope": "local", "factors": [None, 2],
-    "reduction_block": "C", "epilogue_block": "D", "padding": [8, 16], "buffer": ("read", 0), "index_map": lambda i, j: (j, i),
-    "new_order": [1, 0], "factor_axis": 0, "candidates": [1, 2], "probs": [0.5, 0.5], "n": 2, "axis_separators": [1],
-    "outer": "B.i", "inner": "B.j", "axis": 0, "factor": 4, "offset": 1, "tensor_intrin": "dot_4x4_i8i8s32_sdot",
-    "buf_index_array": [0], "dtype": "float64", "name": "B", "scope_block": "root", "operand": 0,
-}  # fmt: skip
-OTHERS = {
-    "stage": {"block": "C", "buffer": 0, "loop": "C.i"},
-    "rolling_buffer": {"block": "B"},
-    "set_scope": {"block": "B"},
-    "compute_at": {"block": "B", "loop": "C.i"},
-    "reverse_compute_at": {"block": "D", "loop": "C.i"},
-    "compute_inline": {"block": "B"},
-    "merge": {"loops": ("C.i", "D.i")},
-    "parallel": {"loop": "B.i"},
-    "skew": {"factor": 1},
-    "bind": {"loop": "B.i"},
-    "storage_align": {"block": "B"},
-    "unsafe_set_dtype": {"block": "B"},
-}
 STEPS = {**PRIMITIVES, **QUERIES}
 
 
-def usual(step, parameter):
-    named = {**USUAL, **OTHERS.get(step.name, {})}
-    assert parameter.name in named, f"say in USUAL what a legal `{parameter.name}` of {step.name} is"
-    return named[parameter.name]
+@cache
+def usual(name: str) -> tuple[tir.Schedule, dict[str, Any]]:
+    """A schedule that takes a step, and the arguments with which it does: those of a golden case."""
+    step = STEPS[name]
+    if step.apply is None:
+        sch = tir.Schedule(PROGRAM)
+        return sch, {p: choices(sch.state, step, p)[0] for p in required(step)}
+    for path in sorted((GOLDEN / name).glob("*.txt")):
+        sections = read(path)
+        sch, refusal = perform(program_of(sections), sections["steps"])
+        calls = [number for number, call in enumerate(sch.trace.insts) if call.name == name]
+        if refusal is None and calls:
+            given = dict(sch.trace.insts[calls[-1]].args)
+            while len(sch.trace) > calls[-1]:
+                sch.undo()
+            return sch, given
+    raise AssertionError(f"no golden case of {name} is accepted")
+
+
+def required(step: Primitive) -> list[str]:
+    return [p.name for p in step.signature.parameters.values() if p.default is p.empty]
 
 
 def places():
@@ -95,25 +92,20 @@ def places():
 @pytest.mark.parametrize("name,place", list(places()))
 def test_wrong_values(name: str, place: str):
     step = STEPS[name]
-    sch = tir.Schedule(PROGRAM)
+    sch, given = usual(name)
+    several = step.signature.parameters[place].kind is inspect.Parameter.VAR_POSITIONAL
+    before, start = sch.mod, len(sch.history)
     for value in VALUES:
-        given = {}
-        for parameter in step.signature.parameters.values():
-            if parameter.name == place:
-                many = parameter.kind is parameter.VAR_POSITIONAL
-                given[parameter.name] = (value, *usual(step, parameter)[1:]) if many else value
-            elif parameter.default is inspect.Parameter.empty:
-                given[parameter.name] = usual(step, parameter)
-        before = sch.mod
         try:
-            sch._apply_step(step, given)
+            sch._apply_step(step, {**given, place: (value, *given.get(place, ())[1:]) if several else value})
         except tir.TirError as error:
             text = str(error)
             assert "a fault inside" not in text, text
             assert sch.mod is before
         else:
             sch.script()
-            sch.reset()
+            while len(sch.history) > start:
+                sch.undo()
 
 
 @pytest.mark.parametrize(
