@@ -16,10 +16,10 @@ reference = site_module("reference")
 @pytest.mark.parametrize("page", reference.REFERENCE)
 def test_every_name_has_a_sentence_and_an_example(page):
     found = reference.members(page)
-    without = [
-        n for n, value in found.items() if not (reference.has_sentence(n, value) and reference.has_example(value))
-    ]
-    assert without == []
+    silent = [n for n, value in found.items() if not reference.has_sentence(n, value)]
+    assert not silent, f"no sentence in the docstring of {', '.join(silent)}"
+    without = [n for n, value in found.items() if not reference.has_example(value)]
+    assert not without, f"no example (`>>> …`, or programs before and after) in the docstring of {', '.join(without)}"
 
 
 @pytest.mark.parametrize("page", reference.REFERENCE)

@@ -65,5 +65,9 @@ def test_every_pass_is_in_a_pipeline_or_says_that_it_is_not_and_is_on_the_page()
     used = {step.name for step in (*transform.cpu_pipeline(), *transform.gpu_pipeline())}
     for name, made in PASSES.items():
         if made.fn.__module__.startswith("tir.transform."):
-            assert (name in used) != ("In no pipeline:" in (made.fn.__doc__ or "")), name
-            assert (f"| `{name}` |" if name in used else f"`{name}`") in page, name
+            said = "In no pipeline:" in (made.fn.__doc__ or "")
+            assert (name in used) != said, (
+                f"{name}: put it in a pipeline, or `In no pipeline: ` and why in its docstring"
+            )
+            row = f"| `{name}` |" if name in used else f"`{name}`"
+            assert row in page, f"docs/lowering.md has no {row}"
