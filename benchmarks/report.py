@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tir.display import text_table
+from tir.display import duration, text_table
 
 Row = dict[str, Any]
 COLOURS = {
@@ -35,7 +35,7 @@ def cells(row: Row, peers: Iterable[str]) -> list[str]:
     return [
         row["work"],
         str(row["threads"]),
-        duration(row["seconds"]["ours"]),
+        duration(row["seconds"]["ours"], 3),
         f"{row['rate']:.3g} {unit}",
         share,
         *(f"{row['ratio'][p]:.2f}" if p in row["ratio"] else "" for p in peers),
@@ -47,11 +47,6 @@ def cells(row: Row, peers: Iterable[str]) -> list[str]:
 
 def head(peers: Iterable[str]) -> list[str]:
     return ["work", "threads", "ours", "rate", "of limit", *peers, "schedule ms", "build ms", "scratch KiB"]
-
-
-def duration(seconds: float) -> str:
-    scale, unit = next((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (0, "ns")) if seconds >= s)
-    return f"{seconds / (scale or 1e-9):.3g} {unit}"
 
 
 def as_text(rows: Sequence[Row]) -> str:

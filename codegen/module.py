@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tir.display import Source, html_table
+from tir.display import Source, duration, html_table
 from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
@@ -43,7 +43,7 @@ class Timing:
     >>> from codegen.module import Timing
     >>> timing = Timing((0.002, 0.004, 0.003))
     >>> timing, timing.median
-    (3 ms (min 2, 3 repeats), 0.003)
+    (3 ms (min 2 ms, 3 repeats), 0.003)
     """
 
     results: tuple[float, ...]
@@ -69,13 +69,13 @@ class Timing:
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
-        return f"{self.median * 1e3:.4g} ms (min {self.min * 1e3:.4g}, {len(self.results)} repeats)"
+        return f"{duration(self.median)} (min {duration(self.min)}, {len(self.results)} repeats)"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = ("median", "mean", "min", "max", "std", "repeats")
-        cells = [f"{t * 1e3:.4g} ms" for t in (self.median, self.mean, self.min, self.max, self.std)]
+        cells = [duration(t) for t in (self.median, self.mean, self.min, self.max, self.std)]
         return html_table(head, [(*cells, str(len(self.results)))])
 
 

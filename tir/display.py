@@ -3,6 +3,7 @@ light or dark theme."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Sequence
 from html import escape
 from typing import Any, TypeVar
@@ -17,6 +18,20 @@ STYLE = (
 )
 SHORT = 16  # characters in a cell that never wraps
 YES, NO, FAINT = "#3f9142", "#d1434b", "#848d97"  # mid-tones, legible on white and on black
+
+
+def duration(seconds: float, digits: int = 4) -> str:
+    """A time with a unit.
+
+    >>> duration(0.00123), duration(1.5e-6), duration(12), duration(0.0021543, 3)
+    ('1.23 ms', '1.5 us', '12 s', '2.15 ms')
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.{digits}g} {unit}"
+    return f"{seconds * 1e9:.{digits}g} ns"
 
 
 def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Container[int] = ()) -> str:

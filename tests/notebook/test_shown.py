@@ -48,7 +48,7 @@ def test_a_report_is_the_same_thing_everywhere(target):
 
 def test_a_timing_is_shown_in_words():
     timing = Timing((0.002, 0.004, 0.003))
-    assert repr(timing) == str(timing) == "3 ms (min 2, 3 repeats)"
+    assert repr(timing) == str(timing) == "3 ms (min 2 ms, 3 repeats)"
     assert "<td" in timing._repr_html_() and "3 ms" in timing._repr_html_()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any
 
-from ..display import FAINT, html_table, svg_box, svg_figure, svg_text, text_table
+from ..display import FAINT, duration, html_table, svg_box, svg_figure, svg_text, text_table
 from ..target import Target
 
 LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory
@@ -153,17 +153,6 @@ def number(value: float, unit: str = "") -> str:
     return f"{value:.3g} {prefix}{unit}".strip()
 
 
-def duration(seconds: float) -> str:
-    """
-    >>> duration(0.00215)
-    '2.15 ms'
-    """
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
 def cells(row: Level) -> tuple[str, ...]:
     """One row of the table."""
     return (
@@ -183,15 +172,15 @@ def verdict(found: Footprint) -> str:
     what = "arithmetic" if level == "compute" else f"data from {level}"
     share = found.bound / found.machine.peak
     return (
-        f"at least {duration(seconds[level])}, bound by {what}: at most {number(found.bound, 'flop/s')}, "
+        f"at least {duration(seconds[level], 3)}, bound by {what}: at most {number(found.bound, 'flop/s')}, "
         f"{100 * share:.0f} % of the peak"
     )
 
 
 def bounds(found: Footprint) -> list[tuple[str, str, str]]:
     """(level, amount, least time) of the arithmetic and of the data from each level."""
-    made = [("compute", number(found.flops, "flop"), duration(found.seconds["compute"]))]
-    made += [(level, number(size, "B"), duration(found.seconds[level])) for level, size in found.traffic.items()]
+    made = [("compute", number(found.flops, "flop"), duration(found.seconds["compute"], 3))]
+    made += [(level, number(size, "B"), duration(found.seconds[level], 3)) for level, size in found.traffic.items()]
     return made
 
 

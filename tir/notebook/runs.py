@@ -10,7 +10,8 @@ import numpy as np
 
 from ..analysis.effects import effects
 from ..analysis.footprint import footprint
-from ..analysis.footprint_table import duration, number
+from ..analysis.footprint_table import number
+from ..display import duration
 from ..errors import RunError, TirError
 from ..expr import IntImm
 from ..function import IRModule, PrimFunc

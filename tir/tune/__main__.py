@@ -13,10 +13,10 @@ from pathlib import Path
 
 from ..canonical import canonical
 from ..command import answered
+from ..display import duration
 from ..errors import TirError
 from ..schedule import Trace
 from ..script import parse_data
-from .progress import duration
 from .record import Record, read_lines
 from .records import Records
 

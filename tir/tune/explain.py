@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..checked import checked
+from ..display import duration
 from ..function import HasProgram, IRModule, PrimFunc
 from ..schedule import Schedule, Trace
 from ..target import Target
 from .default import likeliest
 from .drawing import FunctionSource, RuleSource, Source
 from .faults import Fault
-from .progress import duration
 from .records import Records
 from .runner import Problem
 from .search import Model, Search, Trial, diverse

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..display import FAINT, NO, svg_figure, svg_text
-from .progress import duration
+from ..display import FAINT, NO, duration, svg_figure, svg_text
 
 if TYPE_CHECKING:
     from .result import Result, Tuned

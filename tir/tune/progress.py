@@ -6,24 +6,11 @@ import math
 import sys
 from typing import Any
 
+from ..display import duration
 from ..progress import bar
 from .search import Search, Trial
 
 FAILED = ("timeout", "crashed", "wrong", "refused", "build")
-
-
-def duration(seconds: float) -> str:
-    """A time with a unit.
-
-    >>> duration(0.00123), duration(1.5e-6), duration(12)
-    ('1.23 ms', '1.5 us', '12 s')
-    """
-    if not math.isfinite(seconds):
-        return "-"
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1.0:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"
 
 
 class Progress:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..display import html_table, text_table
+from ..display import duration, html_table, text_table
 from ..errors import TirError
 from ..function import IRModule
 from ..records import cached_property
 from ..schedule import Schedule
 from ..target import Target
 from .picture import picture
-from .progress import FAILED, duration
+from .progress import FAILED
 from .search import Search, Trial
 from .tasks import Task
 
