@@ -48,12 +48,13 @@ def test_a_program_a_schedule_and_what_they_become(file, capsys):
     assert "i_1" in printed("tree", f"{file}:fast")
     assert "T.Broadcast" in printed("lower", f"{file}:fast")
     assert "with T.block" in printed("lower", f"{file}:fast", "--upto", "lower_init_block")
-    assert "define" in printed("source", f"{file}:fast", "--kind", "llvm")
+    assert printed("source", f"{file}:fast") == printed("source", f"{file}:fast", "--kind", "llvm")
+    assert "define" in printed("source", f"{file}:fast")
 
 
 def test_what_is_not_there_is_said_without_a_traceback(file, capsys):
     for wrong, said in (
-        (["show", str(file)], f"2 programs in {file}; say one of {file}:double, {file}:fast"),
+        (["show", str(file)], f"2 programs in {file}; give one of {file}:double, {file}:fast"),
         (["show", f"{file}:triple"], "no program `triple`"),
         (["show", "nowhere.py"], "nowhere.py"),
         (["lower", f"{file}:double", "--upto", "flaten"], "no pass 'flaten'"),
@@ -62,6 +63,17 @@ def test_what_is_not_there_is_said_without_a_traceback(file, capsys):
         assert main(wrong) == 1
         captured = capsys.readouterr()
         assert said in captured.err and captured.out == ""
+
+
+def test_a_verb_an_option_or_a_choice_that_is_misspelt_is_named_with_what_it_resembles(file, capsys):
+    for wrong, said in (
+        (["shwo", str(file)], "invalid choice: 'shwo'; did you mean show? (see tir --help)"),
+        (["lower", str(file), "--uptoo=simplify"], "--uptoo=simplify; did you mean --upto? (see tir lower --help)"),
+        (["build", str(file), "-o", "k.o", "--threads", "opnemp"], "did you mean openmp? (see tir build --help)"),
+        (["run", str(file), "more"], "unrecognized arguments: more (see tir run --help)"),
+    ):
+        assert main(wrong) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_a_built_file_is_read_back(file, tmp_path, capsys):

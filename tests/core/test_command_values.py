@@ -148,7 +148,7 @@ def test_a_program_that_a_function_of_a_file_makes(tmp_path):
 
     assert tir.structural_equal(programs.named(f"{path}:softmax(4, n=16, more=['a', (1, None)])"), rows.softmax(4, 16))
     assert programs.named(f"{path}:small()").history[-1].text == 'parallel("out.i")'
-    assert said("") == "0 programs in F; say one of F:softmax(m, n, more), F:small(), F:fails()"
+    assert said("") == "0 programs in F; give one of F:softmax(m, n, more), F:small(), F:fails()"
     for call in ("softmax(x)", "softmax(1)(2)", "softmax(__import__('os'))", "softmax(", "softmax(,)"):
         assert said(call).startswith(f"`{call}` is no call with numbers" if call[-1] == ")" else "no program"), call
     assert said("nobody(1)") == "no function `nobody` in F"

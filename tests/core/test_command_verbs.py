@@ -125,7 +125,7 @@ def test_a_file_of_several_programs_and_of_a_module(tir_):
     Path("module.tir").write_text(tir_("tir lower kernels.py:double")[1])
     assert "* 2.0" in tir_("tir show module.tir:main")[1]
     status, _, err = tir_("tir show two.tir")
-    assert status == 1 and "say one of two.tir:f, two.tir:g" in err
+    assert status == 1 and "give one of two.tir:f, two.tir:g" in err
 
 
 def test_the_function_of_a_module_that_runs(tir_):

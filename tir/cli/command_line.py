@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..command import answered
 from ..errors import ModelError, ParseError
+from ..names import did_you_mean
 from . import execution, explore, machine, models, texts, tuning
 from .programs import FileError
 from .verbs import VERBS
@@ -27,7 +29,18 @@ class Usage(Exception):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Usage(f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)")
+        wrong = re.fullmatch(r"(.*invalid choice: '(.*)') \(choose from (.*)\)", message, re.S)
+        near = did_you_mean(wrong[2], re.findall(r"[\w.-]+", wrong[3])) if wrong else ""
+        text = wrong[1] + near if wrong and near else message
+        raise Usage(f"{self.prog}: {' '.join(text.split())} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As that of ``argparse``; an argument that there is not is an error of the verb, with the option that it resembles."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return found, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="tir", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"tir {__version__}")
     commands = parser.add_subparsers(required=True, metavar="VERB", dest="verb", parser_class=Parser)
-    for verb in VERBS.values():
+    for _, verb in sorted(VERBS.items()):
         first = " ".join(verb.about.split()).partition(". ")[0].rstrip(".")
         command = commands.add_parser(
             verb.name,

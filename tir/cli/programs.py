@@ -64,7 +64,7 @@ def named(spec: str) -> tir.PrimFunc | tir.IRModule | Schedule:
         return _function(found, name) if name else next(iter(found.values()))  # pyright: ignore[reportReturnType]
     what = f"no program `{name}`" if name else f"{len(found)} programs"
     choices = [f"{path}:{n}" for n in found] or (_makers(path) if path.endswith(".py") else [])
-    raise ValueError(f"{what} in {path}; say one of {', '.join(choices) or 'none'}")
+    raise ValueError(f"{what} in {path}; give one of {', '.join(choices) or 'none'}")
 
 
 def _made(path: str, text: str) -> tir.PrimFunc | tir.IRModule | Schedule:

@@ -159,13 +159,15 @@ def diff(options: argparse.Namespace) -> Answer:
     "tir source kernels.py:double --kind llvm",
     PROGRAM,
     TARGET,
-    option("--kind", help="llvm, llvm-opt, asm, cuda or ptx; the first that the target has"),
+    option(
+        "--kind", help="lowered, llvm, llvm-opt, asm, cuda, ptx or sass; the default is llvm or cuda, by the target"
+    ),
 )
 def source(options: argparse.Namespace) -> Answer:
     """Print the generated source."""
     from codegen.build import build
 
     module = build(program_of(options.program), options.target)
-    kind = options.kind or module.source_kinds[0]
+    kind = options.kind or next((k for k in module.source_kinds if k not in ("tir", "lowered")), "lowered")
     text = str(module.source(kind))
     return Answer(text, {"kind": kind, "source": text})
