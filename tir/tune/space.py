@@ -18,7 +18,7 @@ from ..amx import tiles_allowed
 from ..analysis.contents import members_of, trimmed
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
-from ..errors import ScheduleError
+from ..errors import InternalError, ScheduleError, refusal
 from ..records import cached_property
 from ..recursion import with_recursion_limit
 from ..schedule import Schedule
@@ -153,6 +153,20 @@ def choose(sch: Schedule, values: Sequence[int], costs: Sequence[float]) -> Any:
     best = min(costs)
     odds = [exp(-ODDS * (cost / best - 1)) for cost in costs]
     return sch.sample_categorical(list(values), [o / sum(odds) for o in odds], decision=list(costs).index(best))
+
+
+def accepted(step: Callable[..., Any], *args: Any) -> bool:
+    """Whether a step is accepted, which is then taken: one that is asked for by ``sch.can`` first is checked twice.
+
+    >>> import tir
+    >>> sch = tir.Schedule(tir.library.rows.row_sum(8, 16))
+    >>> accepted(sch.reverse_compute_inline, "total"), accepted(sch.parallel, sch.get_loops("total")[0])
+    (False, True)
+    """
+    error = refusal(lambda: step(*args))
+    if isinstance(error, InternalError):
+        raise error
+    return error is None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..target import Target
 from .nest import Access, Axis, Nest, extent_of
 from .product import as_product
 from .rules.contraction import Contraction
-from .space import Env, block_names
+from .space import Env, accepted, block_names
 
 WARP = 32  # threads
 VECTOR = 16  # bytes of the widest access of a thread
@@ -116,8 +116,8 @@ def written(sch: Schedule, name: str, scope: str, before: Sequence[str]) -> Bloc
         sch.set_scope(name, 0, scope)
     else:
         store = sch.cache_write(name, 0, scope)
-    while len(following := sch.get_consumers(store)) == 1 and sch.can.reverse_compute_inline(following[0]):
-        sch.reverse_compute_inline(following[0])
+    while len(following := sch.get_consumers(store)) == 1 and accepted(sch.reverse_compute_inline, following[0]):
+        pass
     return store
 
 
@@ -155,8 +155,7 @@ def in_vectors(sch: Schedule, block: BlockRV) -> None:
     width = next(w for w in (VECTOR // bytes_each, 2, 1) if extent_of(sch, loop) % w == 0)
     if width > 1:
         more, lanes = sch.split(loop, [None, width])
-        if sch.can.vectorize(lanes):
-            sch.vectorize(lanes)
+        accepted(sch.vectorize, lanes)
         sch.unroll(more)
 
 

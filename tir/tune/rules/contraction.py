@@ -23,7 +23,7 @@ from ...target import streams
 from ...visit import uses_var, walk
 from ..model import tile_cost
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
-from ..space import Env, Fork, block_names, choose, rule
+from ..space import Env, Fork, accepted, block_names, choose, rule
 from .reductions import AHEAD
 from .spatial import share_out
 
@@ -419,8 +419,7 @@ class Tiling:
             return
         taken = self.width * element * self.found.terms[-1].size // extent_of(sch, loop)
         request = (loop, name, panels.name, max(1, AHEAD // taken))
-        if sch.can.prefetch(*request):
-            sch.prefetch(*request)
+        accepted(sch.prefetch, *request)
 
     def _stages(self, sch: Schedule) -> tuple[BlockRV | None, BlockRV]:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""

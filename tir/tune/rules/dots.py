@@ -16,7 +16,7 @@ from ...intrin.dot_products import LANES, DotProduct
 from ...schedule import Schedule
 from ..nest import Nest, volume
 from ..packed import Panels
-from ..space import Env, Fork, rule
+from ..space import Env, Fork, accepted, rule
 from ..staging import Copy
 from .contraction import Contraction, Tiling
 
@@ -39,10 +39,11 @@ def dots(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
     ):
         return []
     panel = (block, product[0].panel.buffer.name)
-    if product[1].needs_other_sign and _is_shifted(product[0]) and sch.can.shift_operand(*panel):
-        sch = sch.copy()
-        sch.shift_operand(*panel)
-        product = Panels.kind_of(Nest.of(sch, block)) or product
+    if product[1].needs_other_sign and _is_shifted(product[0]):
+        shifted = sch.copy()
+        if accepted(shifted.shift_operand, *panel):
+            sch = shifted
+            product = Panels.kind_of(Nest.of(sch, block)) or product
     return by_vectors(sch, *product, env)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from ...schedule import LoopRV, Schedule
 from ..nest import Axis, Nest, volume
-from ..space import Env, Fork, choose, rule
+from ..space import Env, Fork, accepted, choose, rule
 from .spatial import share_out
 
 VECTORS = (4, 2, 1, 8)  # of a tile, best first
@@ -79,8 +79,8 @@ def _straight(sch: Schedule, nest: Nest, env: Env) -> Schedule:
     innermost loop in straight code."""
     made = sch.copy()
     loops: list[LoopRV] = [a.loop for a in (*nest.by_stride(nest.spatial), *nest.reduce)]
-    if len(loops) > 1 and made.can.reorder(*loops):
-        made.reorder(*loops)
+    if len(loops) > 1:
+        accepted(made.reorder, *loops)
     last = made.get_loops(nest.name)[-1]
     around, each = made.split(last, [None, _choice(made, STEPS, nest.axes[-1].size)])
     made.unroll(each)

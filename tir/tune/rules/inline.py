@@ -16,7 +16,7 @@ from ...stmt import BufferStore, is_long
 from ...target import GPUS
 from ...visit import nodes_of, substitute
 from ..nest import Nest, is_padding, is_view
-from ..space import Env, block_names, rule
+from ..space import Env, accepted, block_names, rule
 from .contraction import Contraction
 
 REPEATED = 1.5  # times a producer may be computed
@@ -30,13 +30,14 @@ def inline(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest is None or nest.reduce or not isinstance(nest.block.body, BufferStore):
         return []
     uses = _Uses.of(nest, [Nest.of(sch, c.name) for c in sch.get_consumers(block)], {})
-    if uses is None or not uses.are_few(nest, partial(_lays_out, sch, nest)) or not sch.can.compute_inline(block):
+    if uses is None or not uses.are_few(nest, partial(_lays_out, sch, nest)):
         return []
     made = sch.copy()
-    if is_long(block_names(sch)):
-        made.auto_inline(block, *_with_it(sch, nest, uses))
-    else:
-        made.compute_inline(block)
+    if not is_long(block_names(sch)):
+        return [made] if accepted(made.compute_inline, block) else []
+    if not sch.can.compute_inline(block):
+        return []
+    made.auto_inline(block, *_with_it(sch, nest, uses))
     return [made]
 
 
@@ -113,8 +114,8 @@ def padded_in_place(sch: Schedule, block: str) -> Nest | None:
     for producer in sch.get_producers(block):
         padded = Nest.of(sch, producer.name)
         is_alone = len(sch.get_consumers(producer)) == 1
-        if padded is not None and is_padding(padded) and is_alone and sch.can.compute_inline(producer):
-            sch.compute_inline(producer)
+        if padded is not None and is_padding(padded) and is_alone:
+            accepted(sch.compute_inline, producer)
     return Nest.of(sch, block)
 
 

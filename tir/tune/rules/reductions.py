@@ -11,7 +11,7 @@ from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..model import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, usual, volume
-from ..space import Env, choose, rule
+from ..space import Env, accepted, choose, rule
 from ..straighten import straighten
 from .spatial import UNROLL, share_out, vector_of, vectorize
 
@@ -161,8 +161,7 @@ def _read_panels_ahead(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None
         for part in parts:
             sch.unroll(part.loop)
         request = (walk.loop, nest.name, stream.buffer.name, max(1, AHEAD // (step * stream.buffer.dtype.bytes)))
-        if sch.can.prefetch(*request):
-            sch.prefetch(*request)
+        accepted(sch.prefetch, *request)
 
 
 def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
@@ -170,8 +169,7 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
     loops = [a.loop for a in nest.spatial]
     inner = [a.loop for a in nest.axes if a.kind != "spatial"]
     lies_last = nest.axes[-1].kind == "spatial" and nest.axes[-1] is nest.contiguous()
-    if loops and inner and not lies_last and sch.can.reorder(*loops, *inner):
-        sch.reorder(*loops, *inner)
+    if loops and inner and not lies_last and accepted(sch.reorder, *loops, *inner):
         return loops
     kept = [a.kind == "spatial" for a in nest.axes]
     return loops[: (kept + [False]).index(False)]
@@ -315,8 +313,7 @@ def _request(sch: Schedule, parts: list[BlockRV], nest: Nest, stream: Access) ->
     times = volume(nest.spatial) * prod(extent_of(sch, loop) for loop in terms[: terms.index(walk) + 1])
     taken = prod(usual(s) for s in stream.buffer.shape) * stream.buffer.dtype.bytes // times
     request = (walk, name, stream.buffer.name, max(1, AHEAD // max(1, taken)))
-    if sch.can.prefetch(*request):
-        sch.prefetch(*request)
+    accepted(sch.prefetch, *request)
 
 
 def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:

@@ -8,7 +8,7 @@ from ...expr import EQ, Cast, Expr
 from ...schedule import Schedule
 from ...visit import walk
 from ..nest import Axis, Nest
-from ..space import Env, rule
+from ..space import Env, accepted, rule
 from .reductions import walks
 from .spatial import UNROLL, share_out, vectorize
 
@@ -45,13 +45,11 @@ def _in_one_iteration(sch: Schedule, nest: Nest, axis: Axis, env: Env) -> Schedu
     terms = [a.loop for a in nest.reduce if a is not axis]
     inner = [along.loop] if along is not None and along is not axis else []
     order = [*outer, *terms, axis.loop, *inner]
-    if len(order) > 1 and not sch.can.reorder(*order):
+    if not accepted(sch.reorder, *order):
         return None
-    sch.reorder(*order)
     init = sch.decompose_reduction(nest.name, order[len(outer)])
-    if not sch.can.select_iteration(axis.loop):
+    if not accepted(sch.select_iteration, axis.loop):
         return None
-    sch.select_iteration(axis.loop)
     if along is not None:
         vectorize(sch, sch.get_loops(init)[-1], along.size, lanes, UNROLL)
         if inner and walks(nest, along):

@@ -16,7 +16,7 @@ from ...target import streams
 from ...visit import has_load, uses_var, walk
 from ..autovector import GROUP
 from ..nest import Axis, Nest, computed, continued, extent_of, least, volume
-from ..space import Env, rule
+from ..space import Env, accepted, rule
 
 UNROLL = 4  # vectors at a time
 BITS = ("shift_right", "shift_left", "bitwise_and", "bitwise_or", "bitwise_xor")
@@ -31,9 +31,8 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     made, lanes = sch.copy(), env.lanes(nest.width)
     axes = nest.by_stride(nest.axes)
-    if [a.loop for a in axes] != [a.loop for a in nest.axes] and sch.can.reorder(*(a.loop for a in axes)):
-        made.reorder(*(a.loop for a in axes))
-    else:
+    order = [a.loop for a in axes]
+    if order == [a.loop for a in nest.axes] or not accepted(made.reorder, *order):
         axes = list(nest.axes)
     outer, last, size = _fused(made, nest, axes, lanes)
     part = _part(nest, axes[-1], lanes) if size == axes[-1].size else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...schedule import LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume
-from ..space import Env, block_names, rule
+from ..space import Env, accepted, block_names, rule
 from ..staging import vector_width
 from .reductions import walks
 
@@ -27,10 +27,9 @@ def threads(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     rows, terms = nest.by_stride(nest.spatial), nest.reduce
     others = [a.loop for a in nest.axes if a not in nest.spatial]
     loops = [a.loop for a in rows]
-    if loops and others and not made.can.reorder(*loops, *others):
+    is_ordered = len(nest.axes) < 2 or accepted(made.reorder, *loops, *others)
+    if loops and others and not is_ordered:
         return []
-    if len(nest.axes) > 1:
-        made.reorder(*loops, *others) if made.can.reorder(*loops, *others) else None
     if _is_long(nest, volume(rows), volume(terms)):
         shared = across(made, loops, [a.loop for a in terms], env)
         if shared is not None:
@@ -97,8 +96,7 @@ def across(sch: Schedule, loops: list[LoopRV], terms: list[LoopRV], env: Env) ->
     ahead = min(range(1, LOADS + 1), key=lambda n: (-(-rounds // n) * n, -n))
     _, loads, inner = made.split(last, [None, ahead, count])
     made.bind(where, "blockIdx.x")
-    if not made.can.bind(inner, "threadIdx.x"):
+    if not accepted(made.bind, inner, "threadIdx.x"):
         return None
-    made.bind(inner, "threadIdx.x")
     made.unroll(loads)
     return made
