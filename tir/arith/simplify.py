@@ -86,7 +86,7 @@ class Simplifier:
         found = memo.get(e)
         if found is None:
             found = self._visit(e)
-            if found is not e and same(found, e):
+            if found is not e and kind in _METHODS and same(found, e):  # others are rebuilt where a part has changed
                 found = e
             memo[e] = found
             if found is not e:
