@@ -50,13 +50,28 @@ def rows_by_rows(size: int, term) -> tir.PrimFunc:
 
 
 @pytest.mark.parametrize(
-    ("term", "most"), [(lambda a, b: a * b, 42), (lambda a, b: a ^ b, 42), (lambda a, b: tir.popcount(a ^ b), 32)]
+    ("term", "most"), [(lambda a, b: a * b, 43), (lambda a, b: a ^ b, 43), (lambda a, b: tir.popcount(a ^ b), 38)]
 )
 def test_a_sum_in_a_register_counts_no_store(term, most: int):
-    for size in (most, 66):
+    for size in (most, most + 1):
         program = rows_by_rows(size, term)
         gathers = "gather" in tir.build(program, f"{ONE} -mcpu=x86-64-v4").source("asm")
         assert ("k" in names(Compiled.of(program.body).straight)) == gathers == (size == most)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "weighted", "most"), [(te.sum, False, 75), (te.sum, True, 50), (te.max, False, 43)]
+)
+def test_the_longest_window_of_straight_code_is_llvms(reducer, weighted: bool, most: int):
+    """The place in a window, a NaN that is kept, and what is loaded are instructions; the first iteration has none."""
+    for size in (most, most + 1):
+        x, w, k = te.placeholder((4096,), name="X"), te.placeholder((size,), name="W"), te.reduce_axis((0, size), "k")
+        y = te.compute((4000,), lambda i: reducer(x[i + k] * w[k] if weighted else x[i + k], axis=k), name="Y")
+        program = te.create_prim_func([x, *([w] if weighted else []), y])
+        vectors = re.search(
+            r"v(add|max|cmp|fmadd)\w*p\w*\s.*%zmm", tir.build(program, f"{ONE} -mcpu=x86-64-v4").source("asm")
+        )
+        assert ("k" in names(Compiled.of(program.body).straight)) == bool(vectors) == (size == most)
 
 
 @pytest.mark.parametrize(

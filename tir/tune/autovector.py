@@ -1,8 +1,8 @@
 """What LLVM makes of loops that no step has marked: short ones become straight code, the innermost ones vectors.
 
 The model counts a serial loop as what it becomes, so that the program as it was written is judged by the same terms as its
-schedules. LLVM unrolls a loop whose iterations together are :data:`STRAIGHT` operations at most, from the inside out; of the loops
-that are innermost then, it vectorizes those whose iterations are independent, or are a sum or an extremum of integers. Sums of floating-point numbers
+schedules. LLVM unrolls a loop whose iterations together, but for the first, which is simpler, are fewer than :data:`STRAIGHT`
+instructions, from the inside out; of the loops that are innermost then, it vectorizes those whose iterations are independent, or are a sum or an extremum of integers. Sums of floating-point numbers
 keep their order.
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..expr import Add, BufferLoad, Call, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
+from ..expr import Add, BufferLoad, Call, Cast, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
 from ..visit import has_load, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual
 
-STRAIGHT = 300  # operations of a loop that becomes straight code
-COUNTED = 1  # operations of a loop beside those of its statement
-STORED = 3  # operations of a store to another place in each iteration
+STRAIGHT = 300  # instructions of a loop that becomes straight code
+COUNTED = 1  # instructions of a loop beside those of its statement
+STORED = 2  # instructions of a store to another place in each iteration
 TOGETHER = 4  # vectors at a time
 LEAST = 4  # lanes of a vector
 GROUP = 8  # neighbours that each iteration stores, at most
@@ -52,21 +52,18 @@ class Compiled:
 
 
 def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> int | None:
-    """The operations of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
+    """The instructions of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
     to ``straight`` or, if no loop is left in them, to ``innermost``. ``moving`` are the variables of the loop around, and the iterators
-    that change with it: what is stored elsewhere is kept in a register."""
+    that change with it: what is loaded or stored at one place is kept in a register."""
     if isinstance(s, BufferStore):
-        stored = 0 if moving and not any(uses_var(i, moving) for i in s.indices) else STORED
-        own = key(BufferLoad(s.buffer, s.indices))
-        made = {key(n): n for n in computed(s.value) if not isinstance(n, (IntImm, FloatImm, Var))}
-        return COUNTED + stored + sum(_instructions(n) for k, n in made.items() if stored or k != own)
+        return COUNTED + _instructions_of(s, moving)
     if isinstance(s, Evaluate):
         return None
     if isinstance(s, For):
         size = _size(s.body, straight, innermost, {s.loop_var})
         if size is None or s.kind not in (SERIAL, UNROLLED):
             return size if s.kind == VECTORIZED else None
-        if isinstance(s.extent, IntImm) and (s.kind == UNROLLED or size * s.extent.value <= STRAIGHT):
+        if isinstance(s.extent, IntImm) and (s.kind == UNROLLED or size * (s.extent.value - 1) < STRAIGHT):
             if s.kind == SERIAL:
                 straight.add(s.loop_var)
             return size * s.extent.value
@@ -80,9 +77,31 @@ def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> 
     return None if None in sizes else sum(n for n in sizes if n is not None)
 
 
+def _instructions_of(store: BufferStore, moving: Set[Var]) -> int:
+    """The instructions of a store in a loop of ``moving`` variables, those that it has twice counted once."""
+    made = {key(n): n for n in computed(store.value) if not isinstance(n, (IntImm, FloatImm, Var))}
+    loads = [n for n in made.values() if isinstance(n, BufferLoad)]
+    moved = [n for n in (store, *loads) if not moving or any(uses_var(i, moving) for i in n.indices)]
+    addresses = {key(a.address): _address(a, moving) for a in map(_access, moved)}
+    operations = sum(_instructions(n) for n in made.values() if not isinstance(n, BufferLoad))
+    return operations + sum(STORED if n is store else 1 for n in moved) + sum(addresses.values())
+
+
+def _address(access: Access, moving: Set[Var]) -> int:
+    """Instructions of the place of an element: each moving part is multiplied, unless neighbours are next to each other, and added to the
+    others, of which those that stay are one."""
+    variables = {n for i in access.indices for n in walk(i) if isinstance(n, Var)}
+    steps = [access.stride(v) for v in variables & moving]
+    return sum(s not in (0, 1) for s in steps) + max(0, len(steps) + bool(variables - moving) - 1)
+
+
 def _instructions(e: Expr) -> int:
-    """Instructions of a load or an operation, without its operands."""
-    return max(1, own_cost(e))
+    """Instructions of an operation, without its operands: an integer is loaded as a wider one; the greater of two is compared and selected, and NaN as well."""
+    if isinstance(e, Cast):
+        return int(e.dtype.is_float)
+    if isinstance(e, (Max, Min)):
+        return 4 if e.dtype.is_float else 2
+    return 1 if isinstance(e, Call) and not e.dtype.is_float else max(1, own_cost(e))
 
 
 def _statements(s: Any) -> list[Any]:
