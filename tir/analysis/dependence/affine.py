@@ -5,17 +5,17 @@ True is a proof; False means "not shown".
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...aliases import sharing
 from ...arith.itermap import IterMap, detect_iter_map
-from ...arith.linear import Linear, linear, same
+from ...arith.linear import Linear, is_index, linear, same
 from ...buffer import Range, ends_of
-from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var
+from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var, const, is_const
 from ...node import MemoAmong
-from ...visit import nodes_of
+from ...visit import has_load, nodes_of
 from .statements import Access, Loop, Statement, deciding
 
 
@@ -62,6 +62,17 @@ class AffineForms:
                 made = None if ends is None else Strided(stride, ends, shared)
             found = self.strided[id(index), var] = (index, made)
         return found[1]
+
+    def beside(self, index: Any, loops: Collection[Var]) -> tuple[Linear, tuple[int, int]] | None:
+        """What is left of an index without its terms of other loops than ``loops`` and without its constant, and the ends of
+        these together; None if they are not known."""
+        if not isinstance(index, Expr) or not is_index(index.dtype) or has_load(index):
+            return None
+        own, left = linear(index).split([v for v in self.ends if v not in loops])
+        own.const, left.const = left.const, 0
+        form = self.of(own.build(index.dtype))
+        ends = None if form is None else form.interval(self.ends)
+        return None if ends is None else (left, ends)
 
     def of(self, index: Any) -> Linear | None:
         """The form of one index of an access, or of a range of them."""
@@ -159,6 +170,29 @@ def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, 
 def tells_apart(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
     """Whether different iterations of the loop of ``var`` never have one element by ``a`` and by ``b``."""
     return indices_differ(s, a, t, b, var) or index_tells_iteration(s, a, t, b, var)
+
+
+def in_one_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, loops: Collection[Var]) -> bool:
+    """Whether an element is accessed by ``a`` and by ``b`` in one iteration only of ``loops``, which are around both: an index is
+    what these make of it, alike for both, and a bounded rest, and such sums determine the iteration. False means "not shown"."""
+    if a.buffer is not b.buffer or a.loops or b.loops:
+        return False
+    around = [loop for loop in s.unit.loops if loop[0] in loops and not is_const(loop[2], 1)]
+    moving, sums = {v for v, _, _ in around}, list[Expr]()
+    for i, j in zip(s.on_loops(a).indices or (), t.on_loops(b).indices or ()):
+        mine, theirs = s.beside(i, moving), t.beside(j, moving)
+        if mine is not None and theirs is not None and mine[0].terms_key() == theirs[0].terms_key():
+            low, high = min(mine[1][0], theirs[1][0]), max(mine[1][1], theirs[1][1])
+            rest = Var("rest", i.dtype)
+            around.append((rest, const(low, i.dtype), const(high - low + 1, i.dtype)))
+            sums.append(mine[0].build(i.dtype) + rest)
+    return are_distinct(sums, around)
+
+
+def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
+    """Whether ``values`` differ in any two iterations of ``loops``. False means "not shown"."""
+    moving = {v for v, _, extent in loops if not is_const(extent, 1)}
+    return moving <= {*values} or moving <= (_found_apart(values, loops) or frozenset[Var]())
 
 
 def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:

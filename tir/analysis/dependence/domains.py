@@ -11,7 +11,7 @@ from typing import Any
 from ...arith import Analyzer
 from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
-from ...arith.regions import intersect, relax
+from ...arith.regions import encloses, intersect, relax
 from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
@@ -45,6 +45,8 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
 
 def _beyond_domains(ref: BlockRef, variables: Collection[Var]) -> Expr:
     """The predicate of ``ref`` without what says that these iterators are in their domains."""
+    if is_const(ref.node.predicate, 1):
+        return ref.node.predicate
     analyzer = Analyzer({loop.var: loop.range for loop in ref.all_loops()})
     for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
         if iterator.var in variables:
@@ -87,10 +89,6 @@ class RunsWholeDomain(Question):
         repeating = (r for var, r in self._loops.items() if var not in used)
         return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
 
-    def _fills(self, box: Sequence[Range]) -> Verdict:
-        """Whether ``box`` is the domain of the iterators."""
-        return PROVED if _same_box(box, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
-
     @tier(Tier.SIMPLE_BLOCK)
     def by_loops(self) -> Verdict:
         """Each iterator is bound to a loop of its own, over its domain: that may depend on the loops around."""
@@ -99,16 +97,29 @@ class RunsWholeDomain(Question):
             return NOT_SHOWN
         if len(set(values)) != len(values) or self._is_conditional():
             return NOT_SHOWN
-        return self._fills([loops[v] for v in values if isinstance(v, Var)])
+        box = [loops[v] for v in values if isinstance(v, Var)]
+        return PROVED if _same_box(box, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
         if self._is_conditional():
             return NOT_SHOWN
-        values = [v for _, v in self._pairs]
-        # what the indices fill, which a condition may have cut; a box around them would be too much
-        found = covered_box(values, self._loops, self.ref.node.predicate)
-        return NOT_SHOWN if found is None else self._fills(found)
+        domains = [i.dom for i, _ in self._pairs]
+        rest = _beyond_domains(self.ref, {i.var for i, _ in self._pairs})
+        found = covered_box([v for _, v in self._pairs], self._loops, rest)
+        if found is None:
+            return NOT_SHOWN
+        whole = _same_box(found, domains) or (encloses(found, domains, Analyzer()) and self._stays_inside())
+        return PROVED if whole else NOT_SHOWN
+
+    def _stays_inside(self) -> bool:
+        """Whether the predicate leaves out all values beyond the domains."""
+        analyzer = self.ref.analyzer()
+        analyzer.assume(self.ref.node.predicate)
+        return all(
+            analyzer.can_prove(v >= i.dom.min) and analyzer.can_prove(v < i.dom.min + i.dom.extent)
+            for i, v in self._pairs
+        )
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:

@@ -12,7 +12,7 @@ from ...expr import Expr, Var
 from ...poly import Relation
 from ...records import cached_property
 from ...visit import vars_in
-from .affine import AffineForms, index_tells_iteration
+from .affine import AffineForms, in_one_iteration, index_tells_iteration
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     AccessRelation,
@@ -58,6 +58,13 @@ class StatementOrder(Question):
         if not (source.kept and sink.kept) or source.pure or sink.pure:
             return NOT_SHOWN
         return PROVED if source is sink or same_order(source.moments, sink.moments) else NOT_SHOWN
+
+    @tier(Tier.SIMPLE_BLOCK)
+    def by_position(self) -> Verdict:
+        """All instances of ``sink`` were before those of ``source``."""
+        moments = self.source.moments[0], self.sink.moments[0]
+        never = all(shared_order(s, t) == ([], False) for s in moments[0] for t in moments[1])
+        return PROVED if never and all(moments) else NOT_SHOWN
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:
@@ -105,9 +112,22 @@ class DependenceKept(Question):
 
     @tier(Tier.AFFINE)
     def by_coordinates(self) -> Verdict:
-        unit = self.statements.source.unit
-        both = self.first.access, self.second.access
-        return PROVED if self.statements.same and _one_element_each(unit, *both) else NOT_SHOWN
+        source, both = self.statements.source, (self.first.access, self.second.access)
+        kept = _one_element_each(source.unit, *both) if self.statements.same else self._is_local(*both)
+        return PROVED if kept else NOT_SHOWN
+
+    def _is_local(self, first: Access, second: Access) -> bool:
+        """Whether after the step an element is accessed by both in one iteration only of each loop that they share, ``first``
+        before ``second`` there."""
+        source, sink = self.statements.source, self.statements.sink
+        if source.run is None or sink.run is None:
+            return False
+        order = shared_order(source.run.time, sink.run.time)
+        if order is None or not order[1]:
+            return False
+        changing = source.unit.written | sink.unit.written
+        s, t = (AffineForms(by_loops(run), changing) for run in (source.run, sink.run))
+        return in_one_iteration(s, first, t, second, {*order[0]})
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
@@ -19,8 +20,11 @@ from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute, uses_var
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
+from ..index import index_of
 from ..users import used_memory
+from .affine import are_distinct
 from .delinearize import split_sizes
+from .domains import RunsWholeDomain
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
@@ -72,42 +76,44 @@ def check(before: PrimFunc, after: PrimFunc) -> Verdict:
     A block is idempotent if it reads nothing that it writes; if it is repeated by loops that no iterator uses, running
     an instance again is legal.
     """
-    return _check_parts(before, _Compared.changed(before, after))
+    return _check_parts(_Compared.changed(before, after))
 
 
 def check_whole(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`, comparing all of both programs, not just the smallest part that differs: for a step that moves
     work between iterations of a loop that it does not change."""
-    return _check_parts(before, _Compared.whole(before, after))
+    return _check_parts(_Compared.whole(before, after))
 
 
 def check_recomputing(before: PrimFunc, after: PrimFunc) -> Verdict:
     """As :func:`check`; idempotent instances may run again also where tiles overlap, so that iterators take the same
     values again."""
     verdict, compared = check(before, after), _Compared.changed(before, after)
-    return verdict if verdict.is_proved or not _check_once(before, compared).is_proved else PROVED
+    return verdict if verdict.is_proved or not _check_once(compared).is_proved else PROVED
 
 
-def _check_parts(before: PrimFunc, compared: _Compared) -> Verdict:
-    verdict = _check(before, compared)
+def _check_parts(compared: _Compared) -> Verdict:
+    verdict = _check(compared)
     if verdict.is_proved or not _repeats(compared):
         return verdict
-    return PROVED if _check_once(before, compared).is_proved else verdict
+    return PROVED if _check_once(compared).is_proved else verdict
 
 
-def _check_once(before: PrimFunc, compared: _Compared) -> Verdict:
+def _check_once(compared: _Compared) -> Verdict:
     """As :func:`_check`; idempotent blocks that loops repeat count once for each value of their iterators."""
     was, now = compared.was, compared.now
     pure = {u.key for u in was if _is_pure(u)} & {u.key for u in now if _is_pure(u)}
     was = [_without_repeats(u) if u.key in pure else u for u in was]
     now = [_without_repeats(u) if u.key in pure else u for u in now]
-    return _check(before, replace(compared, was=was, now=now), pure)
+    return _check(replace(compared, was=was, now=now), pure)
 
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
     """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
 
+    before: PrimFunc
+    after: PrimFunc
     old: Any
     new: Any
     was: list[Statement]
@@ -115,22 +121,22 @@ class _Compared:
 
     @staticmethod
     def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
-        return _Compared.of(before.body, after.body, frozenset())
+        return _Compared.of(before, after, before.body, after.body, frozenset())
 
     @staticmethod
-    def of(old: Any, new: Any, apart: frozenset[Any]) -> _Compared:
+    def of(before: PrimFunc, after: PrimFunc, old: Any, new: Any, apart: frozenset[Any]) -> _Compared:
         """Both parts without the members ``apart``; swizzles that all accesses of a buffer share are removed."""
         was, now = statements_of(old, without=apart), statements_of(new, without=apart)
         plain = without_swizzles([*was, *now])
-        return _Compared(old, new, plain[: len(was)], plain[len(was) :])
+        return _Compared(before, after, old, new, plain[: len(was)], plain[len(was) :])
 
     @staticmethod
     def changed(before: PrimFunc, after: PrimFunc) -> _Compared:
         """The smallest part that differs, without members of a sequence that share no memory with what changed in it."""
         old, new = _changed(before.body, after.body)
         if old is new:
-            return _Compared(old, new, [], [])
-        return _Compared.of(old, new, _unrelated(old, new))
+            return _Compared(before, after, old, new, [], [])
+        return _Compared.of(before, after, old, new, _unrelated(old, new))
 
 
 def _unrelated(old: Any, new: Any) -> frozenset[Any]:
@@ -170,13 +176,13 @@ def _without_repeats(unit: Statement) -> Statement:
     return replace(unit, coords=unit.coords[:count], values=unit.values[:count])
 
 
-def _check(before: PrimFunc, compared: _Compared, pure: Collection[tuple[str, str]] = frozenset()) -> Verdict:
+def _check(compared: _Compared, pure: Collection[tuple[str, str]] = frozenset()) -> Verdict:
     """``pure``: the blocks of which a further run of an instance makes the same values again."""
-    return by_sets(_compare_instances, before, compared, pure)
+    return by_sets(_compare_instances, compared, pure)
 
 
-def _compare_instances(before: PrimFunc, compared: _Compared, pure: Collection[tuple[str, str]]) -> Verdict:
-    old, was, now = compared.old, compared.was, compared.now
+def _compare_instances(compared: _Compared, pure: Collection[tuple[str, str]]) -> Verdict:
+    before, old, was, now = compared.before, compared.old, compared.was, compared.now
     if old is compared.new:
         return PROVED
     names = Names()
@@ -198,33 +204,45 @@ def _compare_instances(before: PrimFunc, compared: _Compared, pure: Collection[t
         return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}, around))
 
     for unit, there in _in_question(was, places, pure):
-        side = _side(unit, there, names, length, pure)
+        side = _side(unit, there, compared, names, length, pure)
         sides.append(side)
         verdict = _does_the_same(side, unit, there, written)
         if not verdict.is_proved:
             return verdict
     context = Context(before, old, names)
     for side in sides:
-        verdict = _same_instances(side, context, outside)
+        verdict = PROVED if side.run is not None else _same_instances(side, context, outside)
         if not verdict.is_proved:
             return verdict
     return compare(sides, context, ())
 
 
 def _side(
-    unit: Statement, there: Sequence[Statement], names: Names, length: int, pure: Collection[tuple[str, str]]
+    unit: Statement,
+    there: Sequence[Statement],
+    compared: _Compared,
+    names: Names,
+    length: int,
+    pure: Collection[tuple[str, str]],
 ) -> StatementRelations:
     """The relations of a statement of the program before, which runs ``there`` after the step."""
     side = StatementRelations.renamed(unit, names)
-    side.before = schedule_map(unit, names, length, side.dims)
+    side.schedules = (partial(schedule_map, unit, names, length, side.dims),)
     side.kept = _is_kept(unit, there)
-    side.pure = unit.key in pure and not side.before.is_single_valued()
-    if side.kept and not side.pure and not side.before.is_single_valued():
+    repeated = not are_distinct(unit.values, unit.loops) and not side.before.is_single_valued()
+    side.pure = unit.key in pure and repeated
+    if side.kept and repeated and not side.pure:
         # instances are distinguished by the loops, which the step does not change
-        side = StatementRelations.renamed(by_loops(unit), names)
-        side.before = schedule_map(side.unit, names, length, side.dims)
-        there, side.kept = [by_loops(there[0])], True
-    side.after = _after_times(side.unit, there, side, names, length)
+        side, there = StatementRelations.renamed(by_loops(unit), names), [by_loops(there[0])]
+        side.kept = True
+    side.schedules = (
+        partial(schedule_map, side.unit, names, length, side.dims),
+        partial(_after_times, side, there, names, length),
+    )
+    if side.kept or (len(there) == 1 and _run_everywhere(unit, there[0], compared)):
+        side.run = there[0]
+    else:
+        _ = side.before, side.after  # the reason why sets have no answer, before any other
     side.moments = _moments(unit, there)
     side.places = tuple(u.node for u in there)
     side.touch()
@@ -315,10 +333,8 @@ def _title(name: str) -> str:
     return f"a statement of block `{block}`" if block else "a statement outside of blocks"
 
 
-def _after_times(
-    unit: Statement, there: Sequence[Statement], side: StatementRelations, names: Names, length: int
-) -> Any:
-    made = None
+def _after_times(side: StatementRelations, there: Sequence[Statement], names: Names, length: int) -> Any:
+    unit, made = side.unit, None
     for run in there:
         count = len(unit.coords)
         if len(run.coords) < count:
@@ -364,12 +380,26 @@ def _changed_inside(old: Any, new: Any) -> tuple[Any, Any] | None:
     return (a.body, b.body) if opened else None
 
 
+def _run_everywhere(unit: Statement, run: Statement, compared: _Compared) -> bool:
+    """Whether a block at the root of both programs, all of whose loops are compared, runs once for all values of its
+    iterators in both, shown without sets."""
+    if not isinstance(unit.node, Block):
+        return False
+    places = [(u.loops, index_of(f).blocks[unit.name]) for u, f in ((unit, compared.before), (run, compared.after))]
+    return places[0][1].block.iter_vars == places[1][1].block.iter_vars and all(
+        ref.scope is not None
+        and ref.scope.parent is None
+        and len(loops) == len(ref.loops())
+        and are_distinct(ref.node.iter_values, loops)
+        and any(RunsWholeDomain(ref).answer_by(way).is_proved for way in (Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP))
+        for loops, ref in places
+    )
+
+
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]]) -> Verdict:
     """Whether a statement runs after the step for the same instances as before. Instances may be omitted if they write
     only memory which no other statement (``outside``) uses; those that are repeated must be idempotent."""
     unit = side.unit
-    if side.kept:
-        return PROVED
     if not side.pure and not side.before.is_single_valued():
         if side.before.is_equal(side.after):
             return PROVED

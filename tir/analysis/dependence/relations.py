@@ -206,9 +206,11 @@ class StatementRelations:
     def __init__(self, unit: Statement, names: Names):
         self.unit = unit
         self.names = names
-        self.before: Any = None
-        self.after: Any = None
+        self.schedules: tuple[
+            Callable[[], Relation], ...
+        ] = ()  # its schedule maps before and after, made when asked for
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
+        self.run: Statement | None = None  # as it is after the step, if known to run all of its instances at one place
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
         self.pure = False  # a further run of an instance makes the same values again
         self.ignored: frozenset[Var] = frozenset()  # pointers of memory in which no two runs can conflict
@@ -220,6 +222,16 @@ class StatementRelations:
     def dims(self) -> list[str]:
         """The names of the coordinates."""
         return [self.names.of(v) for v in self.unit.coords]
+
+    @cached_property
+    def before(self) -> Relation:
+        """Raises ``NotAffine``."""
+        return self.schedules[0]()
+
+    @cached_property
+    def after(self) -> Relation:
+        """Raises ``NotAffine``."""
+        return self.schedules[1]()
 
     @classmethod
     def renamed(cls, unit: Statement, names: Names) -> StatementRelations:

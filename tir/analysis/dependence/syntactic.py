@@ -1,6 +1,6 @@
-"""Syntactic tests for moves whose legality is evident from the program's form, so that no sets have to be built.
+"""The syntactic test of a producer's move whose legality is evident from the program's form, so that no sets have to be built.
 
-Both answer "legal" or "not shown"; the dependence analysis decides the rest.
+It answers "legal" or "not shown"; the dependence analysis decides the rest.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...arith import Analyzer
-from ...arith.itermap import IterMap, covered_box, detect_iter_map
+from ...arith.itermap import covered_box
 from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import once
-from ...stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt
-from ...visit import accesses, has_load, nodes_of, uses_var, walk
+from ...stmt import Block, BlockRealize, For, SeqStmt
+from ...visit import accesses, has_load, uses_var
 from ..contents import MembersBy, named
 from ..effects import READ, Effect, effects, steering
 from ..index import BlockRef, LoopRef, loops_below, order, statements, top_statement
-from ..simple_blocks import has_own_elements, is_simple_block, same_index
+from ..simple_blocks import is_simple_block, same_index
 from ..users import blocks_naming
 from .domains import runs_whole_domain
 
@@ -42,7 +42,7 @@ def producer_move_is_legal(
         return False
     host = _host_of(block, loop, scope)
     if not _is_alone(block, host) or not (
-        _runs_all(block) if host is scope else _fills(block, host, loop, needed[made])
+        runs_whole_domain(block) if host is scope else _fills(block, host, loop, needed[made])
     ):
         return False
     if any(_touches(child, made) and child not in (block, *consumers) for child in blocks_naming(scope, made)):
@@ -80,45 +80,6 @@ def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[
     taken: dict[Expr, Range] = {i.var: covered for i, covered in zip(iterators, found)}
     filled = [taken[axis.min] for axis in region.region if axis.min in taken]
     return len(filled) == len(box) and encloses(filled, box, loop.analyzer())
-
-
-def consumer_move_is_legal(
-    block: BlockRef,
-    loop: LoopRef,
-    producer: BlockRef,
-    boxes: Mapping[Buffer, tuple[Range, ...]],
-    when: Sequence[Expr] = (),
-) -> bool:
-    """Whether ``block``, elementwise, may consume what an iteration of ``loop`` produces just after its ``producer``
-    there, ``when`` anything is produced.
-
-    The boxes produced by the iterations are complete, disjoint, and cover the block's domain. If a predicate on an
-    element keeps the producer from writing it, nothing ever writes it.
-    """
-    made = _sole_result(producer)
-    scope = block.scope
-    if made is None or scope is None or len(boxes) != 1 or made not in boxes or loop.scope is not scope:
-        return False
-    if not _consumes_each(block, made, scope):
-        return False
-    if any(_touches(child, made) and child not in (block, producer) for child in blocks_naming(scope, made)):
-        return False
-    here, there = order(scope, producer), order(scope, block)
-    if not here < there or not _inputs_stay(block, made, scope, here, there):
-        return False
-    written = _stored(block)
-    between = statements(scope)[here:there]
-    if any(not written.isdisjoint(named(s)) and sharing(accesses(s), written) for s in between):
-        return False
-    covered, sizes = _whole_boxes(producer, loop, boxes[made]), _domain_read(block, made)
-    if covered is None or (when and not _makes_all(producer, sizes)):
-        return False
-    return all(map(_is_tiled, sizes, boxes[made], covered))
-
-
-def _consumes_each(block: BlockRef, made: Buffer, scope: BlockRef) -> bool:
-    """Whether ``block``, alone in its loops, runs in any order, once for each of the elements that it reads of ``made``."""
-    return _is_alone(block, scope) and _runs_all(block) and _instances_apart(block.block) and _reads_each(block, made)
 
 
 def _sole_result(block: BlockRef) -> Buffer | None:
@@ -164,40 +125,6 @@ def _is_all(realize: BlockRealize) -> bool:
         found.opaque or any(e.indices is None or tuple in map(type, e.indices) for e in found.effects)
         for found in (effects(realize.block), steering(realize))
     )
-
-
-def _instances_apart(block: Block) -> bool:
-    """Whether instances of ``block`` may run in any order, some of its stores under conditions: each has its own elements."""
-    if block.match_buffers or block.alloc_buffers or block.init is not None or not _only_stores(block.body):
-        return False
-    return all(i.iter_type == "spatial" for i in block.iter_vars) and has_own_elements(block)
-
-
-def _only_stores(s: Any) -> bool:
-    if isinstance(s, SeqStmt):
-        return all(_only_stores(part) for part in s.stmts)
-    if isinstance(s, IfThenElse):
-        return _only_stores(s.then_case) and (s.else_case is None or _only_stores(s.else_case))
-    return isinstance(s, BufferStore)
-
-
-def _runs_all(block: BlockRef) -> bool:
-    """Whether ``block`` runs once for each value of its iterators, except for its predicate."""
-    counts = _counts(block)
-    analyzer = Analyzer()
-    return counts is not None and all(
-        analyzer.can_prove_equal(count, i.dom.extent) for i, count in zip(block.block.iter_vars, counts)
-    )
-
-
-def _counts(block: BlockRef) -> Sequence[Expr] | None:
-    """How many values each iterator takes, from 0 on, where the loops run each combination of them once, except for the
-    predicate; None if that is not evident."""
-    iterators = block.block.iter_vars
-    found = detect_iter_map(block.node.iter_values, block.loop_ranges(), check="bijective")
-    if not isinstance(found, IterMap) or not all(is_const(i.dom.min, 0) for i in iterators):
-        return None
-    return found.extents if all(is_const(index.base, 0) for index in found.indices) else None
 
 
 _OTHERS = MembersBy(lambda s: () if _only_blocks(s) else (False,))
@@ -267,89 +194,4 @@ def _holds(region: Sequence[Range], indices: Sequence[Any], analyzer: Analyzer) 
         and analyzer.can_prove(i >= axis.min)
         and analyzer.can_prove(i < axis.min + axis.extent)
         for i, axis in zip(indices, region)
-    )
-
-
-def _reads_each(block: BlockRef, buffer: Buffer) -> bool:
-    """Whether an instance reads one element of ``buffer``, its iterators being the indices of that."""
-    loads = [e.indices or () for e in _reads(block) if e.buffer is buffer]
-    regions = [r.region for r in block.block.reads if r.buffer is buffer]
-    if not loads or any(not is_const(axis.extent, 1) for r in regions for axis in r):
-        return False
-    if not _reads_elements(block, buffer):
-        return False
-    if not all(same_index(indices, loads[0]) for indices in loads):
-        return False
-    domains = {i.var: i.dom for i in block.block.iter_vars}
-    plain = [i for i in loads[0] if isinstance(i, Var) and i in domains]
-    if len(plain) != len(loads[0]) or len(set(plain)) != len(domains):
-        return False
-    return all(is_const(domains[v].min, 0) for v in plain)
-
-
-def _domain_read(block: BlockRef, buffer: Buffer) -> list[Expr]:
-    """For each axis of ``buffer``, how many of its elements ``block`` reads, from 0 on, of which :func:`_reads_each`
-    holds."""
-    extents = {i.var: i.dom.extent for i in block.block.iter_vars}
-    indices: Any = next(e.indices for e in _reads(block) if e.buffer is buffer)
-    return [extents[index] for index in indices]
-
-
-def _is_tiled(size: Expr, tile: Range, covered: Expr) -> bool:
-    """Whether tiles that cover an axis up to ``covered`` divide the first ``size`` elements: a tile that is no smaller
-    would be taken for all of them."""
-    analyzer = Analyzer()
-    if not analyzer.can_prove(size <= covered):
-        return False
-    return analyzer.can_prove(tile.extent < size) or analyzer.can_prove_equal(tile.extent, covered)
-
-
-def _makes_all(producer: BlockRef, sizes: Sequence[Expr]) -> bool:
-    """Whether ``producer`` writes the first elements, as many as ``sizes``, along each axis."""
-    domains: dict[Expr, Expr] = {i.var: i.dom.extent for i in producer.block.iter_vars}
-    (region,) = producer.block.writes
-    made = [domains.get(axis.min) for axis in region.region]
-    analyzer = Analyzer()
-    return runs_whole_domain(producer) and all(
-        extent is not None and analyzer.can_prove(size <= extent) for size, extent in zip(sizes, made)
-    )
-
-
-def _is_about_elements(producer: BlockRef) -> bool:
-    """Whether the predicate of ``producer`` depends only on the element written, not on data."""
-    if is_const(producer.node.predicate, 1):
-        return True
-    pairs = zip(producer.block.iter_vars, producer.node.iter_values)
-    told = {n for i, v in pairs if i.iter_type != "reduce" for n in nodes_of(v) if isinstance(n, Var)}
-    mine = {p.var for p in producer.loops()}
-    used = list(walk(producer.node.predicate))
-    return not any(isinstance(n, BufferLoad) or (isinstance(n, Var) and n in mine and n not in told) for n in used)
-
-
-def _whole_boxes(producer: BlockRef, loop: LoopRef, box: Sequence[Range]) -> list[Expr] | None:
-    """How many elements of each axis the iterations of ``loop`` and the loops around complete, from 0 on, each element in
-    one iteration, which completes all elements of ``box``; None if that is not evident."""
-    pairs = list(zip(producer.block.iter_vars, producer.node.iter_values))
-    around = {loop.var, *(p.var for p in loop.all_loops())}
-    if any(uses_var(v, around) for i, v in pairs if i.iter_type == "reduce"):
-        return None
-    counts = _counts(producer)
-    if counts is None or not _is_about_elements(producer):
-        return None
-    covered: dict[Expr, Expr] = {i.var: count for (i, _), count in zip(pairs, counts)}
-    if not all(Analyzer().can_prove(i.dom.extent <= covered[i.var]) for i, _ in pairs):
-        return None
-    (region,) = producer.block.writes
-    extents: dict[Expr, Expr] = {axis.min: b.extent for axis, b in zip(region.region, box)}
-    inner = {v: r for v, r in producer.loop_ranges().items() if v not in around}
-    spatial = [(i.var, v) for i, v in pairs if i.iter_type != "reduce"]
-    whole = len(box) == len(spatial) and _takes_all(spatial, inner, extents)
-    return [covered[axis.min] for axis in region.region] if whole else None
-
-
-def _takes_all(bindings: Sequence[tuple[Var, Expr]], loops: Mapping[Var, Range], extents: Mapping[Expr, Expr]) -> bool:
-    """Whether ``loops`` give each iterator that many values, in every combination."""
-    part = covered_box([v for _, v in bindings], loops)
-    return part is not None and all(
-        v in extents and Analyzer().can_prove_equal(extents[v], r.extent) for (v, _), r in zip(bindings, part)
     )

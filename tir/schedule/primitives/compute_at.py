@@ -14,7 +14,7 @@ from typing import Any
 from ...aliases import memory_of
 from ...analysis.block_regions import accessed_regions
 from ...analysis.dependence.programs import check_recomputing
-from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
+from ...analysis.dependence.syntactic import producer_move_is_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, top_statement
 from ...analysis.users import blocks_using
@@ -326,7 +326,7 @@ class _ConsumerMove:
         divide the rows)."""
         boxes = ((b, accessed_box(self.loop, self.producers, b, "writes")) for b in read)
         made = {b: box for b, box in boxes if box is not None}
-        yield partial(self.over, made, by_form=partial(self.is_evident, made))
+        yield partial(self.over, made)
         steps = {self.loop.var, *(p.var for p in self.loop.loops())}
         if any(uses_var(r.min, steps) for box in made.values() for r in box):
             yield from (partial(self.over, made, steps, end) for end in (1, 0))
@@ -338,12 +338,11 @@ class _ConsumerMove:
         boxes: Mapping[Buffer, tuple[Range, ...]],
         steps: Collection[Var] = (),
         end: int = 0,
-        by_form: Callable[[], bool] | None = None,
     ) -> MovePlan:
         """In loops over the instances that read elements of ``boxes``."""
         domains = solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
         moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
-        return _put(self.state, self.block, self.loop, moved, *self.place, by_form)
+        return _put(self.state, self.block, self.loop, moved, *self.place)
 
     def beside(self) -> MovePlan:
         """In copies of the loops of the only producer."""
@@ -357,13 +356,6 @@ class _ConsumerMove:
     def when(self) -> list[Expr]:
         """Under which conditions on the loops around anything is written, if there is one producer."""
         return _runs_when(self.loop, self.producers[0]) if len(self.producers) == 1 else []
-
-    def is_evident(self, made: Mapping[Buffer, tuple[Range, ...]]) -> bool:
-        """Whether the form of the program shows that the order is legal."""
-        index, last, _, _ = self.place
-        if len(self.producers) != 1 or 0 <= index < last:
-            return False
-        return consumer_move_is_legal(self.block, self.loop, self.producers[0], made, self.when)
 
 
 def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
