@@ -268,6 +268,9 @@ def test_arguments_of_steps_of_wrong_types(step: str, bad):
         ('C[0] = T.Cast("float32", T.float8_e4m3fn(1000))', "constant 1000 does not fit float8_e4m3fn (at most 448)"),
         ('C["x"] = T.float32(1)', "index 0 of `C` is a string, not an integer"),
         ("C = A[0] + 1.0", "`C` is a buffer; values are stored to its elements"),
+        ("C = A", "`C` is a buffer; values are stored to its elements"),
+        ("C = [0.0] * 8", "`C` is a buffer; values are stored to its elements"),
+        ('vi = T.axis.remap("S", 3)', "the bindings of remap are a list, such as [i, j]"),
         ("C[0] = T.exp()", "exp takes 1 argument, got 0"),
     ],
 )

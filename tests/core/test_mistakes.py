@@ -77,7 +77,7 @@ STEPS = {
     'storage_align("B", 0, 5, 32, 8)': "legal: -2 to 1",
     'pad_einsum("C", [8])': "legal: 2 factors",
     'work_on("mian")': "legal: main",
-    "undo()": "legal: 0 to 0, the steps that have been taken",
+    "undo()": "undo(1): no step has been taken",
     'access_picture("Z", "i")': "no access to a buffer `Z`; there are A, B, C",
 }  # fmt: skip
 

@@ -135,7 +135,7 @@ def test_every_legal_offer_can_be_taken_as_it_stands(explorer):
             },
             "index map",
         ),
-        ({"do": "undo"}, "undo(1): legal: 0 to 0"),
+        ({"do": "undo"}, "undo(1): no step has been taken"),
         ({"do": "show", "step": 3}, "steps 0 to 0, not 3"),
         ({"do": "dance"}, "no message 'dance'"),
     ],

@@ -175,10 +175,9 @@ class Snapshots:
         >>> sch.undo(2)
         Traceback (most recent call last):
             ...
-        tir.errors.ScheduleError: undo(2): legal: 0 to 0, the steps that have been taken
+        tir.errors.ScheduleError: undo(2): no step has been taken
         """
-        if not 0 <= steps <= self._at:
-            raise ScheduleError(f"undo({steps}): legal: 0 to {self._at}, the steps that have been taken")
+        _require_steps(f"undo({steps})", steps, self._at, "taken")
         self._at -= steps
 
     @checked
@@ -194,8 +193,7 @@ class Snapshots:
         >>> sch
         Schedule of main after 1 step
         """
-        if not 0 <= steps <= self.undone:
-            raise ScheduleError(f"redo({steps}): legal: 0 to {self.undone}, the steps that can be redone")
+        _require_steps(f"redo({steps})", steps, self.undone, "undone")
         self._at += steps
 
     def reset(self) -> None:
@@ -396,3 +394,10 @@ class Snapshots:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
         return Diff("\n".join(lines))
+
+
+def _require_steps(request: str, steps: int, most: int, done: str) -> None:
+    if not 0 <= steps <= most:
+        count = "no step has" if most == 0 else "1 step has" if most == 1 else f"{most} steps have"
+        legal = f"\nlegal: 0 to {most}" if most else ""
+        raise ScheduleError(f"{request}: {count} been {done}{legal}")

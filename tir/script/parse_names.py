@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..buffer import Buffer, BufferRegion
 from ..dtype import DType
 from ..expr import Expr, Var, const
@@ -41,6 +43,9 @@ class Definition:
 
     def __hash__(self) -> int:
         return hash((self.name, id(self.node)))
+
+
+_VALUES = (Expr, Buffer, BufferRegion, int, float, list, tuple, np.ndarray)  # what a buffer might be given as a whole
 
 
 class NameParser:
@@ -187,7 +192,7 @@ class NameParser:
 
     def bind_name(self, name: str, value: Any, node: ast.stmt) -> None:
         held = next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
-        if isinstance(held, Buffer) and isinstance(value, (Expr, BufferRegion, int, float)):
+        if isinstance(held, Buffer) and isinstance(value, _VALUES):
             index = ", ".join(["..."] * held.ndim)
             self.fail(node, f"`{name}` is a buffer; values are stored to its elements", f"write {name}[{index}] = ...")
         if isinstance(held, Variable) and isinstance(value, (Expr, BufferRegion, int, float)):

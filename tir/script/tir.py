@@ -294,6 +294,8 @@ class axis:
     @staticmethod
     def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
         """One iterator for each loop variable, S spatial or R reduce, over the loop's whole domain."""
+        if isinstance(bindings, (Expr, int)):
+            raise TypeError("the bindings of remap are a list, such as [i, j]")
         return _f.AxisList(kinds, list(bindings))
 
 
