@@ -71,6 +71,7 @@ REFUSED = {
     "largest of bools": (lambda: ops.max(te.placeholder((3,), "bool")), "takes integer or float"),
     "a float position": (lambda: ops.argmax(X, dtype="float32"), "positions are integers"),
     "no tensor": (lambda: ops.sum([1, 2]), "sum(x=[1, 2]): x is a tensor, not [1, 2]"),
+    "an array": (lambda: ops.sum(np.ones((2, 3))), "x is a tensor, not ndarray (2, 3) float64"),
 }
 
 

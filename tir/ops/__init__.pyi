@@ -22,7 +22,6 @@ from .registry import arg as arg
 from .registry import attributes as attributes
 from .registry import case as case
 from .registry import find as find
-from .registry import load_files as load_files
 from .registry import operator as operator
 from .registry import operators as operators
 from . import nn as nn

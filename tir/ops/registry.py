@@ -332,7 +332,7 @@ def _requirement(parameter: inspect.Parameter) -> Callable[[str, Any], None] | N
 
 def _require_tensor(name: str, value: Any) -> None:
     if not isinstance(value, Tensor):
-        raise error(f"{name} is a tensor, not {value!r}", 'te.placeholder((4,), "float32")')
+        raise error(f"{name} is a tensor, not {described(value)}", 'te.placeholder((4,), "float32")')
 
 
 def _require_number(name: str, value: Any) -> None:
