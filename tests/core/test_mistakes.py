@@ -148,7 +148,7 @@ CALLS = {
     "ops.sum(A, axis=1.0)": "axis is an integer, not 1.0",
     "ops.sum(A, axes=1)": "legal: sum(x, axis=None",
     "ops.reshape(A, (7,))": "(8, 16) has 128 elements, but (7,) has 7",
-    "ops.exp(np.zeros(3))": "x is a tensor, not array",
+    "ops.exp(np.zeros(3))": "x is a tensor, not ndarray (3,) float64",
     "ops.nn.sofmax": "did you mean nn.softmax",
     "tir.Var(3)": "the name of a node Var is a string, not 3",
     'tir.IntImm("x")': "the value of a node IntImm is a number, not 'x'",
