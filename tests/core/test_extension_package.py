@@ -1,4 +1,4 @@
-"""A package out of tree adds a primitive, an invariant, a pass, an intrinsic and a target by its entry points."""
+"""A package out of tree adds a primitive, an invariant, a pass, an intrinsic, an operator, a target and a rule by its entry points."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(site: Path, *command: str) -> subprocess.CompletedProcess:
 def test_everything_is_found_by_name(installed):
     done = run(installed, str(HERE / "use_extras.py"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "all six"
+    assert done.stdout.strip() == "all seven"
 
 
 def test_a_package_that_fails_is_named(installed, tmp_path):

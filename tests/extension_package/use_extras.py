@@ -67,6 +67,10 @@ assert out.tolist() == [0, 2, 4, 6, 8] and module.calls == 1
 assert "* 2.0" not in module.lowered.script()
 assert tir.Target("counting").attrs == {"num_cores": 1}
 
+# the rule of the tuner
+sch = tir.tune.space.space_of("llvm").first(tir.Schedule(parse(KERNEL)))
+assert [int(sch.get(loop).extent) for loop in sch.get_loops("Y")] == [2, 2, 4]
+
 assert [m for m in sys.modules if m.startswith("tir_extras.")], "found by entry points"
 # the invariant: after every step that may break it, and no step is refused for what was so before
 deep = tir.Schedule(parse(DOUBLE.replace("range(5)", "range(64)").replace("(5,", "(64,").replace("(5, i)", "(64, i)")))
@@ -75,4 +79,4 @@ reason = deep.can.split("i_0", [1, 2]).reason
 assert "block `B` would be in 7 loops" in reason, reason
 assert deep.can.annotate("B", "note", 1)
 
-print("all six")
+print("all seven")
