@@ -30,7 +30,7 @@ def test_sets_agree_that_threads_read_their_own(name, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
     told = []
-    plain = shared_writes._told
+    plain = shared_writes._determined
 
     def compared(stores, unit, access, other):
         found = plain(stores, unit, access, other)
@@ -39,7 +39,7 @@ def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
             assert not shared_writes._at_once(stores, unit, access, other, thread)
         return found
 
-    monkeypatch.setattr(shared_writes, "_told", compared)
+    monkeypatch.setattr(shared_writes, "_determined", compared)
     load(name).small()
     assert told or name not in TOLD
 

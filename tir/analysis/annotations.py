@@ -79,7 +79,7 @@ def expected_value(key: str, value: Any) -> str:
     return "" if fits(value) else what
 
 
-def asks_for_registers(block: Block) -> bool:
+def goes_through_registers(block: Block) -> bool:
     """Whether a block is annotated to copy through registers, with any prefix of the name."""
     return any(is_through_registers(k) for k in block.annotations)
 

@@ -143,13 +143,13 @@ def _lets_around(ref: BlockRef) -> list[dict[Var, Expr]]:
     place = ref.parent
     while place is not None and not isinstance(place.node, Block):
         let = place.node
-        if isinstance(let, LetStmt) and let.var.dtype.is_int and not may_fail(let.value) and not _asks_more(let.value):
+        if isinstance(let, LetStmt) and let.var.dtype.is_int and not may_fail(let.value) and not _is_impure(let.value):
             found.append({let.var: let.value})
         place = place.parent
     return found
 
 
-def _asks_more(value: Expr) -> bool:
+def _is_impure(value: Expr) -> bool:
     """Whether a value depends on more than variables: on memory, or on what a call does."""
     return has_load(value) or any(effect_of(n) != "pure" for n in walk(value) if isinstance(n, Call))
 
@@ -206,4 +206,6 @@ def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Itera
         else:
             (inside,) = boxes({region.buffer: hulls})
             known = zip(hulls, inside.region, region.region)
-            yield BufferRegion(region.buffer, tuple(said if hull is None else r for hull, r, said in known))
+            yield BufferRegion(
+                region.buffer, tuple(declared_range if hull is None else r for hull, r, declared_range in known)
+            )

@@ -21,7 +21,7 @@ from ..op import OPS, effect_of
 from ..records import cached_property, record
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
 from ..visit import LEAVES, has_load, substitute, uses_var
-from .evaluation import asked_before_body, evaluated_parts, places_of_views
+from .evaluation import evaluated_before_body, evaluated_parts, places_of_views
 from .indexed_elements import in_source, rows
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
@@ -203,7 +203,7 @@ def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
     return [e for e in effects(stmt).of(buffer) if isinstance(e.node, (Var, Call))]
 
 
-def asker_of(effect: Effect) -> Any:
+def caller_of(effect: Effect) -> Any:
     """The call that has the address through which an access is made."""
     return effect.node if effect.through is None else effect.through[0]
 
@@ -232,8 +232,8 @@ def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     inside = (
         replace(around, views={**around.views, **views}) if views else around
     )  # a view's place may read another view
-    asked = asked_before_body(realize)
-    found = [effects(e, inside) for e in asked if has_load(e)] if has_load(*asked) else []
+    controls = evaluated_before_body(realize)
+    found = [effects(e, inside) for e in controls if has_load(e)] if has_load(*controls) else []
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 

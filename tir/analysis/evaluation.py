@@ -257,7 +257,7 @@ def as_total(e: Expr, known: Analyzer) -> Expr:
     return rewrite(e, visit)
 
 
-def asked_before_body(realize: BlockRealize) -> list[Expr]:
+def evaluated_before_body(realize: BlockRealize) -> list[Expr]:
     """What executing a block evaluates before its body, in terms of what is around it: the values of its iterators, its
     predicate, and the places of its views that read memory."""
     places = places_of_views(realize.block)
@@ -273,7 +273,7 @@ def places_of_views(block: Block) -> list[Expr]:
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
     around it does."""
-    return has_load(*asked_before_body(realize), *[e for f in loops for e in (f.min, f.extent)])
+    return has_load(*evaluated_before_body(realize), *[e for f in loops for e in (f.min, f.extent)])
 
 
 @once
@@ -282,11 +282,11 @@ def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     block asks before its body."""
     parts: Sequence[Any] = stmt.children()
     if isinstance(stmt, BlockRealize):
-        parts = asked_before_body(stmt)
+        parts = evaluated_before_body(stmt)
     elif isinstance(stmt, SeqStmt):
         parts = _STEERED.of(stmt, True)
-    asked = [p for p in parts if not isinstance(p, Stmt) and has_load(p)]
-    own = [(stmt, n) for p in asked for n in walk(p) if isinstance(n, BufferLoad)]
+    controls = [p for p in parts if not isinstance(p, Stmt) and has_load(p)]
+    own = [(stmt, n) for p in controls for n in walk(p) if isinstance(n, BufferLoad)]
     below = [item for p in reversed(parts) if isinstance(p, Stmt) for item in steering_loads(p)]
     return (*own, *below)
 

@@ -66,7 +66,7 @@ def has_own_elements(block: Block) -> bool:
     if any(uses_var(i, others) for store in target.values() for i in store.indices):
         return False
     moving = {v: dom for v, dom in spatial.items() if dom is None or constant(dom.extent) != 1}
-    apart = all(_tell_apart(store.indices, moving) for store in target.values())
+    apart = all(_are_injective(store.indices, moving) for store in target.values())
     return apart and all(_same_element(a, target[a.buffer.data]) for a in sharing(found, target))
 
 
@@ -75,7 +75,7 @@ def _same_element(a: Any, b: BufferStore) -> bool:
     return a.buffer is b.buffer and same_index(a.indices, b.indices)
 
 
-def _tell_apart(indices: Sequence[Expr], domains: Mapping[Var, Range | None]) -> bool:
+def _are_injective(indices: Sequence[Expr], domains: Mapping[Var, Range | None]) -> bool:
     """Whether no two points of ``domains`` have the same indices."""
     if domains.keys() <= set(indices):
         return True

@@ -159,7 +159,7 @@ def with_own_places(func: PrimFunc) -> PrimFunc:
 
 
 def with_one_name(func: PrimFunc) -> PrimFunc:
-    """``func``, in whose blocks of blocks all memory has one name: pointers tell memory apart there. Raises
+    """``func``, in whose blocks of blocks all memory has one name: pointers distinguish memory there. Raises
     ``ScheduleError`` with a block that writes memory of which it uses a view, and another view or the source."""
     for realize in with_memory(func.body):
         require_one_name(realize)

@@ -158,17 +158,17 @@ class _Checker:
         self.part = Summary()
         self.depth = 0  # of blocks with iterators
 
-    def say(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
+    def report(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
         self.problems.append(Problem(node, message, undefined, bound))
 
     def function(self, func: PrimFunc) -> None:
         for param in func.params:
             if param in self.defined:
-                self.say(func, f"parameter `{param.name}` is listed twice")
+                self.report(func, f"parameter `{param.name}` is listed twice")
             self.defined.add(param)
         for param, buffer in func.buffer_map.items():
             if param not in self.defined:
-                self.say(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
+                self.report(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
             self.defined.add(buffer.data)
             self.known.add(buffer)
         sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
@@ -185,7 +185,7 @@ class _Checker:
 
     def define(self, var: Var, node: Any, what: str) -> bool:
         if var in self.defined:
-            self.say(node, f"{what} `{var.name}` is already defined outside")
+            self.report(node, f"{what} `{var.name}` is already defined outside")
             return False
         self.defined.add(var)
         self.part.bound.add(var)
@@ -214,7 +214,7 @@ class _Checker:
                 self.access(e.buffer, e.indices, node)
             elif isinstance(e, BinaryOp):
                 if e.a.dtype is not e.b.dtype:
-                    self.say(
+                    self.report(
                         node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them"
                     )
                 left += (e.b, e.a)
@@ -245,28 +245,30 @@ class _Checker:
         """Report why a variable that is not defined, or hidden, cannot be used here."""
         if var in self.defined:
             block = self.hidden[var]
-            self.say(
+            self.report(
                 node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
             )
         elif var in self.gone:
-            self.say(node, f"`{var.name}` is used outside its allocation")
+            self.report(node, f"`{var.name}` is used outside its allocation")
         else:
-            self.say(node, f"variable `{var.name}` is not defined here", var)
+            self.report(node, f"variable `{var.name}` is not defined here", var)
 
     def access(self, buffer: Buffer, indices: Any, node: Any) -> None:
         self.buffer_use(buffer, node)
         if len(indices) != buffer.ndim:
-            self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but {len(indices)} indices are given")
+            self.report(
+                node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but {len(indices)} indices are given"
+            )
         for axis, index in enumerate(indices[:-1]):
             if index.dtype.lanes > 1:
-                self.say(
+                self.report(
                     node,
                     f"index {axis} of `{buffer.name}` is a vector of {index.dtype.lanes} lanes; only the last index may be "
                     "one: transform_layout puts that axis last, or let `vectorize` make the vectors",
                 )
         for index in indices:
             if not index.dtype.is_int and not index.dtype.is_bool:
-                self.say(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")
+                self.report(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")
             self.expr(index, node)
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
@@ -274,13 +276,15 @@ class _Checker:
         if buffer in self.known or shares_memory(buffer, self.defined):
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
-        self.say(node, f"buffer `{buffer.name}` is used {where}")
+        self.report(node, f"buffer `{buffer.name}` is used {where}")
 
     def region(self, region: BufferRegion, node: Any) -> None:
         buffer = region.buffer
         self.buffer_use(buffer, node)
         if len(region.region) != buffer.ndim:
-            self.say(node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but its region {len(region.region)}")
+            self.report(
+                node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but its region {len(region.region)}"
+            )
         for r in region.region:
             self.expr(r.min, node)
             if type(r.extent) is not IntImm:
@@ -291,7 +295,7 @@ class _Checker:
     def visit(self, s: Any) -> None:
         kind = type(s)
         if kind is SeqStmt and (len(s.stmts) < 2 or SeqStmt in map(type, s.stmts)):
-            self.say(s, "a sequence holds two or more statements, none of them a sequence")
+            self.report(s, "a sequence holds two or more statements, none of them a sequence")
         if kind is SeqStmt and is_long(s.stmts):
             self.known_part(s)
         elif kind in _VISIT:
@@ -355,7 +359,7 @@ class _Checker:
         if s.indices and s.indices[-1].dtype.lanes > 1:
             want = BufferLoad(s.buffer, s.indices).dtype
         if s.value.dtype is not want:
-            self.say(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
+            self.report(s, f"a store of {s.value.dtype} into `{s.buffer.name}`, which holds {want}")
 
     def _bound_again(self, s: For) -> None:
         """A loop nested in another of its thread axis distributes work that is common to all threads of the axis."""
@@ -365,9 +369,9 @@ class _Checker:
             if uses_var(s.body, outer.loop_var):
                 name = outer.loop_var.name
                 message = f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`"
-                self.say(s, message, bound=outer)
+                self.report(s, message, bound=outer)
             elif not Analyzer().can_prove_equal(outer.extent, s.extent):
-                self.say(s, f"thread axis {s.thread} is bound inside itself with another extent", bound=outer)
+                self.report(s, f"thread axis {s.thread} is bound inside itself with another extent", bound=outer)
 
     def loop(self, s: Any) -> None:
         """Visit a nest of loops."""
@@ -378,13 +382,13 @@ class _Checker:
             if type(s.extent) is not IntImm:
                 self.expr(s.extent, s)
             if s.kind not in LOOP_KINDS:
-                self.say(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
+                self.report(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
             if (s.kind == "thread_binding") != bool(s.thread):
-                self.say(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
+                self.report(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
             dtype = s.loop_var.dtype
             if s.min.dtype is not dtype or s.extent.dtype is not dtype:
                 part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
-                self.say(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
+                self.report(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
             if s.thread and is_launch_axis(s.thread):
                 self.part.threads.add(s.thread)
                 self._bound_again(s)
@@ -399,7 +403,7 @@ class _Checker:
 
     def if_(self, s: IfThenElse) -> None:
         if not s.condition.dtype.is_bool:
-            self.say(s, f"an `if` on a condition of dtype {s.condition.dtype}")
+            self.report(s, f"an `if` on a condition of dtype {s.condition.dtype}")
         self.expr(s.condition, s)
         self.visit(s.then_case)
         if s.else_case is not None:
@@ -412,7 +416,7 @@ class _Checker:
     def let(self, s: LetStmt) -> None:
         self.expr(s.value, s)
         if s.value.dtype is not s.var.dtype and not s.var.dtype.is_handle:
-            self.say(s, f"`{s.var.name}` is {s.var.dtype}, but its value {s.value.dtype}")
+            self.report(s, f"`{s.var.name}` is {s.var.dtype}, but its value {s.value.dtype}")
         fresh = self.define(s.var, s, "variable")
         self.visit(s.body)
         if fresh:
@@ -475,16 +479,18 @@ class _Checker:
     def bindings(self, s: BlockRealize) -> None:
         block = s.block
         if len(s.iter_values) != len(block.iter_vars):
-            self.say(s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings")
+            self.report(
+                s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings"
+            )
         for value in s.iter_values:
             self.expr(value, s)
         if not s.predicate.dtype.is_bool:
-            self.say(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
+            self.report(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
         known = type(s.predicate) is IntImm
         own = None if known else next((iv.var for iv in block.iter_vars if uses_var(s.predicate, iv.var)), None)
         if own is not None:
             what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
-            self.say(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
+            self.report(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
         elif not known:
             self.expr(s.predicate, s)
         for iv in block.iter_vars:
@@ -493,7 +499,7 @@ class _Checker:
                     self.expr(e, s)
         for iv, value in zip(block.iter_vars, s.iter_values):
             if iv.var.dtype is not value.dtype:
-                self.say(
+                self.report(
                     s, f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
                 )
 
@@ -503,7 +509,7 @@ class _Checker:
         if len({*buffers}) != len(buffers) or not self.known.isdisjoint(buffers):
             for n, buffer in enumerate(buffers):
                 if buffer in self.known or buffer in buffers[:n]:
-                    self.say(node, f"buffer `{buffer.name}` is allocated twice")
+                    self.report(node, f"buffer `{buffer.name}` is allocated twice")
         for buffer in buffers:
             if not _CONSTANT.get(buffer):
                 self.buffer_parts(buffer, node)
@@ -528,7 +534,7 @@ class _Checker:
         """Visit a block, and leave defined what is defined in it only: these variables, and its buffers."""
         if block.name:
             if block.name in self.blocks:
-                self.say(s, f"two blocks are called `{block.name}`; block names are unique in a function")
+                self.report(s, f"two blocks are called `{block.name}`; block names are unique in a function")
             self.blocks.add(block.name)
             self.part.blocks.add(block.name)
         if block.match_buffers:
@@ -544,9 +550,11 @@ class _Checker:
             self.region(match.source, s)
             view, source = match.buffer, match.source.buffer
             if view.dtype is not source.dtype:
-                self.say(s, f"view `{view.name}` holds {view.dtype}, but `{source.name}` holds {source.dtype}")
+                self.report(s, f"view `{view.name}` holds {view.dtype}, but `{source.name}` holds {source.dtype}")
             if view.scope != source.scope:
-                self.say(s, f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"')
+                self.report(
+                    s, f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"'
+                )
             self.known.add(match.buffer)
             parts = (match.buffer.data, *match.buffer.strides)
             parts += (match.buffer.elem_offset,) if match.buffer.elem_offset is not None else ()

@@ -60,11 +60,11 @@ class Together(ContextDecorator):
         self._outer: list[Together | None] = []
 
     def __enter__(self) -> None:
-        self._outer.append(_asked.together)
-        _asked.together = _asked.together or self
+        self._outer.append(_current.together)
+        _current.together = _current.together or self
 
     def __exit__(self, *_: object) -> None:
-        _asked.together = self._outer.pop()
+        _current.together = self._outer.pop()
 
 
 class _Limit:
@@ -76,24 +76,24 @@ class _Limit:
     def left(self) -> float:
         now = thread_time()
         if self.end is None:
-            together = _asked.together
+            together = _current.together
             self.end = now + (MOST_SECONDS if together is None else max(together.left, LEAST_SECONDS))
         return self.end - now
 
     def ran_out(self) -> TooLong:
-        if _asked.together is not None:
-            _asked.together.left = min(_asked.together.left, self.left())
+        if _current.together is not None:
+            _current.together.left = min(_current.together.left, self.left())
         return TooLong()
 
 
-class _Asked(threading.local):
+class _Current(threading.local):
     """What this thread asks: the limit of the question that is being answered, and the questions of a step."""
 
     limit: _Limit | None = None
     together: Together | None = None
 
 
-_asked = _Asked()
+_current = _Current()
 
 
 def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
@@ -103,14 +103,14 @@ def decide(question: Callable[..., R], *args: Any) -> R | Undecided:
     >>> decide(lambda: IntegerSet.point([1, 2]).sample())
     [1, 2]
     """
-    outer = _asked.limit
-    _asked.limit = outer or _Limit()
+    outer = _current.limit
+    _current.limit = outer or _Limit()
     try:
         return question(*args)
     except Undecided as reason:
         return reason.with_traceback(None)  # the frames would be kept, and hold the reason
     finally:
-        _asked.limit = outer
+        _current.limit = outer
 
 
 def _run(operation: Callable[..., R], *args: Any) -> R:
@@ -119,7 +119,7 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
     isl can only be stopped after a number of steps, of which each may take the longer the more there were: there is an
     attempt of few steps, and others of more while they fit into the time that is left.
     """
-    limit = _asked.limit or _Limit()
+    limit = _current.limit or _Limit()
     context, steps = _isl().DEFAULT_CONTEXT, FIRST_STEPS
     while True:
         left, start = limit.left(), thread_time()

@@ -210,8 +210,8 @@ def _others(step: Primitive, state: State, name: str, given: Given, rule: str) -
     """Other values of an argument."""
     kind, value = step.kinds.get(name, ""), given[name]
     if "loop" in kind and isinstance(value, (list, tuple)):
-        asked = tuple(_items(value))
-        yield from (list(other) for other in dict.fromkeys(map(tuple, _several(state, value))) if other != asked)
+        passed = tuple(_items(value))
+        yield from (list(other) for other in dict.fromkeys(map(tuple, _several(state, value))) if other != passed)
     elif "loop" in kind and isinstance(_place(state, value), LoopRef):
         yield from _other_loops(state, value)
     elif isinstance(value, IndexMap) or callable(value):

@@ -79,19 +79,19 @@ def _takes_predicate(stmt: Stmt, variables: Collection[Var], unsure: Collection[
     if isinstance(stmt, BlockRealize):
         return not any(may_fail(v, variables) for v in stmt.iter_values)
     if isinstance(stmt, For):
-        asked, parts = (stmt.extent, stmt.min), (stmt.body,)
+        controls, parts = (stmt.extent, stmt.min), (stmt.body,)
     elif isinstance(stmt, SeqStmt):
-        asked, parts = (), stmt.stmts
+        controls, parts = (), stmt.stmts
     elif isinstance(stmt, IfThenElse):
-        asked, parts = (
+        controls, parts = (
             (stmt.condition,),
             (stmt.then_case,) if stmt.else_case is None else (stmt.then_case, stmt.else_case),
         )
     else:
         return False
     return (
-        not has_load(*asked)
-        and not any(may_fail(e, unsure) for e in asked)
+        not has_load(*controls)
+        and not any(may_fail(e, unsure) for e in controls)
         and all(_takes_predicate(part, variables, unsure) for part in parts)
     )
 

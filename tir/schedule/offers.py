@@ -104,9 +104,9 @@ class OneClick:
         return [(place, ", ".join(names) or "nothing without further choices") for place, names in self.steps.items()]
 
     def _hint(self) -> str:
-        asked = next(iter(self.steps), "i")
+        step = next(iter(self.steps), "i")
         more = f"{self.left_out} more loops and blocks; " if self.left_out else ""
-        return f'{more}sch.can("{asked}") tells what else, and why not the rest'
+        return f'{more}sch.can("{step}") tells what else, and why not the rest'
 
     def __repr__(self) -> str:
         return text_table(("place", "may be done now"), self._rows()) + "\n" + self._hint()

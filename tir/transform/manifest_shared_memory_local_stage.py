@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import STAGE, THROUGH_REGISTERS, asks_for_registers, is_through_registers
+from ..analysis.annotations import STAGE, THROUGH_REGISTERS, goes_through_registers, is_through_registers
 from ..analysis.block_regions import block_access_region
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
@@ -101,7 +101,7 @@ class _Manifest:
 
 
 def _copy_of(part: Stmt) -> BlockRealize | None:
-    return next((n for n in walk(part) if isinstance(n, BlockRealize) and asks_for_registers(n.block)), None)
+    return next((n for n in walk(part) if isinstance(n, BlockRealize) and goes_through_registers(n.block)), None)
 
 
 def _described(block: Block) -> Block:
@@ -154,6 +154,6 @@ def manifest_shared_memory_local_stage(func: PrimFunc) -> PrimFunc:
                     T.writes(B[vi])
                     B[vi] = S[vi]
     """
-    if not any(isinstance(n, Block) and asks_for_registers(n) for n in walk(func.body)):
+    if not any(isinstance(n, Block) and goes_through_registers(n) for n in walk(func.body)):
         return func
     return func.with_body(_Manifest(func.name).visit(func.body))

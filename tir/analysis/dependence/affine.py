@@ -158,18 +158,18 @@ def _differs(a: Strided | None, b: Strided | None) -> bool:
     return max(-low, high) < abs(a.stride)
 
 
-def index_tells_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
+def index_determines_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
     """Whether two accesses have the same injective indices: an element determines, for both, the iteration of every loop
     that the indices use."""
     if a.buffer is not b.buffer or a.indices is None or b.indices is None:
         return False
-    told = _told_apart(s, a)
-    return var in told and (a is b or _same_indices(s, a, t, b, told))
+    determined = _determined_loops(s, a)
+    return var in determined and (a is b or _same_indices(s, a, t, b, determined))
 
 
-def tells_apart(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
+def distinguishes(s: AffineForms, a: Access, t: AffineForms, b: Access, var: Var) -> bool:
     """Whether different iterations of the loop of ``var`` never have one element by ``a`` and by ``b``."""
-    return indices_differ(s, a, t, b, var) or index_tells_iteration(s, a, t, b, var)
+    return indices_differ(s, a, t, b, var) or index_determines_iteration(s, a, t, b, var)
 
 
 def in_one_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, loops: Collection[Var]) -> bool:
@@ -195,8 +195,8 @@ def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
     return moving <= {*values} or moving <= (_found_apart(values, loops) or frozenset[Var]())
 
 
-def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
-    """The loops that the indices of an access use, if these tell all of their iterations apart; none otherwise. Found once
+def _determined_loops(s: AffineForms, access: Access) -> frozenset[Var]:
+    """The loops that the indices of an access use, if these determine all of their iterations; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
     parts = access.index_parts()
     if sharing((n for e in parts for n in nodes_of(e) if type(n) is BufferLoad), s.changing):
@@ -207,16 +207,16 @@ def _told_apart(s: AffineForms, access: Access) -> frozenset[Var]:
         found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around))
         return found or frozenset()
 
-    return _TOLD_APART.found(access.buffer, deciding(s.unit, access), find)
+    return _DETERMINED.found(access.buffer, deciding(s.unit, access), find)
 
 
-_TOLD_APART: MemoAmong[frozenset[Var]] = MemoAmong()
+_DETERMINED: MemoAmong[frozenset[Var]] = MemoAmong()
 
 
-def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, told: frozenset[Var]) -> bool:
-    """Whether two accesses have the same indices, over the same iterations of the loops ``told`` that these use."""
+def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, determined: frozenset[Var]) -> bool:
+    """Whether two accesses have the same indices, over the same iterations of the loops ``determined`` that these use."""
     mine, theirs = ({v: (low, n) for v, low, n in (*forms.unit.loops, *x.loops)} for forms, x in ((s, a), (t, b)))
-    if any((v in mine) != (v in theirs) or not all(map(same, mine.get(v, ()), theirs.get(v, ()))) for v in told):
+    if any((v in mine) != (v in theirs) or not all(map(same, mine.get(v, ()), theirs.get(v, ()))) for v in determined):
         return False
     pairs = zip(s.on_loops(a).indices or (), t.on_loops(b).indices or ())
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)

@@ -17,7 +17,7 @@ from ..contents import contents, is_nest_of_blocks
 from ..effects import effects
 from ..index import index_of, loops_below
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
-from .affine import AffineForms, index_tells_iteration, indices_differ
+from .affine import AffineForms, index_determines_iteration, indices_differ
 from .delinearize import MixedRadix, delinearized, pairs_of
 from .initialization import could_be_private
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
@@ -104,17 +104,17 @@ class _Iterations:
     """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it with the ``digits`` of fused
     variables as loops. Inner loops that data bounds run any number of times."""
 
-    def __init__(self, asked: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = ()):
-        self.asked, self.digits = asked, digits
+    def __init__(self, question: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = ()):
+        self.question, self.digits = question, digits
         self.names = Names()
-        self.context = Context(asked.func, asked.loop, self.names)
+        self.context = Context(question.func, question.loop, self.names)
         units = without_swizzles(bare_statements_in(runs))
         self.sides = [StatementRelations(u, self.names) for u in units]
-        inner = (f for f in contents(runs.body) if type(f) is For and asked.kind != THREAD_BINDING)
+        inner = (f for f in contents(runs.body) if type(f) is For and question.kind != THREAD_BINDING)
         own = memory_of(b for f in inner for b in f.private)
         for side in self.sides:
             side.touch(wider_access_map)
-            side.ignored = side.unit.local | asked.ignored | own
+            side.ignored = side.unit.local | question.ignored | own
         changing = frozenset[Var]().union(*(side.unit.written for side in self.sides))
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
         self.differ: dict[frozenset[int], bool] = {}
@@ -131,11 +131,11 @@ class _Iterations:
         return Proved(tuple(self.inferred)) if self.inferred else PROVED
 
     def is_private(self, buffer: Buffer) -> bool:
-        loop, data = self.asked.loop, buffer.data
+        loop, data = self.question.loop, buffer.data
         if data not in self.private:
             # threads have memory of their own by its scope, not by a clause
-            declared = self.asked.kind != THREAD_BINDING and bool(sharing(loop.private, buffer))
-            self.private[data] = declared or could_be_private(self.asked.func, loop, data)
+            declared = self.question.kind != THREAD_BINDING and bool(sharing(loop.private, buffer))
+            self.private[data] = declared or could_be_private(self.question.func, loop, data)
             if self.private[data] and not declared:
                 self.inferred.append(buffer)
         return self.private[data]
@@ -154,17 +154,17 @@ class CarriedDependence(Question):
 
     def __str__(self) -> str:
         kinds = ["write" if a.access.write else "read" for a in (self.first, self.second)]
-        name = self.iterations.asked.loop.loop_var.name
+        name = self.iterations.question.loop.loop_var.name
         return f"loop `{name}` carries no dependence from {kinds[0]} to {kinds[1]} of `{self.first.access.buffer.name}`"
 
     def unknown(self, error: Undecided) -> Unknown:
-        return replace(self.iterations.asked.unknown(error), memory=self.first.access.buffer)
+        return replace(self.iterations.question.unknown(error), memory=self.first.access.buffer)
 
     @cached_property
     def _forms(self) -> tuple[AffineForms, Any, AffineForms, Any, Var]:
-        forms, asked = self.iterations.forms, self.iterations.asked
+        forms, question = self.iterations.forms, self.iterations.question
         pair = self.first.access, self.second.access
-        return forms[id(self.source)], pair[0], forms[id(self.sink)], pair[1], asked.loop.loop_var
+        return forms[id(self.source)], pair[0], forms[id(self.sink)], pair[1], question.loop.loop_var
 
     @tier(Tier.AFFINE)
     def by_forms(self) -> Verdict:
@@ -180,7 +180,7 @@ class CarriedDependence(Question):
     def by_iterator_map(self) -> Verdict:
         if self.iterations.digits:
             return NOT_SHOWN
-        return PROVED if index_tells_iteration(*self._forms) else NOT_SHOWN
+        return PROVED if index_determines_iteration(*self._forms) else NOT_SHOWN
 
     @tier(Tier.PRIVATE)
     def by_privatization(self) -> Verdict:
@@ -195,7 +195,7 @@ class CarriedDependence(Question):
         found = self.iterations.context.restrict(pairs.increasing())
         if found.is_empty() or self.iterations.is_private(self.first.access.buffer):
             return PROVED
-        loop, kind, buffer = self.iterations.asked.loop, self.iterations.asked.kind, self.first.access.buffer
+        loop, kind, buffer = self.iterations.question.loop, self.iterations.question.kind, self.first.access.buffer
         proof = witness(found, self.source, self.first, self.sink, self.second, "", " as well")
         reason = why_unknown([(self.source.unit, self.first.access), (self.sink.unit, self.second.access)])
         name = loop.loop_var.name

@@ -12,7 +12,7 @@ from ...expr import Expr, Var
 from ...poly import Relation
 from ...records import cached_property
 from ...visit import vars_in
-from .affine import AffineForms, in_one_iteration, index_tells_iteration
+from .affine import AffineForms, in_one_iteration, index_determines_iteration
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     AccessRelation,
@@ -137,14 +137,14 @@ class DependenceKept(Question):
         unit = by_loops(self.statements.source.unit)
         forms, used = AffineForms(unit, unit.written), vars_in(*self.statements.source.unit.values)
         pair = forms, self.first.access, forms, self.second.access
-        return PROVED if all(index_tells_iteration(*pair, v) for v in unit.coords if v in used) else NOT_SHOWN
+        return PROVED if all(index_determines_iteration(*pair, v) for v in unit.coords if v in used) else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
-        asked = self.statements
-        if asked.ordered.is_empty():
+        statements = self.statements
+        if statements.ordered.is_empty():
             return PROVED
-        broken = asked.context.restrict(self._broken())
+        broken = statements.context.restrict(self._broken())
         if broken.is_empty():
             return PROVED
         return self._against(broken)

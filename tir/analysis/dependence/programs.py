@@ -36,7 +36,7 @@ from .statements import Statement, statements_of
 class SameMeaning(Question):
     """Every dependence of ``before`` is preserved in ``after``; a complete reduction may be recomputed.
 
-    ``move`` tells, as a syntactic test, whether the move of a block that leads from one to the other is legal.
+    ``move``: a syntactic test whether the move of a block that leads from one to the other is legal.
     """
 
     before: PrimFunc
@@ -193,7 +193,7 @@ def _compare_instances(compared: _Compared, pure: Collection[tuple[str, str]]) -
     places = [runs.pop(unit.key, []) for unit in was]
     written = memory_of(a for u in was for a in u.writes())
     for added in runs.values():
-        if not all(_only_asks(u) and not sharing(u.accesses, written) for u in added):
+        if not all(_is_control(u) and not sharing(u.accesses, written) for u in added):
             rule = f"{_title(added[0].name)} is new: it runs what the program before did not"
             return Refuted(rule, nodes=(added[0].node,))
     sides: list[StatementRelations] = []
@@ -255,7 +255,7 @@ def _does_the_same(side: StatementRelations, unit: Statement, there: Sequence[St
     return _same_conditions(side, there, written) if verdict.is_proved and not side.kept else verdict
 
 
-def _only_asks(unit: Statement) -> bool:
+def _is_control(unit: Statement) -> bool:
     """Whether a statement only evaluates conditions, bounds or bindings."""
     return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
 
@@ -291,8 +291,8 @@ def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
 
 def _same_loops(a: Statement, b: Statement) -> bool:
     """Whether two statements have the same loops, in the same order, with the same bounds, values and guards."""
-    said = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
-    return len(a.loops) == len(b.loops) and len(said[0]) == len(said[1]) and all(map(is_equal, *said))
+    parts = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
+    return len(a.loops) == len(b.loops) and len(parts[0]) == len(parts[1]) and all(map(is_equal, *parts))
 
 
 def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -443,7 +443,7 @@ def moved_condition(before: Statement, after: Sequence[Statement], written: Coll
     """A condition on memory of ``written`` that one program evaluates just before the block runs, and the other at an
     ``if`` further out."""
     for run in after:
-        moved = (before.asked ^ run.asked).intersection(written)
+        moved = (before.control ^ run.control).intersection(written)
         for condition in (*before.guards, *run.guards) if moved else ():
             if sharing((n for n in nodes_of(condition) if isinstance(n, BufferLoad)), moved):
                 return condition

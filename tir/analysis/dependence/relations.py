@@ -160,8 +160,8 @@ def is_exact(unit: Statement, access: Access) -> bool:
     and loop nest; most steps reuse accesses."""
     if access.indices is None:
         return False
-    told = (*deciding(unit, access), None, *unit.coords, *unit.values, None, *unit.guards, None, *access.guards)
-    return _EXACT.found(access.node, told, lambda: why_inexact(unit, access) is None)
+    deciders = (*deciding(unit, access), None, *unit.coords, *unit.values, None, *unit.guards, None, *access.guards)
+    return _EXACT.found(access.node, deciders, lambda: why_inexact(unit, access) is None)
 
 
 _EXACT: MemoAmong[bool] = MemoAmong()

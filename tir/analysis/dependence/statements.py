@@ -35,7 +35,7 @@ from ...visit import has_load, substitute, uses_var, vars_in
 from ..block_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
-from ..evaluation import asked_before_body
+from ..evaluation import evaluated_before_body
 from ..reductions import Reduction
 
 Access = Effect
@@ -44,10 +44,10 @@ Views = Mapping[Var, MatchBufferRegion]
 
 @dataclass
 class Statement:
-    """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``asked``
+    """Something that runs: ``coords`` identify its instances, ``values`` defines them in terms of loops. ``control``
     has the pointers of memory that is read just before each instance runs: by predicates, bindings and places of views.
     ``ordered``: instances on the same element do not commute, whatever they do.
-    ``lifetimes``: by pointer, how many entries of ``time`` tell which of the buffers it is that each instance of a block
+    ``lifetimes``: by pointer, how many entries of ``time`` identify the buffer that each instance of a block
     or iteration of a loop has for itself."""
 
     name: str
@@ -63,7 +63,7 @@ class Statement:
     part: str = ""
     local: frozenset[Any] = frozenset()
     lifetimes: Mapping[Var, int] = field(default_factory=dict)
-    asked: frozenset[Var] = frozenset()
+    control: frozenset[Var] = frozenset()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -207,10 +207,10 @@ class _Walker:
         self.visit(loop.body, (*time, loop.loop_var))
         self.loops.pop()
 
-    def after(self, time: tuple[Any, ...], *asked: Expr) -> tuple[Any, ...]:
+    def after(self, time: tuple[Any, ...], *controls: Expr) -> tuple[Any, ...]:
         """The timestamp of a statement after its control expressions, each of which is a statement if it reads
         memory."""
-        for e in asked if has_load(*asked) else ():
+        for e in controls if has_load(*controls) else ():
             if has_load(e):
                 self.visit(Evaluate(e), (*time, 0))
                 time = (*time, 1)
@@ -271,7 +271,7 @@ class _Walker:
         views, outer_block = self.views, self.block
         self.views = {**views, **{m.buffer.data: m for m in block.match_buffers}}
         if not leaf:
-            time = self.after(time, *asked_before_body(s))
+            time = self.after(time, *evaluated_before_body(s))
         outer = len(self.coords), len(self.guards), self.scope
         self.guards.append(self.in_loops(s.predicate))
         values = {iv.var: self.in_loops(value) for iv, value in zip(block.iter_vars, s.iter_values)}
@@ -300,14 +300,14 @@ class _Walker:
         # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
         used = vars_in(*(value for _, value in self.coords))
         own = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)]
-        asked = list(_by_instance(steered, self.coords, [loop for loop in self.loops if loop[0] not in set(own)]))
+        control = list(_by_instance(steered, self.coords, [loop for loop in self.loops if loop[0] not in set(own)]))
         found = effects(part, self.around())
-        accesses = [*asked, *_as_stated(block, _accesses(found))]
+        accesses = [*control, *_as_stated(block, _accesses(found))]
         accesses += declared(block, self.around()) if found.opaque else ()
-        ordered = part is block.init or bool(sharing(asked, memory_of(a for a in accesses if a.write)))
+        ordered = part is block.init or bool(sharing(control, memory_of(a for a in accesses if a.write)))
         kind = "init" if part is block.init else ""
         instances = [*self.coords, *((v, v) for v in own)]
-        self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, asked=steered.reads)
+        self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, control=steered.reads)
 
 
 class _BareWalker(_Walker):
@@ -348,11 +348,11 @@ def _has_reduce_iterator(node: Any) -> bool:
 
 def _by_instance(found: Effects, coords: Sequence[tuple[Var, Expr]], loops: Sequence[Loop]) -> Iterator[Effect]:
     """Reads in terms of ``loops``, expressed over the instances of a block, identified by ``coords``."""
-    told = {value: v for v, value in coords if isinstance(value, Var)}
-    rest = tuple(loop for loop in loops if loop[0] not in told)
+    bound = {value: v for v, value in coords if isinstance(value, Var)}
+    rest = tuple(loop for loop in loops if loop[0] not in bound)
     moving = {v for v, _, _ in rest}
     ties = tuple(EQ(v, value) for v, value in coords if uses_var(value, moving))
     for access in _accesses(found):
         if access.uses(moving):
             access = replace(access, guards=(*ties, *access.guards), loops=(*rest, *access.loops))
-        yield access.substituted(told)
+        yield access.substituted(bound)

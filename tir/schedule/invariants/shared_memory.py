@@ -118,15 +118,15 @@ def _bytes(extents: Extents, users: Sequence[BlockRef], buffer: Buffer) -> int:
 
 def _padded(extents: Sequence[int], users: Sequence[BlockRef], buffer: Buffer) -> int:
     """Elements of a buffer of these extents, with the strides that ``storage_align`` asked for."""
-    asked: dict[int, tuple[int, int]] = {}
+    aligned: dict[int, tuple[int, int]] = {}
     for ref in users:
         for number, axis, factor, offset in ref.block.annotations.get(DIM_ALIGN, ()):
             if ref.block.writes[int(number)].buffer is buffer:
-                asked[int(axis)] = (int(factor), int(offset))
+                aligned[int(axis)] = (int(factor), int(offset))
     stride = 1
     for axis in reversed(range(len(extents))):
-        if axis in asked:
-            factor, offset = asked[axis]
+        if axis in aligned:
+            factor, offset = aligned[axis]
             stride += (offset - stride) % factor
         stride *= extents[axis]
     return stride

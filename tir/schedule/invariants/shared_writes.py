@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
-from ...analysis.dependence.affine import AffineForms, tells_apart
+from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.order import shared_order
 from ...analysis.dependence.relations import (
     AccessRelation,
@@ -81,8 +81,8 @@ def _race(stores: Stores, unit: Statement, write: Access, other: Access) -> Prob
     another writes. Undecided is accepted, unless no thread has an element of its own to write."""
     if other is not write and not (is_exact(unit, write) and is_exact(unit, other)):
         return None
-    told = _told(stores, unit, write, other)
-    threads = [ref for ref in stores.threads_of(unit) if ref.var not in told]
+    determined = _determined(stores, unit, write, other)
+    threads = [ref for ref in stores.threads_of(unit) if ref.var not in determined]
     if other is write:
         threads = [ref for ref in threads if stores.varies(unit, ref.node.thread)]
         if any(write.uses(moving(unit, ref.var)) for ref in threads) and not is_element(unit, write):
@@ -94,14 +94,14 @@ def _race(stores: Stores, unit: Statement, write: Access, other: Access) -> Prob
     return None
 
 
-def _told(stores: Stores, unit: Statement, access: Access, other: Access) -> set[Var]:
+def _determined(stores: Stores, unit: Statement, access: Access, other: Access) -> set[Var]:
     """Those of the loops of threads whose different iterations have different elements at once, shown without exact sets:
     then the loops around all threads by which the elements differ are in the same iteration."""
     moved = {ref.var: moving(unit, ref.var) for ref in stores.threads_of(unit)}
     apart = {v for v, those in moved.items() if access.uses(those) or other.uses(those)}
     first = next((n for n, loop in enumerate(unit.loops) if loop[0] in apart), 0)
     forms = AffineForms(replace(unit, loops=unit.loops[first:]), stores.written)
-    return {v for v in apart if access.uses(moved[v]) and tells_apart(forms, access, forms, other, v)}
+    return {v for v in apart if access.uses(moved[v]) and distinguishes(forms, access, forms, other, v)}
 
 
 def _at_once(stores: Stores, unit: Statement, write: Access, other: Access, thread: Var) -> list[str]:
@@ -207,7 +207,7 @@ def _threads_meet(stores: Stores, users: Sequence[Statement]) -> bool:
     for (n, s), (m, t) in combinations_with_replacement(enumerate(users), 2):
         threads = {v for v, _, _ in s.loops if v in stores.threads} & {v for v, _, _ in t.loops}
         pairs = [(a, b) for a in s.accesses for b in t.accesses if a.write or b.write]
-        if not all(tells_apart(forms[n], a, forms[m], b, v) for a, b in pairs for v in threads):
+        if not all(distinguishes(forms[n], a, forms[m], b, v) for a, b in pairs for v in threads):
             return True
     return False
 
@@ -229,7 +229,7 @@ def _is_filled_first(stores: Stores, users: Sequence[Statement]) -> bool:
 def _fills(writer: Statement, reader: Statement) -> bool:
     """Whether the writer stores all that the reader reads in the same iteration of the loops that they share. Found once for
     their accesses, in loops over the same ranges."""
-    told = [
+    determined = [
         x
         for u in (writer, reader)
         for access in u.accesses
@@ -238,7 +238,7 @@ def _fills(writer: Statement, reader: Statement) -> bool:
     write = writer.accesses[0]
     return _FILLED.found(
         writer.node,
-        (*told,),
+        (*determined,),
         lambda: all(fills(_placed(writer, write), _placed(reader, access)) for access in reader.accesses),
     )
 
@@ -461,13 +461,13 @@ class Stores:
         the same elements, and the variables in it are equal. Raises ``NotAffine``."""
         reads = [a for a in unit.reads() if not _is_own(a)]
         parts = _parts(unit.node.value) if isinstance(unit.node, BufferStore) else []
-        asked = [*reads, *(Access(_VALUE, (part,), READ, node=part) for part in parts)]
-        told = [a for a in asked if is_element(unit, a)]
-        differ = {v for a in asked if a not in told for v in unit.coords if a.uses(moving(unit, v))}
+        operands = [*reads, *(Access(_VALUE, (part,), READ, node=part) for part in parts)]
+        determined = [a for a in operands if is_element(unit, a)]
+        differ = {v for a in operands if a not in determined for v in unit.coords if a.uses(moving(unit, v))}
         differ |= {ref.var for ref in self.threads_of(unit) if self._varies_by_own(unit, ref)}
         if not isinstance(unit.node, BufferStore) or self._is_unknown(unit.node.value, reads):
             differ = set(unit.coords)
-        side = StatementRelations(replace(unit, accesses=[*unit.writes()[:1], *told]), names)
+        side = StatementRelations(replace(unit, accesses=[*unit.writes()[:1], *determined]), names)
         side.touch()
         return _agreeing(side).equating([(n, n) for n, v in enumerate(unit.coords) if v in differ])
 

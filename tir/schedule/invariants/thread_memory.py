@@ -13,7 +13,7 @@ from typing import Any
 
 from ...aliases import memory_of, shares_memory
 from ...analysis.contents import marked, path_to, sub_statements
-from ...analysis.dependence.affine import AffineForms, tells_apart
+from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.dependence.relations import (
@@ -65,7 +65,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     changed = {ref.node for ref in bound}
     yield from _ordered_blocks(func, bound, changed)
     for scope, buffer in _own_buffers(index):
-        if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not tell launches apart
+        if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not distinguish launches
             yield from _launched_again(scope, buffer)
     suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
     if suspects:
@@ -259,10 +259,10 @@ class _Kernels:
         bound; then only what loops alone show to be right."""
         found = decide(lambda: question(buffer, users, *self._sides(buffer, users)))
         if isinstance(found, Undecided):
-            return self._told_by_loops(buffer, users) if self.final else None
+            return self._by_loops(buffer, users) if self.final else None
         return found
 
-    def _told_by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+    def _by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """Whether a loop of threads that write does not contain what reads: then it may be another thread, whichever element
         that is."""
         axes = own_axes(buffer.scope)
@@ -313,11 +313,11 @@ class _Kernels:
                     yield n, m, common
 
     def _reads_its_own(self, buffer: Buffer, users: list[Statement]) -> bool:
-        """Whether the elements alone tell that each thread (or block) reads only what it wrote itself: different threads
+        """Whether the elements alone show that each thread (or block) reads only what it wrote itself: different threads
         have different ones. Shown without exact sets."""
         forms = [AffineForms(by_loops(u), self.written) for u in users]
         return all(
-            common is not None and all(v is w and tells_apart(forms[n], a, forms[m], b, v) for v, w in common)
+            common is not None and all(v is w and distinguishes(forms[n], a, forms[m], b, v) for v, w in common)
             for n, m, common in self._in_one_kernel(buffer, users)
             for b in users[m].accesses_of(buffer)
             for a in users[n].accesses_of(buffer)

@@ -28,9 +28,9 @@ def accessed_box(
     conditions leave idle."""
     boxes = []
     for ref in blocks:
-        said = conjuncts(ref.node.predicate)
+        parts = conjuncts(ref.node.predicate)
         left_out = idle_conditions(ref, loop) if idle else []
-        condition = all_of([c for c in said if not any(c is d for d in left_out)])
+        condition = all_of([c for c in parts if not any(c is d for d in left_out)])
         inner: dict[Var, Range] = {}
         for above in ref.loops():
             if loop in above.ancestors() or above.node.thread in shared_by:

@@ -144,9 +144,9 @@ def solve_iters(
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_const(i.dom.extent, 1)}
     conditions = [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
     moving = [(e, g) for e, g in zip(indices, given) if uses_var(e, iters)]
-    told = _solved_one_by_one(moving, iters) or _solved_together(block, indices, given)
-    solved.update(told[0])
-    conditions += told[1]
+    solution = _solved_one_by_one(moving, iters) or _solved_together(block, indices, given)
+    solved.update(solution[0])
+    conditions += solution[1]
     # iterators that run together have one value: what determines one of them determines the other
     runs = list(zip(block.block.iter_vars, block.node.iter_values))
     for iterator, value in runs:

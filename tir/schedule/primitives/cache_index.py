@@ -113,17 +113,19 @@ def _with_accesses_covered(block: Block) -> Block:
     known = Analyzer({i.var: i.dom for i in block.iter_vars if i.dom is not None})
     found = accessed_regions(block)
     wide = {
-        side: tuple(_covering(said, done, known) for said, done in zip(getattr(block, side), found[side]))
+        side: tuple(
+            _covering(declared_region, done, known) for declared_region, done in zip(getattr(block, side), found[side])
+        )
         for side in found
     }
     same = all(new is old for side, regions in wide.items() for new, old in zip(regions, getattr(block, side)))
     return block if same else block.replace(**wide)
 
 
-def _covering(said: BufferRegion, accessed: BufferRegion, known: Analyzer) -> BufferRegion:
-    if encloses(said.region, accessed.region, known):
-        return said
-    return BufferRegion(said.buffer, union([said.region, accessed.region], known))
+def _covering(declared_region: BufferRegion, accessed: BufferRegion, known: Analyzer) -> BufferRegion:
+    if encloses(declared_region.region, accessed.region, known):
+        return declared_region
+    return BufferRegion(declared_region.buffer, union([declared_region.region, accessed.region], known))
 
 
 def _computations(parts: Sequence[Any], skipped: set[Buffer]) -> Iterator[Expr]:

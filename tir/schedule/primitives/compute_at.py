@@ -235,13 +235,13 @@ def _move_to_root(state: State, block: BlockRef, *, unsafe: bool = False) -> Mov
 MOST_LOCATIONS = 12
 
 
-def _legal_locations(state: State, block: BlockRef, asked: LoopRef, plan: Callable[..., MovePlan]) -> str:
+def _legal_locations(state: State, block: BlockRef, refused: LoopRef, plan: Callable[..., MovePlan]) -> str:
     """The loops at which the same step would be legal, as text."""
     scope = block.scope
     if scope is None:
         return ""
     own = set(block.loops())
-    tried = [ref for ref in state.index.loops.values() if ref.scope is scope and ref not in own and ref is not asked]
+    tried = [ref for ref in state.index.loops.values() if ref.scope is scope and ref not in own and ref is not refused]
     found = ["root"] if not any(len(state.index.blocks_below(ref)) > 1 for ref in own) else []
     found += [label(state, ref) for ref in tried[:MOST_LOCATIONS] if not refusal(partial(plan, state, block, ref))]
     more = f" (of the first {MOST_LOCATIONS} loops)" if len(tried) > MOST_LOCATIONS else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import runs_whole_domain
-from ...analysis.effects import asker_of, by_address, is_in_one_element
+from ...analysis.effects import by_address, caller_of, is_in_one_element
 from ...analysis.index import BlockRef, LoopRef, index_of, statements, with_statements
 from ...analysis.reductions import threads_can_share
 from ...analysis.users import regions_of, uses_pointer
@@ -136,7 +136,7 @@ def _check_transform_layout(
     require(
         beyond is None,
         "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
-        asker_of(beyond) if beyond else "",
+        caller_of(beyond) if beyond else "",
         old.name,
         nodes=[beyond.node] if beyond else [],
     )

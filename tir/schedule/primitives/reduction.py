@@ -9,7 +9,7 @@ from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
-from ...analysis.evaluation import asked_before_body
+from ...analysis.evaluation import evaluated_before_body
 from ...analysis.index import BlockRef, LoopRef, loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
 from ...arith.linear import linear
@@ -84,9 +84,9 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
     rule = "block {0} under loop {1} uses the result of {2} while it is being made"
     require_none(others, rule, loop, block)
     bounds = [e for p in (loop, *loops_below(block, loop)) for e in (p.node.min, p.node.extent)]
-    asked = sharing((a for e in (*asked_before_body(block.node), *bounds) for a in accesses(e)), written)
+    controls = sharing((a for e in (*evaluated_before_body(block.node), *bounds) for a in accesses(e)), written)
     rule = "how often block {1} runs depends on `{0}`, which it writes: its init, before loop {2}, would change that"
-    require_none([] if unsafe else asked, rule, block, loop, nodes=[block.node])
+    require_none([] if unsafe else controls, rule, block, loop, nodes=[block.node])
     require_none(
         [ref for ref in beside if sharing(ref.block.writes, _read_by_init(block))],
         "the init of block {1} reads what block {0} writes under loop {2}: before that loop it has another value, or none",

@@ -153,8 +153,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
 def _require_lasting(state: State, block: BlockRef, conditions: Sequence[Expr]) -> None:
     """Require ``conditions`` to be invariant in the block's loops: both the partial results and their combination
     evaluate them."""
-    asked = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
-    writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in asked for r in b.block.writes)]
+    tested = {n.buffer for e in (*conditions, block.node.predicate) for n in nodes_of(e) if isinstance(n, BufferLoad)}
+    writers = [b for b in state.index.blocks_below(block.loops()[0]) if any(r.buffer in tested for r in b.block.writes)]
     require_none(
         writers,
         "block {1} runs under a condition on memory that {0} writes in the same loops: the partial results and their "
@@ -401,8 +401,8 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     values.insert(0, loop.var)
     index = _insert(reduction.stores[0].indices, plan.axis, factor - loop.node.min)
     loads = [BufferLoad(partial, index) for partial in partials]
-    asked = [(*plan.guards, *u.guards) for u in reduction.updates]
-    update = substitute(_update(loads, reduction.updated(loads), asked), {**split, **inside})
+    guards = [(*plan.guards, *u.guards) for u in reduction.updates]
+    update = substitute(_update(loads, reduction.updated(loads), guards), {**split, **inside})
     init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reduction)))
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
     reads, writes = block_access_region(made)

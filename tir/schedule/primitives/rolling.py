@@ -271,7 +271,7 @@ def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer,
         return BufferRegion(small, tuple(r if r is whole else Range(m, r.extent) for m, r in zip(mins, ranges)))
 
     def visit(item: Any) -> Any:
-        return _told(item, small, axis) if isinstance(item, Block) and item.name in names else None
+        return _with_ordered_iterators(item, small, axis) if isinstance(item, Block) and item.name in names else None
 
     root = state.index.blocks[scope.name].block
     allocated = tuple(small if b is buffer else b for b in root.alloc_buffers)
@@ -279,7 +279,7 @@ def _folded(state: State, scope: BlockRef, names: Sequence[str], buffer: Buffer,
     return state.replace(root, root.replace(body=body, alloc_buffers=allocated))
 
 
-def _told(block: Block, small: Buffer, axis: int) -> Block:
+def _with_ordered_iterators(block: Block, small: Buffer, axis: int) -> Block:
     """``block``, whose spatial iterators that go round no longer say that any order will do."""
     round_: set[Var] = set()
     reads, writes = block_access_region(block)

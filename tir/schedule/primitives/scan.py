@@ -130,13 +130,13 @@ def _as_scan(block: Block, store: BufferStore) -> Scan | None:
     parts = choice_parts(store.value)
     if parts is None:
         return None
-    asked, first, combined = parts
+    condition, first, combined = parts
     for along in block.iter_vars:
         places = [n for n, index in enumerate(store.indices) if index is along.var]
         if (
             len(places) != 1
             or not is_const(along.dom.min, 0)
-            or key(asked) != key(EQ(along.var, const(0, along.dtype)))
+            or key(condition) != key(EQ(along.var, const(0, along.dtype)))
         ):
             continue
         before = [key(substitute(index, {along.var: along.var - 1})) for index in store.indices]
@@ -297,8 +297,8 @@ def double_scan(state: State, plan: DoublePlan) -> tuple[State, list[BlockRV]]:
     return after, [after.block_rv(b.name) for b in buffers]
 
 
-def _chosen(asked: Expr, one: Expr, other: Expr) -> Expr:
-    return call("if_then_else", asked, one, other, dtype=one.dtype)
+def _chosen(condition: Expr, one: Expr, other: Expr) -> Expr:
+    return call("if_then_else", condition, one, other, dtype=one.dtype)
 
 
 def _in_loops(block: BlockRef, body: Stmt) -> Stmt:

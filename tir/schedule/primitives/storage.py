@@ -10,7 +10,7 @@ from typing import Any
 from ...aliases import is_same_parameter, memory_of, sharing
 from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.contents import NAMING, named, parts_without, with_memory
-from ...analysis.effects import asker_of, by_address
+from ...analysis.effects import by_address, caller_of
 from ...analysis.index import BlockRef
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
@@ -197,7 +197,7 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     require(
         user is None,
         "`{0}` has the address of memory of {1}, and expects {2} there",
-        asker_of(user) if user else "",
+        caller_of(user) if user else "",
         buffer.name,
         buffer.dtype,
         nodes=[user.node] if user else [],
@@ -417,8 +417,8 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
         buffer.name,
         legal="storage_swizzle without storage_align",
     )
-    asked = (*(n for n in notes.get(SWIZZLE, ()) if n != buffer_index), int(buffer_index))
-    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: asked})))
+    swizzled = (*(n for n in notes.get(SWIZZLE, ()) if n != buffer_index), int(buffer_index))
+    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: swizzled})))
 
 
 @primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")

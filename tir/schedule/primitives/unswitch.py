@@ -360,9 +360,9 @@ def _is_inside(e: Expr, loop: LoopRef) -> bool:
     """Whether ``e`` reads elements of its buffers alone, in every iteration of the loops around ``loop``, and cannot fail otherwise."""
     known = Analyzer({p.var: p.range for p in loop.loops()})
     loads = [n for n in walk(e) if isinstance(n, BufferLoad)]
-    asked = [And(i >= 0, i < n) for load in loads for i, n in zip(load.indices, load.buffer.shape)]
+    inside = [And(i >= 0, i < n) for load in loads for i, n in zip(load.indices, load.buffer.shape)]
     alone = rewrite(e, lambda n: Var("element", n.dtype) if isinstance(n, BufferLoad) else None)
-    return not may_fail(alone) and all(known.can_prove(condition) for condition in asked)
+    return not may_fail(alone) and all(known.can_prove(condition) for condition in inside)
 
 
 def _only_block(loop: LoopRef) -> BlockRealize:
