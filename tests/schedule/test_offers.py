@@ -119,6 +119,7 @@ def test_a_split_is_offered_with_factors_that_divide_first(extent, first):
 def test_a_loop_is_told_what_it_may_become(sch):
     offers = {offer.name: offer for offer in sch.can("k")}
     assert offers["split"].text == 'split("k", factors=[None, 4])' and offers["split"]
+    assert offers["tile"].text == 'tile(["k"], [4])' and offers["tile"]
     assert offers["compute_at"].given == {"block": "B", "loop": "k"}
     assert not offers["parallel"] and "cannot be parallel" in offers["parallel"].reason
     assert {f.name: f.choices[:2] for f in offers["bind"].fields}["thread_axis"] == ("blockIdx.x", "blockIdx.y")
@@ -128,7 +129,7 @@ def test_the_whole_program_at_a_glance(sch):
     shown = repr(sch.can)
     rows = {line.split()[0]: line for line in shown.splitlines()}
     assert "parallel" in rows["B.i"] and "parallel" not in rows["k"] and "compute_inline" in rows["B"]
-    assert 'sch.can("B.i") tells what else' in shown
+    assert 'sch.can("B.i") has the others' in shown
     many = tir.Schedule(gemm.gemm(64, 64, 64))
     assert "more loops and blocks" in repr(many.can) and len(repr(many.can).splitlines()) == MOST_PLACES + 2
 

@@ -21,7 +21,10 @@ class Step:
 
 
 class History(list[Step]):
-    """The steps of a schedule; in a notebook, each expands to its diff."""
+    """The steps of a schedule, a line each; in a notebook, each expands to its diff."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
 
     def _repr_html_(self) -> str:
         from ..script.change import program_diff

@@ -106,7 +106,7 @@ class OneClick:
     def _hint(self) -> str:
         step = next(iter(self.steps), "i")
         more = f"{self.left_out} more loops and blocks; " if self.left_out else ""
-        return f'{more}sch.can("{step}") tells what else, and why not the rest'
+        return f'{more}sch.can("{step}") has the others, and why some are refused'
 
     def __repr__(self) -> str:
         return text_table(("place", "may be done now"), self._rows()) + "\n" + self._hint()
@@ -144,7 +144,7 @@ def choices(state: State, step: Primitive, name: str, given: Mapping[str, Any] |
         return list(state.index.blocks)
     if name in _LISTS:
         return list(_LISTS[name](state))
-    if name == "factors" and step.only_loop:
+    if name == "factors" and step.kinds.get(step.only_loop or "") == "loop":
         return _factors(state, (given or {}).get(step.only_loop))
     usual = _USUAL.get(f"{step.name}.{name}", _USUAL.get(name))
     return [] if usual is None else [usual]

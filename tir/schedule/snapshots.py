@@ -120,7 +120,8 @@ class Snapshots:
         >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
         >>> sch.parallel("out.i")
         >>> sch.history
-        [0: start, 1: parallel("out.i")]
+        0: start
+        1: parallel("out.i")
         >>> "T.parallel(8)" in str(sch.history[0].mod), "T.parallel(8)" in str(sch.history[1].mod)
         (False, True)
         """
