@@ -510,3 +510,23 @@ def test_a_copy_that_the_steps_choose_from_for_the_start_is_refused():
     sch.bind("k", "threadIdx.x")
     on_simulator(sch)
     refused(lambda: sch.reindex_cache_read("S", 0, "global", lambda vi, vk: (vk, vi)), "S[")
+
+
+def test_a_refusal_offers_no_step_on_a_block_that_it_did_not_make():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8, 64), "float32"), D: T.Buffer((8,), "float32")):
+    C = T.alloc_buffer((8,), "float32", scope="local")
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        for k in range(64):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = C[vi] * 2.0
+""")
+    refusal = refused(lambda: sch.rfactor("k", 0), "`C_rf` (local memory) would be used by two kernels")
+    assert refusal.legal == "rfactor before the loops are bound, or with global memory"

@@ -55,7 +55,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
     if suspects:
-        yield from _Kernels(after, bound, final=False).problems([b for _, b in suspects])
+        yield from _Kernels(after, bound, final=False, delta=delta).problems([b for _, b in suspects])
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -193,9 +193,10 @@ class _Kernels:
     axis is run by every thread (or by thread 0 if its buffer is shared).
     """
 
-    def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool):
+    def __init__(self, func: PrimFunc, bound: list[LoopRef], final: bool, delta: Delta | None = None):
         self.func = func
         self.final = final
+        self.delta = delta
         self.loops = {ref.var: ref for ref in bound}
         self.units = without_swizzles(statements_of(func.body))
         self.combined = reduction_iterators(index_of(func), threads_can_share)
@@ -243,10 +244,16 @@ class _Kernels:
                             f"{used.name}"
                         ],
                         [made.node, used.node],
-                        self._one_kernel(made, used)
-                        + f'compute_at("{w.name}", …) in the other kernel, or set_scope("{w.name}", …, "global")',
+                        self._one_kernel(made, used) + self._ways(w.name),
                     )
         return None
+
+    def _ways(self, writer: str) -> str:
+        """What may be done about what the block ``writer`` makes, which the step refused may have made itself."""
+        delta = self.delta
+        if delta is not None and delta.before is not None and writer not in index_of(delta.before).blocks:
+            return f"{delta.primitive} before the loops are bound, or with global memory"
+        return f'compute_at("{writer}", …) in the other kernel, or set_scope("{writer}", …, "global")'
 
     @staticmethod
     def _one_kernel(a: LoopRef, b: LoopRef) -> str:
