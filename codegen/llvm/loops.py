@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from tir.arith.linear import is_index
 from tir.expr import BufferLoad, Call, Cast, Expr, FloorMod, IntImm, Let, Mod, Var
 from tir.stmt import BufferStore, For, LetStmt, Stmt
 from tir.visit import Somewhere, nodes_of, statements, uses_var, walk
@@ -22,18 +23,26 @@ LONG = 150  # lines of a body: copies of it hide no more latency, and LLVM takes
 def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:
     """The loop over [first, end); ``end`` None means first + extent."""
     out, type_ = g.out, value_type(s.loop_var.dtype)
+    fits = is_index(
+        s.loop_var.dtype
+    )  # the end of another type may be too large for it, or have the sign bit: 0 for one of 8 bits
     known = end is None and isinstance(s.extent, IntImm)
     if known and s.extent.value <= 0:  # type: ignore[attr-defined]
         return
     if end is None:
         extent = g.plain(s.extent)
         if first.startswith("%") or extent.startswith("%"):
-            end = extent if first == "0" else out.value(f"add nsw {type_} {first}, {extent}")
+            end = extent if first == "0" else out.value(f"add {'nsw ' * fits}{type_} {first}, {extent}")
         else:
             end = str(int(first) + int(extent))
+        runs = f"{'sgt' if s.extent.dtype.code == 'int' else 'ne'} {type_} {extent}, 0"
+    else:
+        runs = f"ne {type_} {first}, {end}"
+    if fits:
+        runs = f"slt {type_} {first}, {end}"
     body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
     if not known:
-        out.branch(out.value(f"icmp slt {type_} {first}, {end}"), body, done)
+        out.branch(out.value(f"icmp {runs}"), body, done)
         # a preheader, so that the loop has one entering edge
         out.lines[-1] = out.lines[-1].replace(f"label %{body},", f"label %{body}.in,")
         out.start(f"{body}.in")
@@ -57,8 +66,8 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         hints = [ROLLED]
     if conditions and truncations and _stores_narrow(s):
         first, end = _hidden(out, entry, type_, first, end)
-    following = out.value(f"add nsw {type_} {var}, 1")
-    more = out.value(f"icmp slt {type_} {following}, {end}")
+    following = out.value(f"add {'nsw ' * fits}{type_} {var}, 1")
+    more = out.value(f"icmp {'slt' if fits else 'ne'} {type_} {following}, {end}")
     latch = out.block
     out.repeat(more, body, done, hints)
     for division in g.hoisted.divisions.get(s, ()):

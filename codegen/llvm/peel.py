@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir.arith.linear import Linear, linear
+from tir.arith.linear import Linear, is_index, linear
 from tir.buffer import Buffer
 from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
 from tir.function import PrimFunc
@@ -84,7 +84,7 @@ def _only_first(condition: Expr, loop: For, loops: list[For]) -> bool:
         return _only_first(condition.a, loop, loops) or _only_first(condition.b, loop, loops)
     if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
         return False
-    if not isinstance(condition, (EQ, LE, LT)):
+    if not isinstance(condition, (EQ, LE, LT)) or not is_index(condition.a.dtype):  # others wrap around
         return False
     form = linear(condition.a).minus(linear(condition.b))  # at most 0, or 0, where the condition holds
     form.const += isinstance(condition, LT)

@@ -10,6 +10,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.testing import assert_same_result
 
 
 def elementwise(value: str, arrays: dict[str, np.ndarray], out: str) -> tir.PrimFunc:
@@ -391,3 +392,42 @@ def f(A: T.Buffer((4,), "{dtype}"), B: T.Buffer((4,), "{dtype}"), O: T.Buffer((4
     tir.build(func)(a, by, o)
     shift = np.left_shift if symbol == "<<" else np.right_shift
     assert o.tolist() == shift(a, by & (bits - 1)).tolist()
+
+
+@pytest.mark.parametrize("kind", ["T.serial", "T.parallel", "T.unroll", "T.vectorized"])
+@pytest.mark.parametrize(
+    ("dtype", "first", "count"), [("uint8", 0, 128), ("uint8", 200, 56), ("int8", 100, 28), ("int8", -100, 100), ("uint16", 9, 3)]
+)  # fmt: skip
+def test_a_loop_of_narrow_or_unsigned_integers_has_all_iterations(kind, dtype, first, count):
+    extents = [f"T.{dtype}({count})"] + [f'T.Cast("{dtype}", N[0])'] * (kind in ("T.serial", "T.parallel"))
+    for extent in extents:
+        func = parse(f"""
+@T.prim_func
+def f(N: T.Buffer((1,), "int32"), O: T.Buffer((400,), "int32")):
+    for k in {kind}(T.{dtype}({first}), T.{dtype}({first}) + {extent}):
+        O[T.Cast("int32", k) + 130] = T.Cast("int32", k) + 7
+""")
+        found, expected, k = np.zeros(400, "int32"), np.zeros(400, "int32"), np.arange(first, first + count)
+        expected[k + 130] = k + 7
+        tir.build(func, "llvm")(np.array([count], "int32"), found)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.if_then_else((k + k) * T.uint8(64) == T.uint8(0), 7, 9)",  # holds in the third iteration, too
+        "A[(k + T.uint8(250)) // T.uint8(3)]",
+        "A[k * T.uint8(100) % T.uint8(7)]",
+        "A[k] + T.if_then_else(k + T.uint8(250) < T.uint8(253), A[k + T.uint8(1)], 5)",
+    ],
+)
+@pytest.mark.parametrize("kind", ["T.serial", "T.vectorized"])
+def test_a_narrow_loop_variable_wraps_around_in_each_lane(kind, value):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((256,), "int32"), O: T.Buffer((16,), "int32")):
+    for k in {kind}(T.uint8(16)):
+        O[k] = {value}
+""")
+    assert_same_result(func, func, [np.arange(256, dtype="int32") * 3, np.zeros(16, "int32")], ["llvm"])

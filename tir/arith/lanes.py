@@ -13,12 +13,14 @@ def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
     >>> lane_offsets(Broadcast(Var("i"), 4) + Ramp(IntImm(1), IntImm(1), 4) // Broadcast(IntImm(2), 4))
     (T.Add(i, 0), (0, 1, 1, 2))
     """
+    if not is_index(e.dtype.element):  # lanes of narrow and unsigned integers wrap around
+        return None
     if isinstance(e, Ramp) and isinstance(e.stride, IntImm) and e.base.dtype.lanes == 1:
         step = e.stride.value
         return e.base, tuple(range(0, e.lanes * step, step)) if step else (0,) * e.lanes
     if isinstance(e, Broadcast) and e.value.dtype.lanes == 1:
         return e.value, (0,) * e.lanes
-    if isinstance(e, Cast) and is_index(e.value.dtype.element) and is_index(e.dtype.element):  # no lane overflows
+    if isinstance(e, Cast):
         inner = lane_offsets(e.value)
         return inner and (cast(e.dtype.element, inner[0]), inner[1])
     if not isinstance(e, (Add, Sub, Mul, FloorDiv, FloorMod)):
