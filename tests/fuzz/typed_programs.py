@@ -113,6 +113,7 @@ class Draw:
         self.random, self.seed, self.n = random.Random(seed), seed, n
         self.i = np.arange(n)
         self.arrays: dict[str, np.ndarray] = {}
+        self.variable: Value | None = None  # of the loop, where that is not the int32 `i`
 
     def array(self, dtype: str) -> tuple[str, np.ndarray]:
         name = f"{dtype[0].upper()}{dtype[1:].lstrip('ntlo')}" if dtype[0] != "u" else f"U{dtype[4:]}"
@@ -157,6 +158,8 @@ class Draw:
 
     def element(self, dtype: str, depth: int) -> Value:
         """An element at ``i``, or at an index that is certainly inside: clamped or a remainder, maybe of data."""
+        if self.variable is not None and dtype == self.variable.dtype and self.chance(0.7):
+            return self.variable
         name, array = self.array(dtype)
         form = self.random.randrange(6) if depth else 0
         if form < 3:
@@ -233,6 +236,8 @@ class Draw:
                 return Value(f"(({a.text}) and ({b.text}))", a.values & b.values)
             return Value(f"(({a.text}) or ({b.text}))", a.values | b.values)
         dtype, op = self.random.choice(TYPES[:-1]), self.random.choice(list(COMPARE))
+        if self.variable is not None and self.chance(0.7):
+            dtype = self.variable.dtype
         if form == "compare":
             a, b = self.value(dtype, depth - 1), self.second(dtype, depth - 1)
             return Value(f"{a.text} {op} {b.text}", COMPARE[op](a.values, b.values))
@@ -328,7 +333,7 @@ def typed_program(seed: int, *, largest: int = 1000, depth: int = 3) -> TypedPro
     rng = random.Random(f"typed program {seed}")
     n = rng.choice([x for x in (64, 65, 96, 100, 127, 128, 256, 333, 512, 1000) if x <= largest])
     draw, dtype, form = Draw(seed, n), rng.choice(TYPES), rng.choice(list(FORMS))
-    if dtype == "bool" and form not in ("map", "vectors", "masked"):
+    if dtype == "bool" and form not in ("map", "vectors", "variable", "masked"):
         dtype = rng.choice(INTEGERS)
     with np.errstate(all="ignore"):
         loops, before, expected = FORMS[form](draw, rng, dtype, depth)
@@ -348,6 +353,16 @@ def _vectors(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
     e, lanes = draw.value(dtype, depth), rng.choice([k for k in (4, 8, 16, 32) if draw.n % k == 0] or [1])
     text = f"for o in range({draw.n // lanes}):\n    for v in T.vectorized({lanes}):\n        i: T.int32 = o * {lanes} + v\n"
     return f"{text}        O[i] = {e.text}\n", data(dtype, draw.n, draw.seed), e.values
+
+
+def _variable(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
+    """A map over a variable that is narrow or unsigned, so that what is made of it wraps around."""
+    kinds = [t for t in INTEGERS if t not in ("int32", "int64") and draw.n <= np.iinfo(t).max]
+    draw.variable = Value("k", draw.i.astype(rng.choice(kinds)))
+    loop = rng.choice(("range", "T.vectorized")) if draw.n <= 128 else "range"
+    e = draw.condition(depth) if dtype == "bool" else draw.choose(dtype, depth)
+    text = f"for k in {loop}(T.{draw.variable.dtype}({draw.n})):\n    i: T.int32 = T.Cast('int32', k)\n"
+    return f"{text}    O[i] = {e.text}\n", data(dtype, draw.n, draw.seed), e.values
 
 
 def _masked(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
@@ -447,7 +462,7 @@ def _straight(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
 
 
 FORMS = {
-    "map": _map, "vectors": _vectors, "masked": _masked, "named": _named, "reduce": _reduce, "scan": _scan, "scatter": _scatter,
-    "straight": _straight
+    "map": _map, "vectors": _vectors, "variable": _variable, "masked": _masked, "named": _named, "reduce": _reduce, "scan": _scan,
+    "scatter": _scatter, "straight": _straight
 }  # fmt: skip
 PARALLEL = ("map", "vectors", "masked", "named")
