@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -186,6 +188,53 @@ def test_largest_elements_of_regions_by_torchvision():
     image, regions = torch.rand(2, 3, 12, 12), torch.tensor([[0, 1.0, 2, 9, 8], [1, 0, 0, 20, 23.5]])
     made = compiled(lambda m, x, r: ops.roi_pool(x, r, (3, 4), 0.5), image, regions)
     close(made(image, regions), ops.roi_pool(image, regions, (3, 4), 0.5))
+
+
+def test_a_view_of_memory_is_of_the_memory_that_its_tensor_has():
+    x = torch.rand(4, 6)
+    function = lambda m, x: (x.t().as_strided((2, 5), (7, 3), 1), x[1:].as_strided((3,), (2,)))  # noqa: E731
+    close(compiled(function, x)(x), function(None, x))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_branches_are_chosen_at_import_or_when_the_program_runs(sign):
+    def function(m, x):
+        when_it_runs = torch.cond(x.sum() > 0, lambda x: (x * m.kept, x + 1), lambda x: (-x, x - 1), (x,))
+        return (*when_it_runs, torch.cond(m.kept[0] > 5, lambda x: x * 2, lambda x: x - m.kept, (x,)))
+
+    x, kept = sign * torch.rand(3, 4), torch.rand(4)
+    close(compiled(function, x, kept=kept)(x), function(SimpleNamespace(kept=kept), x))
+
+
+def test_loops_whose_steps_are_known_are_written_step_by_step():
+    from torch._higher_order_ops import map, scan, while_loop
+
+    def function(m, x):
+        count, power = while_loop(lambda n, x: n < 4, lambda n, x: (n + 1, x * 1.5 + n), (torch.tensor(0), x))
+        last, rows = scan(lambda s, row: (s * 0.5 + row, (s + row).clone()), torch.zeros(4), x, dim=0)
+        return count, power, last, rows, map(lambda row: row.softmax(0), x)
+
+    x = torch.rand(3, 4)
+    close(compiled(function, x)(x), function(None, x))
+    endless = exported(lambda m, x: while_loop(lambda x: x.sum() < 9, lambda x: (x * 2,), (x,)), x)
+    with pytest.raises(ModelError, match="its condition after 0 steps is known only when it runs"):
+        from_exported(endless)
+
+
+def test_what_torch_wraps_round_a_part_is_decomposed():
+    def function(m, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            product = x @ x.T
+        return torch.vmap(lambda row: row.cumsum(0))(x), product.float()
+
+    x = torch.eye(3, 4)
+    close(compiled(function, x)(x), function(None, x))
+
+
+def test_a_number_that_is_known_only_when_it_runs_is_one_fault():
+    with pytest.raises(ModelError, match="1 node of the model cannot be imported") as caught:
+        from_exported(exported(lambda m, x, n: x[:, : n.item()] * 2, torch.rand(3, 4), torch.tensor(2)))
+    assert [row[0] for row in caught.value.faults] == ["aten.item"]
 
 
 def test_buffers_that_a_program_updates_are_state():

@@ -17,6 +17,7 @@ from ..ops import registry
 from ..ops.promotion import wide
 
 MOST = 1 << 25  # elements of a constant that a row makes
+MOST_STEPS = 1024  # of one loop
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
 NO_ROW = "there is no row for this operator"
 
@@ -43,6 +44,12 @@ def reason(error: Exception) -> str:
     rule, legal = getattr(error, "rule", "") or str(error), getattr(error, "legal", "")
     lines = [*rule.splitlines()[:1], *(f"legal: {line}" for line in legal.splitlines()[:1])]
     return "; ".join(lines) or type(error).__name__
+
+
+def require_few(steps: int) -> None:
+    """Raise :class:`Unsupported` for a loop of too many steps to be written one by one."""
+    if steps > MOST_STEPS:
+        raise Unsupported(f"it takes {steps} steps; at most {MOST_STEPS} are written one by one")
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import Unsupported
+from ..graph.sizes import is_fixed
+from ..interp.numbers import array_dtype
+from .making import Unsupported, require_few
 from .onnx_table import Call, Made, row
-
-MOST_STEPS = 1024  # of one loop
 
 
 @row("If")
@@ -49,19 +49,24 @@ def _loop(c: Call) -> Any:
                 raise c.unknown(f"condition after {steps} steps", going)
             if not known.any():
                 break
-        _require_few(steps + 1 if most is None else most[0])
+        require_few(steps + 1 if most is None else most[0])
         here = going or c.array(np.array(True))
         after, *results = body(c.array(np.array(steps, "int64")), here, *carried)
         going = after if going is not None or (c.known(after) is not None) else going
         carried = results[:count]
         made.append(results[count:])
         steps += 1
+    if not made and len(c.outputs) > count:  # a step that is not taken has their shapes
+        results = body(c.array(np.array(0)), going or c.array(np.array(True)), *carried)[1 + count :]
+        return [*carried, *(_nothing(c, each) for each in results)]
     return [*carried, *_stacked(c, made, [0] * (len(c.outputs) - count))]
 
 
-def _require_few(steps: int) -> None:
-    if steps > MOST_STEPS:
-        raise Unsupported(f"it takes {steps} steps; at most {MOST_STEPS} are written one by one")
+def _nothing(c: Call, each: Made) -> Value:
+    """No tensors like ``each`` along a new axis."""
+    if not isinstance(each, Value) or not is_fixed(*each.shape):
+        raise Unsupported("it takes no step, and the shapes of what its steps make are not known")
+    return c.array(np.zeros((0, *each.shape), array_dtype(each.dtype)))
 
 
 def _stacked(c: Call, steps: Sequence[Sequence[Made]], axes: Sequence[int]) -> list[Value]:
@@ -122,7 +127,7 @@ def _scanned(
 ) -> list[Made]:
     """The states after the last step, and the results of all; ``inputs`` and ``outputs`` are their axes, and which go backwards."""
     steps = taken[0].shape[inputs[0][0]]
-    _require_few(steps)
+    require_few(steps)
     made: list[Sequence[Made]] = []
     for step in range(steps):
         rows = [

@@ -16,7 +16,7 @@ from ..recursion import with_room
 from ..target import CPUS, Target
 from .making import Fault, Faults, Unsupported, reason
 from .torch_graph import Import
-from .torch_program import Program, array_of, described, output_of, steps_of
+from .torch_program import Program, array_of, described, held_by, output_of, steps_of
 from .torch_table import has_row
 
 _PLANS = 8  # for parameters and sizes, of one graph
@@ -182,9 +182,15 @@ class _Captured:
                 inputs[name] = described(arg)
             else:
                 numbers[name] = arg
-        held = {node.name: getattr(self._gm, node.target) for node in self._gm.graph.nodes if node.op == "get_attr"}
-        constants.update({name: array_of(t) for name, t in held.items() if isinstance(t, torch.Tensor)})
-        return Program(inputs, steps_of(self._gm.graph), output_of(self._gm.graph), constants, numbers)
+        tensors, bodies = held_by(self._gm)
+        return Program(
+            inputs,
+            steps_of(self._gm.graph),
+            output_of(self._gm.graph),
+            {**constants, **tensors},
+            numbers,
+            bodies=bodies,
+        )
 
     def _eagerly(self, operator: str, overload: str, why: str) -> Callable[..., Any]:
         _LOG.eager.add(operator, overload, why, _first(self._gm))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from ..graph.sizes import Size, least, most
 from ..names import did_you_mean
 from . import torch_table
 from .making import FAULTS, Faults, Unsupported, reason
-from .torch_program import Program, Ref, Step, several
+from .torch_program import Body, Program, Ref, Step, several
 from .torch_table import Call, Complex, NotMade, Result, type_named
 
 
@@ -44,6 +45,7 @@ class Import:
         self.values: dict[str, Any] = dict(program.numbers)
         self._inputs(shapes)
         self.values.update({n: self._constant(a, n) for n, a in program.constants.items()})
+        self.values.update(self._functions(program.bodies))
         for name in program.updates:
             self.faults.add("update", "", "it changes a tensor in place that is no buffer", name)
         for step in program.steps:
@@ -108,6 +110,22 @@ class Import:
             self.faults.add(step.operator, step.overload, reason(error), step.name)
             self.values[step.name] = self._stand_in(step)
 
+    def _functions(self, bodies: Mapping[str, Body]) -> dict[str, Callable[..., list[Any]]]:
+        return {name: functools.partial(self._run, body) for name, body in bodies.items()}
+
+    def _run(self, body: Body, *given: Any) -> list[Any]:
+        """What a body makes of values: its steps become part of this graph. Raises what one of them raises."""
+        outside = self.values
+        constants = {n: self._constant(a, n) for n, a in body.constants.items()}
+        self.values = {**dict(zip(body.inputs, given)), **constants, **self._functions(body.bodies)}
+        try:
+            for step in body.steps:
+                arguments = {k: self._resolved(a) for k, a in step.arguments.items()}
+                self.values[step.name] = self._made(step, arguments)
+            return [self._resolved(each) for each in body.outputs]
+        finally:
+            self.values = outside
+
     def _resolved(self, argument: Any) -> Any:
         if isinstance(argument, Ref):
             value = self.values[argument.name]
@@ -130,7 +148,7 @@ class Import:
         return torch_table.imported(call, arguments)
 
     def _stand_in(self, step: Step) -> Any:
-        """An input in the place of each result of a step that failed, so that the steps after it are tried, too."""
+        """An input in the place of each result of a step that failed, so that the steps after it are tried, too; None of a number."""
         made: list[Value] = []
         for said in several(step.makes):
             sizes = [size for size in said.sizes if size is not None]
@@ -140,7 +158,7 @@ class Import:
                 return None
             if len(sizes) < len(said.sizes):
                 return None
-        return tuple(made) if not isinstance(step.makes, Result) else made[0]
+        return made[0] if isinstance(step.makes, Result) else tuple(made) or None
 
 
 _PYTHON: dict[str, Any] = {"operator": operator, "math": math}  # of numbers, and the parts of several results
@@ -152,6 +170,12 @@ _SYMBOLIC: dict[str, Callable[..., Any]] = {
     "torch.sym_float": float,
     "torch.sym_sum": lambda numbers: sum(numbers),
 }
+
+
+def is_known(operator: str) -> bool:
+    """Whether steps of an operator are imported: there is a row, or it is one on numbers."""
+    of_numbers = operator.partition(".")[0] in _PYTHON or operator in _SYMBOLIC
+    return of_numbers or torch_table.has_row(operator.removeprefix("aten."))
 
 
 class _Missing(Exception):

@@ -32,10 +32,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Body:
+    """A graph that steps run, as a branch or a loop has: the names of its inputs, and the same as a program has."""
+
+    inputs: tuple[str, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Any, ...]
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    bodies: Mapping[str, Body] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Program:
     """What is imported: ``inputs`` by name as type and sizes (texts for open ones), ``constants``, ``numbers`` that are
     given as inputs, ``steps`` in order, ``outputs`` as names of values, or numbers; ``state`` are inputs that it has as buffers, and what these
-    become; ``updates`` are other values that it changes; ``limits`` are the least and the largest value of open sizes, by text."""
+    become; ``updates`` are other values that it changes; ``limits`` are the least and the largest value of open sizes, by text;
+    ``bodies`` are the graphs that steps have as arguments, by name."""
 
     inputs: Mapping[str, tuple[str, tuple[int | str, ...]]]
     steps: tuple[Step, ...]
@@ -45,6 +57,7 @@ class Program:
     updates: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    bodies: Mapping[str, Body] = field(default_factory=dict)
 
 
 def array_of(tensor: Any) -> np.ndarray:
@@ -82,6 +95,20 @@ def output_of(graph: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, list) else (given,)
 
 
+def held_by(module: Any) -> tuple[dict[str, np.ndarray], dict[str, Body]]:
+    """The tensors and the graphs that the nodes of a ``GraphModule`` take from it, by the names of the nodes."""
+    import torch
+
+    found = {n.name: _attribute(module, n.target) for n in module.graph.nodes if n.op == "get_attr"}
+    tensors = {name: array_of(each) for name, each in found.items() if isinstance(each, torch.Tensor)}
+    return tensors, {name: _body(each) for name, each in found.items() if isinstance(each, torch.fx.GraphModule)}
+
+
+def _body(module: Any) -> Body:
+    inputs = tuple(n.name for n in module.graph.nodes if n.op == "placeholder")
+    return Body(inputs, steps_of(module.graph), output_of(module.graph), *held_by(module))
+
+
 _COMPLEX = ("torch.complex32", "torch.complex64", "torch.complex128")
 
 
@@ -100,7 +127,7 @@ def plain(argument: Any, of: Callable[[Any], Any]) -> Any:
     return str(argument)
 
 
-def named(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+def named(target: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> tuple[str, str, dict[str, Any]]:
     """The name of what is called, its overload, and its arguments by the names of its schema."""
     schema = getattr(target, "_schema", None)
     if schema is None:  # Python's own, and those of torch on sizes
@@ -114,6 +141,9 @@ def named(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[
 def _step(node: Any) -> Step:
     operator, overload, given = named(node.target, node.args, node.kwargs)
     arguments = {k: plain(a, lambda n: Ref(n.name)) for k, a in given.items()}
+    if operator in ("aten.as_strided", "aten.as_strided_scatter"):  # of places in memory
+        of = node.args[0].meta["val"]
+        arguments["memory"] = plain(list(of.stride()), str), of.storage_offset()
     return Step(node.name, operator, arguments, makes(node.meta.get("val")), overload)
 
 
@@ -139,17 +169,17 @@ def read_exported(program: Any) -> Program:
     decompositions of torch for those that have none."""
     import torch
 
-    from .torch_table import has_row
+    from .torch_graph import is_known
 
-    def is_known(target: Any) -> bool:
-        return has_row(str(getattr(target, "overloadpacket", target)).removeprefix("aten."))
-
-    calls = [n.target for n in program.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
-    if not all(is_known(t) and not t._schema.is_mutable for t in calls):
+    calls = [n.target for n in program.graph.nodes if n.op == "call_function"]
+    if not all(is_known(named(t)[0]) and not (hasattr(t, "_schema") and t._schema.is_mutable) for t in calls):
         table = torch.export.default_decompositions()
-        for target in [t for t in table if is_known(t)]:
+        for target in [t for t in table if is_known(named(t)[0])]:
             del table[target]
-        program = program.run_decompositions(table)
+        try:
+            program = program.run_decompositions(table)
+        except Exception as error:  # of any kind: torch runs the program, and its own functions
+            raise ModelError(f"torch does not decompose the program: {error}") from error
     held = {**program.state_dict, **program.constants}
     inputs, constants, numbers = {}, {}, {}
     nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
@@ -171,10 +201,10 @@ def read_exported(program: Any) -> Program:
             )
         elif spec.target not in changed:
             updates.append(str(spec.target or spec.arg.name))
-    attributes = {n.name: _attribute(program.graph_module, n.target) for n in program.graph.nodes if n.op == "get_attr"}
-    constants.update({n: array_of(t) for n, t in attributes.items() if isinstance(t, torch.Tensor)})
-    limits = limits_of(program)
-    return Program(inputs, steps_of(program.graph), tuple(outputs), constants, numbers, tuple(updates), state, limits)
+    tensors, bodies = held_by(program.graph_module)
+    constants.update(tensors)
+    steps, limits = steps_of(program.graph), limits_of(program)
+    return Program(inputs, steps, tuple(outputs), constants, numbers, tuple(updates), state, limits, bodies)
 
 
 def limits_of(program: Any) -> dict[str, tuple[int, int | None]]:
