@@ -42,6 +42,7 @@ PROGRAMS = {
     "updated": lambda x: (updated(x), torch.where(x[..., 0] > 0, z(x), 0.0), z(x)[:, [2, 0]], z(x).to(torch.complex128)),
     "transforms": lambda x: (torch.fft.fft(z(x)), torch.fft.ifft2(z(x), norm="ortho"), torch.fft.fftn(x).real, torch.fft.rfft2(x[..., 0])),
     "back": lambda x: (torch.fft.irfft2(z(x)), torch.fft.irfft(z(x), n=7), torch.fft.irfft(z(x), n=4, norm="forward"), torch.fft.hfft(z(x))),
+    "padded": lambda x: (torch.nn.functional.pad(z(x), (0, 2, 1, 0)),),
     "windows": lambda x: (torch.stft(x.reshape(-1), 8, 4, window=torch.hann_window(8), return_complex=True).abs(),),
 }  # fmt: skip
 

@@ -75,7 +75,7 @@ def _to_copy(c: Call, x: Value | Complex, **without_meaning: Any) -> Any:
     *("transpose", "swapaxes", "t", "mT", "numpy_T", "movedim", "expand", "expand_as", "broadcast_to", "repeat", "tile", "cat", "concat"),
     *("stack", "select", "slice", "split", "split_with_sizes", "chunk", "unbind", "narrow", "index", "index_select", "gather", "roll"),
     *("flip", "clone", "contiguous", "detach", "alias", "lift_fresh_copy", "resolve_conj", "resolve_neg", "diagonal", "tril", "triu", "zeros", "new_zeros"),
-    *("zeros_like", "empty", "empty_like", "constant_pad_nd", "slice_scatter", "select_scatter", "index_put", "copy", "where", "unfold"),
+    *("zeros_like", "empty", "empty_like", "constant_pad_nd", "pad", "slice_scatter", "select_scatter", "index_put", "copy", "where", "unfold"),
     *("neg", "sum", "mean", "cumsum", "add", "sub", "rsub"),
 )  # fmt: skip
 def _by_parts(c: Call, **arguments: Any) -> Any:

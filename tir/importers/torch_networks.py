@@ -228,19 +228,37 @@ def _upsample(
     rank = len(x.shape) - 2
     factors = scale_factors or [s for s in (scales_d, scales_h, scales_w, scales) if s is not None]
     sizes = list(output_size) if output_size is not None else [int(n * s) for n, s in zip(x.shape[2:], factors)]
+    is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
+    if x.dtype.is_int and not is_nearest:
+        raise Unsupported(f"{x.dtype} between elements, which torch rounds after each axis, with weights of its own")
     if (
         len(factors) == rank
         and not align_corners
         and any(n * s != size for n, s, size in zip(x.shape[2:], factors, sizes))
     ):
-        raise Unsupported(f"scales {factors} of {list(x.shape)} make no whole sizes")
-    is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
-    if x.dtype.is_int and not is_nearest:
-        raise Unsupported(f"{x.dtype} between elements, which torch rounds after each axis, with weights of its own")
+        return _scaled(c, x, factors, sizes, is_exact)
     how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"
     method = "nearest_neighbor" if is_nearest else "cubic" if "cubic" in c.operator else "linear"
     rounding = ("round_prefer_ceil" if is_exact else "floor") if is_nearest else ""
     return c.op(f"image.resize{rank}d", x, None, sizes, {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank], method, how, rounding)
+
+
+def _scaled(c: Call, x: Value, factors: Sequence[float], sizes: Sequence[int], is_exact: bool) -> Value:
+    """An image whose sizes times ``factors`` are no whole numbers: places count by the factors, not by the sizes."""
+    if not is_fixed(*x.shape[2:]):
+        raise Unsupported(f"scales {list(factors)} of sizes that are known only when it runs")
+    made = x
+    for axis, (factor, new) in enumerate(zip(factors, sizes), 2):
+        at = np.arange(*c.room(new), dtype="float32")
+        scale = np.float32(1 / factor)  # as torch does, which decides where nearest places are whole
+        if "nearest" in c.operator:
+            places = np.floor((at + 0.5 * is_exact) * scale).astype("int64")
+            made = c.op("take", made, c.array(np.minimum(places, x.shape[axis] - 1)), axis)
+        else:
+            radius = 1 + ("cubic" in c.operator)
+            table = weights_of((at + 0.5) * scale - 0.5, x.shape[axis], radius, 1.0, -0.75, False)
+            made = resized(c, made, axis, table)
+    return c.of_type(made, c.dtype)
 
 
 @row("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")

@@ -217,10 +217,8 @@ def _safe_softmax(c: Call, x: Value, dim: int, dtype: DType | None = None) -> An
     return c.op("where", is_empty, c.tensor(0.0, x.dtype), c.op("nn.softmax", x, axis))
 
 
-@row("median", "nanmedian", "mode", "kthvalue")
+@row("median", "nanmedian", "kthvalue")
 def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | None = None) -> Any:
-    if c.operator == "mode":
-        raise Unsupported("it counts all elements")
     is_of_all = k is None and not c.results[1:]
     x, dim = (c.shaped(x, (-1,)), 0) if is_of_all else (x, dim)
     axis = axis_of(dim, len(x.shape))
@@ -232,10 +230,26 @@ def _by_order(c: Call, x: Value, dim: int = -1, keepdim: bool = False, k: int | 
     else:
         place = (x.shape[axis] - 1) // 2 if k is None else k - 1
         several = [c.sliced(each, [(axis, slice(place, place + 1))]) for each in (made, order)]
-    if keepdim:
-        return several
-    made = [c.op("reshape", s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
+    made = several if keepdim else [c.shaped(s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
     return made[0] if is_of_all else made
+
+
+@row("mode")
+def _mode(c: Call, x: Value, dim: int = -1, keepdim: bool = False) -> Any:
+    """The end of the first of the longest runs of equal elements in order: the least of the most frequent, where it is last."""
+    axis, rank = axis_of(dim, len(x.shape)), len(x.shape)
+    order = c.op("argsort", x, axis=axis)
+    made = c.op("take_along_axis", x, order, axis)
+    count = x.shape[axis]
+    place = c.op("reshape", c.op("arange", 0, count, 1, "int64"), (count, *[1] * (rank - axis - 1)))
+    before, after = (c.sliced(made, [(axis, s)]) for s in (slice(0, count - 1), slice(1, count)))
+    is_first = c.op("not_equal", before, after)
+    widths = [(0, 0)] * rank
+    widths[axis] = (1, 0)
+    first = c.op("cummax", c.op("where", c.op("pad", is_first, widths, "constant", True), place, 0), axis)
+    at = c.op("argmax", c.op("subtract", place, first), axis, True)
+    several = [c.op("take_along_axis", each, at, axis) for each in (made, order)]
+    return several if keepdim else [c.shaped(s, (*x.shape[:axis], *x.shape[axis + 1 :])) for s in several]
 
 
 def _middle(c: Call, x: Value, axis: int) -> Value:

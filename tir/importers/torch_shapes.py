@@ -13,7 +13,7 @@ from ..graph import Value
 from ..graph.sizes import is_fixed
 from ..ops.promotion import wide
 from .making import Unsupported, axis_of
-from .torch_table import Call, NotMade, Number, rounded_once, row
+from .torch_table import Call, NotMade, Number, real_row, rounded_once, row
 
 
 @row("sym_size", "size")
@@ -281,12 +281,44 @@ def _unfold(c: Call, x: Value, dimension: int, size: int, step: int) -> Any:
 
 @row("as_strided")
 def _as_strided(
-    c: Call, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    c: Call, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, memory: Any = None
 ) -> Any:
-    compact = np.cumprod([1, *reversed(size)])[:-1][::-1].tolist()
-    if list(stride) != compact or storage_offset or math.prod(size) != x.elements:
+    """Elements by their places in memory; ``memory`` has the strides of ``x``, and the place of its first element."""
+    strides, begin = memory or (np.cumprod([1, *reversed(x.shape)])[:-1][::-1].tolist(), 0)
+    if not is_fixed(*x.shape, *strides, *size, *stride):
         raise Unsupported(f"strides {list(stride)} of {list(size)}")
-    return c.shaped(x, size)
+    held, places = (
+        _places(c, x.shape, strides, begin),
+        _places(c, size, stride, begin if storage_offset is None else storage_offset),
+    )
+    order = np.argsort(held)
+    found = order.take(np.searchsorted(held, places, sorter=order), mode="clip")
+    if not np.array_equal(held[found], places):
+        raise Unsupported(f"strides {list(stride)} of {list(size)} from {storage_offset} lead out of its tensor")
+    if np.array_equal(found, np.arange(x.elements)):
+        return c.shaped(x, size)
+    return c.shaped(c.op("take", c.shaped(x, (-1,)), c.array(found), 0), size)
+
+
+def _places(c: Call, sizes: Sequence[int], strides: Sequence[int], begin: int) -> np.ndarray:
+    """Where the elements are in memory, in order."""
+    places = np.full(c.room(*sizes), begin, "int64")
+    for axis, stride in enumerate(strides):
+        places += np.arange(sizes[axis]).reshape(-1, *[1] * (len(sizes) - axis - 1)) * stride
+    return places.ravel()
+
+
+@row("diagonal_scatter", "as_strided_scatter")
+def _put_in_view(c: Call, x: Value, src: Value, **view: Any) -> Any:
+    """A tensor with the elements of ``src`` at the places that a view of it has."""
+    if not is_fixed(*x.shape):
+        raise Unsupported(f"a view of {list(x.shape)}")
+    inner = Call(c.builder, c.operator.removesuffix("_scatter"), "", c.results, c.label)
+    numbers = c.array(np.arange(math.prod(c.room(*x.shape))).reshape(x.shape))
+    at = real_row(inner, inner.operator, {"x": numbers, **view})
+    source = c.shaped(c.tensor(src, x.dtype), (-1,))
+    made = c.op("scatter_elements", c.shaped(x, (-1,)), c.shaped(at, (-1,)), source, 0, "update")
+    return c.shaped(made, x.shape)
 
 
 # ---------------------------------------------------------------- by index
@@ -412,7 +444,7 @@ def _masked_scatter(c: Call, x: Value, mask: Value, source: Value) -> Any:
     return c.op("where", mask, c.shaped(c.op("take", c.shaped(source, (-1,)), place, 0), x.shape), x)
 
 
-_REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max"}
+_REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max", "mean": "mean"}
 _NEUTRAL = {
     "add": lambda dtype: 0,
     "mul": lambda dtype: 1,
@@ -426,9 +458,7 @@ def _scatter(
     c: Call, x: Value, dim: int, index: Value, src: Value | None = None, value: Number | None = None,
     reduce: str | None = None, include_self: bool = True,
 ) -> Any:  # fmt: skip
-    how = "add" if c.operator == "scatter_add" else "update" if reduce is None else _REDUCED.get(reduce, "")
-    if not how:
-        raise Unsupported(f"reduce={reduce!r}")
+    how = "add" if c.operator == "scatter_add" else "update" if reduce is None else _REDUCED[reduce]
     updates = c.filled(index.shape, value, x.dtype) if src is None and value is not None else src
     assert updates is not None
     updates = c.sliced(updates, [(n, slice(0, size)) for n, size in enumerate(index.shape)])
@@ -443,7 +473,15 @@ def _set(c: Call, x: Value, index: Value, updates: Value, axis: int, how: str, i
     return c.op("scatter_elements", x, index, updates, axis, how)
 
 
-_gathered = rounded_once(_set)  # sums and products of several
+@rounded_once
+def _gathered(c: Call, x: Value, index: Value, updates: Value, axis: int, how: str, include_self: bool) -> Value:
+    """Sums, products and means of several."""
+    if how != "mean":
+        return _set(c, x, index, updates, axis, how, include_self)
+    total = _set(c, x, index, updates, axis, "add", include_self)
+    ones = c.filled(index.shape, 1, x.dtype)
+    count = c.op("scatter_elements", c.filled(x.shape, int(include_self), x.dtype), index, ones, axis, "add")
+    return c.op("divide" if x.dtype.is_float else "floor_divide", total, c.op("maximum", count, 1))
 
 
 @row("index_add")
