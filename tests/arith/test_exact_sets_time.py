@@ -158,7 +158,7 @@ def test_a_question_that_another_asks_shares_its_limit(monkeypatch):
     first, second = decide(asks_twice)
     assert isinstance(first, TooLong) and isinstance(second, TooLong)
     assert slow.now <= relation.MOST_SECONDS
-    assert relation._asked.limit is None
+    assert relation._current.limit is None
 
 
 def test_threads_ask_questions_of_their_own():
@@ -170,15 +170,15 @@ def test_threads_ask_questions_of_their_own():
     def first() -> None:
         decide(inside.wait)
         after.wait()
-        left.append(relation._asked.limit)
+        left.append(relation._current.limit)
 
     def second() -> None:
         decide(lambda: (inside.wait(), after.wait()))
-        left.append(relation._asked.limit)
+        left.append(relation._current.limit)
 
     threads = [Thread(target=first), Thread(target=second)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [*left, relation._asked.limit] == [None] * 3
+    assert [*left, relation._current.limit] == [None] * 3
