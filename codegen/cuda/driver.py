@@ -18,7 +18,7 @@ DEFAULT_ARCH = "sm_80"
 
 NO_DEVICE = (
     'no CUDA device here: lowering, the CUDA source (`.source("cuda")`), the cubin and target "cuda-sim" still work; '
-    "running this kernel needs a GPU"
+    "running a kernel needs a GPU"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .programs import named
+from .programs import scheduled
 from .verbs import PROGRAM, Answer, option, verb
 
 
@@ -25,10 +25,8 @@ def explore(options: argparse.Namespace) -> Answer:
     import webbrowser
 
     from ..notebook.server import Server
-    from ..schedule import Schedule
 
-    found = named(options.program)
-    schedule = found if isinstance(found, Schedule) else Schedule(found, target=options.target)
+    schedule = scheduled(options.program, options.target)
     with Server(schedule, options.host, options.port) as server:
         print(f"the explorer is at {server.url}", file=sys.stderr, flush=True)
         if not options.no_browser:

@@ -67,6 +67,18 @@ def named(spec: str) -> tir.PrimFunc | tir.IRModule | Schedule:
     raise ValueError(f"{what} in {path}; give one of {', '.join(choices) or 'none'}")
 
 
+def scheduled(spec: str, target: Any = None) -> Schedule:
+    """The schedule that ``FILE[:NAME]`` names, or one of the program. Raises ``ValueError`` for a model, whose kernels have schedules."""
+    from ..schedule import Schedule
+
+    if is_model(spec):
+        raise ValueError(
+            f"{spec} is a model: compiling it schedules its kernels, which `show --fused` and `bench --kernels` print"
+        )
+    found = named(spec)
+    return found if isinstance(found, Schedule) else Schedule(found, target=target)
+
+
 def _made(path: str, text: str) -> tir.PrimFunc | tir.IRModule | Schedule:
     """What a function of a Python file makes, called with literals: a program or a schedule, or the last of several."""
     from ..schedule import Schedule

@@ -9,7 +9,7 @@ from typing import Any
 import tir
 
 from . import models
-from .programs import is_model, named, program_of, read_text
+from .programs import is_model, named, program_of, read_text, scheduled
 from .verbs import MODEL, PROGRAM, SHAPE, TARGET, Answer, option, verb
 
 UPTO = option("--upto", metavar="PASS", help="the last pass of the target's pipeline to run")
@@ -63,11 +63,7 @@ def _model(options: argparse.Namespace) -> Answer:
 @verb("tir tree kernels.py:double", PROGRAM)
 def tree(options: argparse.Namespace) -> Answer:
     """Print its loop nest, with the bytes that each loop touches."""
-    from ..schedule import Schedule
-
-    found = named(options.program)
-    schedule = Schedule(found) if isinstance(found, (tir.PrimFunc, tir.IRModule)) else found
-    return Answer(str(schedule.loop_tree()))
+    return Answer(str(scheduled(options.program).loop_tree()))
 
 
 @verb("tir lower kernels.py:double --upto lower_init_block", PROGRAM, TARGET, UPTO, STEPS)
@@ -114,12 +110,11 @@ def _after_steps(options: argparse.Namespace) -> tir.PrimFunc | tir.IRModule:
     from ..schedule import Schedule
     from ..schedule.trace_text import apply_text
 
-    program = program_of(options.program)
     if options.trace is None:
-        return program
+        return program_of(options.program)
     if options.program == options.trace == "-":
         raise ValueError("standard input is one text: give a file for the program or for the steps")
-    schedule = Schedule(program)
+    schedule = Schedule(scheduled(options.program).mod)
     apply_text(read_text(options.trace), schedule, "<stdin>" if options.trace == "-" else options.trace)
     return schedule.mod
 
