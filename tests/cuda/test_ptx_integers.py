@@ -133,3 +133,19 @@ def f(A: T.Buffer((16,), "int8"), B: T.Buffer((16,), "int8"), O: T.Buffer(({len(
 {stores}""")
     a, b = np.random.default_rng(1).integers(-128, 128, (2, 16)).astype("int8")
     assert_same_result(f, f, [a, b, np.zeros((len(texts), 16), "int8")], ["cuda-ptx"])
+
+
+@pytest.mark.parametrize(("dtype", "first", "count"), [("uint8", 200, 56), ("int8", 100, 28)])
+@pytest.mark.parametrize("target", ["cuda-sim", "cuda-ptx"])
+def test_a_loop_may_end_where_its_type_does(target, dtype, first, count):
+    loops = [f"for k in T.serial(T.{dtype}({first}), T.{dtype}({first}) + {extent}):"
+             for extent in (f"T.{dtype}({count})", f'T.Cast("{dtype}", N[0])')]  # fmt: skip
+    stores = "".join(f'        {loop}\n            O[{n}, T.Cast("int32", k)] = 7\n' for n, loop in enumerate(loops))
+    f = parse(f"""
+@T.prim_func
+def f(N: T.Buffer((1,), "int32"), O: T.Buffer((2, 300), "int32")):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+{stores}""")
+    o = np.zeros((2, 300), "int32")
+    tir.build(f, target)(np.array([count], "int32"), o)
+    assert [np.flatnonzero(row).tolist() for row in o] == [list(range(first, first + count))] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..arith.linear import is_index
 from ..expr import Var, cast, const, is_const
 from ..function import PrimFunc
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For
@@ -28,7 +29,8 @@ def starting_at_zero(loop: For) -> For:
 
 @func_pass
 def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
-    """Every loop of one of ``kinds`` starts at zero; its body adds the start.
+    """Every loop of one of ``kinds`` starts at zero; its body adds the start. So does one over narrow or unsigned integers, whose
+    end may be too large for them.
 
     The index of a thread, a virtual thread or a thread block starts at zero, so loops bound to them are normalized
     before the other passes of :func:`gpu_pipeline`.
@@ -46,6 +48,7 @@ def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
     """
 
     def change(item: Any) -> Any:
-        return starting_at_zero(item) if isinstance(item, For) and item.kind in kinds else None
+        concerned = isinstance(item, For) and (item.kind in kinds or not is_index(item.loop_var.dtype))
+        return starting_at_zero(item) if concerned else None
 
     return func.with_body(rewrite(func.body, change))
