@@ -82,7 +82,7 @@ def judged(seed: int) -> int:
     accepted = 0
     for step in (lambda s: s.compute_at("B", "j"), lambda s: s.reverse_compute_at("C", "i")):
         sch = schedule(text)
-        with recorded() as questions, tiers(only=[Tier.SIMPLE_BLOCK]):
+        with recorded() as questions, tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
             try:
                 step(sch)
             except ScheduleError:

@@ -112,7 +112,7 @@ def main(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
 
 def test_what_a_tile_reads_in_its_loops_needs_no_sets():
     sch = schedule(TILED)
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
         sch.compute_at("B", "io")
     same(sch)
 
@@ -137,7 +137,7 @@ def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
 
 def test_a_copy_in_a_loop_around_both_needs_no_sets():
     sch = schedule(STAGED.format(made="A[v, w] * 2.0", read="v, w"))
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
         sch.compute_at("B", "C.j")
     same(sch)
 
@@ -147,7 +147,7 @@ def test_a_copy_in_a_loop_around_both_needs_no_sets():
 )
 def test_values_of_other_iterations_are_not_plain(made, read):
     """C reads what an earlier iteration made; B adds to what is there, as often as it runs."""
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
         refused(lambda: schedule(STAGED.format(made=made, read=read)).compute_at("B", "C.j"), "no tier of proof")
 
 
@@ -392,7 +392,7 @@ def main(A: T.Buffer((12,), "float32"), P: T.Buffer((8,), "int32"), C: T.Buffer(
 )
 def test_a_consumer_of_a_window_needs_no_sets_where_its_region_has_it(region, value, by_form):
     sch = schedule(WINDOW.replace("REGION", region).replace("VALUE", value))
-    with tiers(only=[Tier.SIMPLE_BLOCK]):
+    with tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
         answer = sch.can.compute_at("B", sch.get_loops("C")[0])
     assert bool(answer) == by_form, answer.reason
     if by_form:

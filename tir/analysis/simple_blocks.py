@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from ..aliases import sharing
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
-from ..expr import Call, Expr, FloorDiv, FloorMod, Var, constant
+from ..expr import Call, Expr, Var, constant
 from ..node import once
 from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For
@@ -110,7 +109,7 @@ def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:
     spatial = [v for i, v in zip(inner.iter_vars, block.iter_values) if i.iter_type == "spatial"]
     rest = [f for f in loops if f.loop_var not in used["reduce"] and constant(f.extent) != 1]
     repeating = {f.loop_var for f in rest}
-    if repeating <= _determined(spatial, rest) or repeating <= _determined(_without_digits(spatial), rest):
+    if repeating <= _determined(spatial, rest):
         return True
     return bool(detect_iter_map(spatial, {f.loop_var: f.domain for f in rest}, check="bijective"))
 
@@ -119,28 +118,6 @@ def _never_falls(value: Expr) -> bool:
     """Whether ``value`` is a sum that no step of a variable makes smaller."""
     steps = linear(value).coefficients()
     return steps is not None and all(c >= 0 for c in steps.values())
-
-
-def _without_digits(values: Sequence[Expr]) -> list[Expr]:
-    """``values`` with the numbers that their digits determine: ``x`` for ``x // n`` and ``x % n``."""
-    found: list[Any] = list(values)
-    while True:
-        pair = next((p for p in itertools.permutations(found, 2) if _are_digits(*p)), None)
-        if pair is None:
-            return found
-        found = [v for v in found if all(v is not digit for digit in pair)] + [pair[1].a]
-
-
-def _are_digits(high: Any, low: Any) -> bool:
-    """Whether ``low`` is ``x % n`` and ``high`` is ``x // n``, which of an ``x`` that is ``y // m`` is ``y // (m * n)``."""
-    if not isinstance(high, FloorDiv) or not isinstance(low, FloorMod):
-        return False
-    number, size = low.a, low.b
-    if key(number) == key(high.a):
-        return key(size) == key(high.b)
-    if not isinstance(number, FloorDiv) or key(number.a) != key(high.a):
-        return False
-    return key(high.b) in (key(size * number.b), key(number.b * size))
 
 
 def distinguishes_iterations(block: BlockRealize, loop: For, inside: Sequence[For]) -> bool:

@@ -89,17 +89,6 @@ class RunsWholeDomain(Question):
         repeating = (r for var, r in self._loops.items() if var not in used)
         return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
 
-    @tier(Tier.SIMPLE_BLOCK)
-    def by_loops(self) -> Verdict:
-        """Each iterator is bound to a loop of its own, over its domain: that may depend on the loops around."""
-        values, loops = [v for _, v in self._pairs], self._loops
-        if not is_const(self.ref.node.predicate, 1) or not all(isinstance(v, Var) and v in loops for v in values):
-            return NOT_SHOWN
-        if len(set(values)) != len(values) or self._is_conditional():
-            return NOT_SHOWN
-        box = [loops[v] for v in values if isinstance(v, Var)]
-        return PROVED if _same_box(box, [i.dom for i, _ in self._pairs]) else NOT_SHOWN
-
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
         if self._is_conditional():

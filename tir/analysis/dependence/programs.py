@@ -391,7 +391,7 @@ def _run_everywhere(unit: Statement, run: Statement, compared: _Compared) -> boo
         and ref.scope.parent is None
         and len(loops) == len(ref.loops())
         and are_distinct(ref.node.iter_values, loops)
-        and any(RunsWholeDomain(ref).answer_by(way).is_proved for way in (Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP))
+        and RunsWholeDomain(ref).by_iterator_map().is_proved
         for loops, ref in places
     )
 
