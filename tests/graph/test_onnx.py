@@ -61,6 +61,7 @@ def test_products_of_half_precision_are_rounded_once():
 STEPS = {
     "RMSNormalization": ([(3, 40), (40,)], {}), "LayerNormalization": ([(3, 40), (40,), (40,)], {}), "LpNormalization": ([(3, 40)], {}),
     "MeanVarianceNormalization": ([(2, 3, 5, 5)], {}), "GlobalLpPool": ([(2, 3, 5, 5)], {"p": 3}), "Mean": ([(9,)] * 4, {}),
+    "Attention": ([(1, 2, 5, 8), (1, 2, 7, 8), (1, 2, 7, 8)], {}), "RotaryEmbedding": ([(1, 2, 5, 8), (1, 5, 4), (1, 5, 4)], {}),
     "Gemm": ([(3, 40), (40, 5), (5,)], {"alpha": 0.7, "beta": 0.3}), "Conv": ([(1, 4, 6, 6), (3, 4, 3, 3), (3,)], {}),
 }  # fmt: skip
 

@@ -16,8 +16,9 @@ from ..errors import ModelError
 from ..graph import Builder, Graph, Value
 from ..graph.sizes import Extent, parsed
 from ..names import did_you_mean
+from ..ops.promotion import wide
 from . import onnx_functions, onnx_table
-from .making import FAULTS, NO_ROW, Fault, Faults, Unknown, Unsupported, reason
+from .making import FAULTS, NO_ROW, Fault, Faults, Making, Unknown, Unsupported, reason
 from .onnx_table import Call, Items, Made
 
 MOST_WRITTEN = 1 << 14  # nodes of definitions, and of the steps of loops, in one model
@@ -316,16 +317,34 @@ class _Import:
         domain = _domain(node)
         opset = scope.versions.get(domain, 0)
         if not onnx_table.rows(node.op_type, domain):
-            body = onnx_functions.definition(self.onnx, node, opset, inputs)
-            if body is not None:
-                inner = {name: value for name, value in zip_longest(body.input, inputs) if name is not None}
-                versions = {"": opset, **scope.versions, **_versions(body)}
-                nodes = onnx_functions.resolved_nodes(body, node)
-                return self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
+            made = self._defined(node, opset, inputs, outputs, scope)
+            if made is not None:
+                return made
         self._require_attributes(node, opset)
         attributes = {a.name: self._attribute(a, scope) for a in node.attribute}
         call = Call(self.builder, node.op_type, self._version(node, opset), inputs, attributes, outputs)
         return onnx_table.imported(call, domain)
+
+    def _defined(
+        self, node: Any, opset: int, inputs: Sequence[Made], outputs: Sequence[str], scope: _Scope
+    ) -> Sequence[Made] | None:
+        """What the definition of an operator makes, if it has one: of floats of 16 bits in float32, and rounded at the end,
+        where the types of all results are those of inputs."""
+        of_inputs, of_outputs = onnx_functions.type_names(self.onnx, node, opset)
+        kinds = {name: x.dtype for name, x in zip(of_inputs, inputs) if isinstance(x, Value)}
+        making, wider = Making(self.builder, node.op_type), inputs
+        if all(name in kinds for name in of_outputs[: len(outputs)]):
+            wider = [making.of_type(x, wide(x.dtype)) if isinstance(x, Value) else x for x in inputs]
+        body = onnx_functions.definition(self.onnx, node, opset, wider)
+        if body is None:
+            return None
+        inner = {name: value for name, value in zip_longest(body.input, wider) if name is not None}
+        versions = {"": opset, **scope.versions, **_versions(body)}
+        nodes = onnx_functions.resolved_nodes(body, node)
+        made = self._inlined(nodes, list(body.output)[: len(outputs)], _Scope(versions, inner))
+        if wider is inputs:
+            return made
+        return [making.of_type(x, kinds[t]) if isinstance(x, Value) else x for x, t in zip(made, of_outputs)]
 
     def _body(self, graph: Any, scope: _Scope) -> Callable[..., Sequence[Made]]:
         """A graph that is an attribute of a node: a function from the values of its inputs to those of its outputs."""

@@ -25,6 +25,14 @@ def definition(onnx: Any, node: Any, opset: int, inputs: Sequence[Made]) -> Any:
     return body if len(body.node) else None
 
 
+def type_names(onnx: Any, node: Any, opset: int) -> tuple[list[str], list[str]]:
+    """What the types of the inputs and of the outputs of an operator are called, those of one type alike."""
+    with suppress(onnx.defs.SchemaError):
+        schema = onnx.defs.get_schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
+        return [p.type_str for p in schema.inputs], [p.type_str for p in schema.outputs]
+    return [], []
+
+
 def is_defined(onnx: Any, node: Any, opset: int, domain: str) -> bool:
     """Whether an operator has a definition in terms of others, for some inputs."""
     with suppress(onnx.defs.SchemaError):
