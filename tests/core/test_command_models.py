@@ -114,13 +114,15 @@ def test_all_operators_that_are_unknown_are_one_table(tir_):
     assert status == 0 and [row["count"] for row in json.loads(out)["operators"]] == [1] * 5
 
 
+@pytest.mark.parametrize(
+    "line", ["tree model.onnx", "explore model.onnx --no-browser", "opt model.onnx --trace steps.json"]
+)
+def test_verbs_for_schedules_refuse_a_model(tir_, line):
+    status, _, err = tir_(line)
+    assert status == 1 and "model.onnx is a model: compiling it schedules its kernels" in err
+
+
 def test_verbs_for_programs_take_the_program_of_a_model(tir_):
-    for line in (
-        "tree model.onnx",
-        "explore model.onnx --no-browser --seconds 0.1",
-        "opt model.onnx --trace steps.json",
-    ):
-        assert tir_(line)[0] == 1 and "model.onnx is a model: compiling it schedules its kernels" in tir_(line)[2]
     assert "define" in tir_("source model.onnx --kind llvm")[1]
     assert tir_("diff model.onnx model.onnx")[:2] == (0, "the same\n")
 

@@ -144,8 +144,9 @@ def choices(state: State, step: Primitive, name: str, given: Mapping[str, Any] |
         return list(state.index.blocks)
     if name in _LISTS:
         return list(_LISTS[name](state))
-    if name == "factors" and step.kinds.get(step.only_loop or "") == "loop":
-        return _factors(state, (given or {}).get(step.only_loop))
+    loop = step.only_loop or ""
+    if name == "factors" and step.kinds.get(loop) == "loop":
+        return _factors(state, (given or {}).get(loop))
     usual = _USUAL.get(f"{step.name}.{name}", _USUAL.get(name))
     return [] if usual is None else [usual]
 
