@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tir.arith import Analyzer, itermap, simplify
-from tir.arith.itermap import detect_iter_map, inverse_iter_map, subspace_divide
+from tir.arith.inverse import inverse_iter_map
+from tir.arith.itermap import detect_iter_map, subspace_divide
 from tir.arith.pointwise import compile_expr
 from tir.buffer import Range
 from tir.expr import LT, TRUE, Expr, Var, const

@@ -12,7 +12,8 @@ import tir
 from tir import expr
 from tir.arith import Analyzer
 from tir.arith.index_map import IndexMap
-from tir.arith.itermap import detect_iter_map, inverse_iter_map
+from tir.arith.inverse import inverse_iter_map
+from tir.arith.itermap import detect_iter_map
 from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.regions import encloses, intersect, relax, union
 from tir.buffer import Range

@@ -30,7 +30,8 @@ from ..op import OPS
 from ..visit import nodes_of, rewrite, substitute, walk
 from .analyzer import Analyzer
 from .divide import exact_quotient
-from .itermap import IterMap, detect_iter_map, inverse_iter_map
+from .inverse import inverse_iter_map
+from .itermap import IterMap, detect_iter_map
 from .linear import key, linear
 from .regions import relax
 

@@ -1,8 +1,8 @@
 """Quasi-affine iterator maps: index expressions as sums of splits of loop variables.
 
 A *split* is ``(source // lower) % extent``; its source is a loop variable, or a fused sum of splits. An *index* is a
-sum of scaled splits plus a base. Split, fuse, reorder and layout changes produce this form, and it can be inverted and
-divided.
+sum of scaled splits plus a base. Split, fuse, reorder and layout changes produce this form, and it can be inverted
+(:mod:`tir.arith.inverse`) and divided.
 """
 
 from __future__ import annotations
@@ -449,54 +449,6 @@ def _next_digit(left: list[Split], size: Expr, name: str) -> Split:
     raise _NotAffine(lambda: f"two indices use the same digits of {name}")
 
 
-def inverse_iter_map(iter_map: IterMap, outputs: Sequence[Expr]) -> dict[Var, Expr]:
-    """Each loop variable as an expression of the index values ``outputs`` (for a bijective map).
-
-    Raises ``ValueError`` for a wrong number of outputs.
-    """
-    if len(outputs) != len(iter_map.indices):
-        raise ValueError(f"{len(iter_map.indices)} indices need as many outputs, got {len(outputs)}")
-    ctx = Analyzer()
-    values: dict[Any, Expr] = {}
-    for index, out in zip(iter_map.indices, outputs):
-        if isinstance(out, Var):
-            ctx.bind(out, Range(index.base, index.extent))
-    for index, out in zip(iter_map.indices, outputs):
-        _distribute(index.splits, ctx.simplify(out - index.base), values)
-    for source in _outside_in(values):
-        _distribute(source.parts, ctx.simplify(values.pop(source)), values)
-    result = {}
-    for var, dom in iter_map.domains.items():
-        value = values.get(var)
-        result[var] = dom.min if value is None else ctx.simplify(value + dom.min)
-    return result
-
-
-def _outside_in(values: dict[Any, Expr]) -> list[Fused]:
-    """The fused sources used, each before those inside it."""
-    order: list[Fused] = []
-    for source in list(values):
-        _list_outside_in(source, order)
-    return order
-
-
-def _list_outside_in(source: Any, order: list[Fused]) -> None:
-    if isinstance(source, Fused) and source not in order:
-        for part in source.parts:
-            _list_outside_in(part.source, order)
-        order.insert(0, source)
-
-
-def _distribute(splits: Sequence[Split], value: Expr, values: dict[Any, Expr]) -> None:
-    """Give each split its digit of ``value``, placed at its position in the split's source."""
-    for n, split in enumerate(splits):
-        digit = value // split.scale
-        if n > 0:
-            digit = digit % split.extent
-        part = digit * split.lower
-        values[split.source] = values[split.source] + part if split.source in values else part
-
-
 @dataclass(frozen=True, eq=False)
 class Division:
     """Bindings divided in two: ``binding = outer * inner_extent + inner``. Pairs are (expression, extent).
@@ -609,6 +561,5 @@ __all__ = [
     "IterSum",
     "Split",
     "detect_iter_map",
-    "inverse_iter_map",
     "subspace_divide",
 ]

@@ -12,7 +12,8 @@ from ...analysis.evaluation import may_fail
 from ...analysis.index import BlockRef
 from ...analysis.users import blocks_naming
 from ...arith import Analyzer
-from ...arith.itermap import IterMap, detect_iter_map, inverse_iter_map
+from ...arith.inverse import inverse_iter_map
+from ...arith.itermap import IterMap, detect_iter_map
 from ...arith.linear import in_terms_of, linear
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
