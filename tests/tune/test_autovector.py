@@ -95,3 +95,16 @@ def test_a_transposed_sum_is_tiled_where_its_lines_push_each_other_out(size: int
     program = te.create_prim_func([x, te.compute((size, size), lambda i, j: x[i, j] + x[j, i], name="Y")])
     loops = len(tir.tune.default(program, f"{ONE} -vector_width=512 -l1_bytes=49152 -l2_bytes=2097152").get_loops("Y"))
     assert (loops == 2) == (size == 64)
+
+
+@pytest.mark.parametrize(("terms", "is_plain"), [(8, True), (64, False)])
+def test_what_few_vectors_load_is_taken_out_of_the_loop_around(terms: int, is_plain: bool):
+    """A vector of the 16 rows of ``b`` for each of few terms is in a register for all rows of ``a``."""
+    a, b = (te.placeholder((64, 16, terms), name=name) for name in "ab")
+    k = te.reduce_axis((0, terms), "k")
+    program = te.create_prim_func(
+        [a, b, te.compute((64, 16, 16), lambda n, i, j: te.sum(a[n, i, k] * b[n, j, k], axis=k), name="Y")]
+    )
+    caches = "-vector_width=512 -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216"
+    made = tir.tune.default(program, f"{ONE} {caches}")
+    assert (made.mod.script() == tir.Schedule(program).mod.script()) == is_plain

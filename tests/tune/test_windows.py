@@ -62,6 +62,15 @@ def test_windows_along_rows_stay_in_registers_with_what_follows():
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
+def test_windows_clamped_to_the_ends_of_rows_are_no_stage_of_rows():
+    x, k = te.placeholder((64, 64), name="x"), te.reduce_axis((0, 5), "k")
+    sums = te.compute((64, 64), lambda i, j: te.sum(x[i, te.max(te.min(j + k - 2, 63), 0)], axis=k), name="sums")
+    func = te.create_prim_func([x, te.compute((64, 64), lambda i, j: sums[i, j] * 2.0, name="y")])
+    sch = tir.tune.default(func, TARGET.format(512, 1))
+    first = [sch.get(sch.get_loops(name)[0]).loop_var for name in ("sums", "y")]
+    assert first[0] is not first[1]
+
+
 def filters(shape: tuple[int, ...], taps: int, stride: int) -> tir.PrimFunc:
     """Sums of products with taps that all results share."""
     x, w, k = te.placeholder(shape, name="x"), te.placeholder((taps,), name="w"), te.reduce_axis((0, taps), "k")

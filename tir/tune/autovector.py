@@ -8,7 +8,7 @@ keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,11 +30,12 @@ LATENCY = 4  # cycles until the result of an operation can be used
 
 @dataclass(frozen=True)
 class Compiled:
-    """What becomes of the serial loops of a statement, by their variables: ``straight`` code, or perhaps vectors (``innermost``).
+    """What becomes of the serial loops of a statement, by their variables: ``straight`` code, or perhaps vectors (``innermost``, with the
+    instructions of an iteration).
     ``allocated`` are its own buffers: parts of one memory, which LLVM tells apart while the program runs."""
 
     straight: frozenset[Var]
-    innermost: frozenset[Var]
+    innermost: Mapping[Var, int]
     allocated: frozenset[Buffer]
 
     def may_overlap(self, store: BufferStore) -> bool:
@@ -45,13 +46,13 @@ class Compiled:
     @staticmethod
     def of(s: Any) -> Compiled:
         """Of all loops in ``s``."""
-        straight, innermost = set[Var](), set[Var]()
+        straight, innermost = set[Var](), dict[Var, int]()
         _size(s, straight, innermost, set())
         own = (b for n in statements(s) if isinstance(n, Block) for b in n.alloc_buffers)
-        return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
+        return Compiled(frozenset(straight), innermost, frozenset(own))
 
 
-def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> int | None:
+def _size(s: Any, straight: set[Var], innermost: dict[Var, int], moving: Set[Var]) -> int | None:
     """The instructions of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
     to ``straight`` or, if no loop is left in them, to ``innermost``. ``moving`` are the variables of the loop around, and the iterators
     that change with it: what is loaded or stored at one place is kept in a register."""
@@ -67,7 +68,7 @@ def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> 
             if s.kind == SERIAL:
                 straight.add(s.loop_var)
             return size * s.extent.value
-        innermost.add(s.loop_var)
+        innermost[s.loop_var] = size
         return None
     if isinstance(s, BlockRealize):
         return _size(
@@ -112,18 +113,20 @@ def _statements(s: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Vectors:
-    """A store whose innermost loop is one of vectors: ``loops`` stand in its place, ``rest`` is the share of its iterations that are
-    left over, one at a time."""
+    """A store whose innermost loop is one of vectors: ``loops`` stand in its place. ``more`` is a vector of half as many lanes for what is left over,
+    as a share of these; ``rest`` the share of iterations that are left then, one at a time."""
 
     store: BufferStore
     loops: tuple[For, ...]
+    more: float
     rest: float
 
 
 def vectors_of(
-    store: BufferStore, loop: For, inside: Sequence[BufferStore], lanes: int, group: int = 1
+    store: BufferStore, loop: For, inside: Sequence[BufferStore], lanes: int, group: int = 1, each: int = STRAIGHT
 ) -> Vectors | None:
-    """``store`` with ``loop``, around it and the other stores ``inside``, as vectors of at most ``lanes``; None where LLVM leaves it.
+    """``store`` with ``loop``, around it and the other stores ``inside``, as vectors of at most ``lanes``; None where LLVM leaves it. Few vectors
+    of ``each`` instructions are straight code.
 
     Each iteration stores a ``group`` of neighbours, in straight code. Sums of integers are of parts, as many as there are lanes.
     """
@@ -137,13 +140,15 @@ def vectors_of(
     made = substitute(store, {loop.loop_var: loop.loop_var * (together * lanes) + inner})
     if not _access(store).stride(loop.loop_var):
         made = replace(made, indices=(*made.indices[:-1], made.indices[-1] + inner))
+    whole, left = divmod(size, lanes)
     extents = (
-        (loop.loop_var, size // (together * lanes), SERIAL),
+        (loop.loop_var, whole // together, UNROLLED if whole * each < STRAIGHT else SERIAL),
         (part, together, UNROLLED),
         (lane, lanes, VECTORIZED),
     )
     loops = tuple(replace(loop, loop_var=v, extent=IntImm(n), kind=kind) for v, n, kind in extents)
-    return Vectors(made, loops, size % lanes / size)
+    half = max(LEAST, lanes // 2)
+    return Vectors(made, loops, (left >= half) / whole, left % half / size)
 
 
 def _access(item: BufferStore | BufferLoad) -> Access:

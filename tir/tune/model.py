@@ -352,13 +352,16 @@ def _compiled_cycles(store: BufferStore, around: _Around, inside: Sequence[Buffe
     if around.compiled and around.compiled.may_overlap(store) and around.count(UNROLLED) > 1:
         return cycles  # too many places to compare
     widest = env.lanes(width_of(store.value))
-    made = None if loop is None else vectors_of(store, loop, inside, widest, prod(map(_extent, straight)))
-    if loop is None or made is None:
+    if loop is None or around.compiled is None:
+        return cycles
+    each = around.compiled.innermost[loop.loop_var]
+    made = vectors_of(store, loop, inside, widest, prod(map(_extent, straight)), each)
+    if made is None:
         return cycles
     at = around.loops.index(loop)
     loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
     vectors = replace(around, loops=loops, gather=1.0)
-    return min(cycles, _cycles(made.store, vectors, env) + made.rest * cycles)
+    return min(cycles, (1 + made.more) * _cycles(made.store, vectors, env) + made.rest * cycles)
 
 
 def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
@@ -381,6 +384,8 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     ways = max(1, env.machine.sizes["L1"] // PAGE)
     most = env.vectors.count
     counted = [(a, _instructions(a, straight, around, registers, ways)) for a in loads if a.buffer is not store.buffer]
+    if around.gather < GATHER:
+        counted = _hoisted(counted, straight, around, registers, most)
     loaded = sum(n for a, n in counted if a.buffer.scope != "local" or n > most)
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0
@@ -393,6 +398,25 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
     beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
     return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, depth * issued / WINDOW)
+
+
+def _hoisted(
+    counted: Sequence[tuple[Access, float]], straight: Sequence[For], around: _Around, registers: int, most: int
+) -> list[tuple[Access, float]]:
+    """Load instructions of accesses, of which LLVM takes those that do not change out of the loops around its vectors: into registers or, where
+    there are not as many, onto the stack."""
+    serial = [loop for loop in reversed(around.loops) if loop.kind == SERIAL and _extent(loop) > 1]
+    lanes = [loop for loop in around.loops if loop.kind == VECTORIZED]
+
+    def held(access: Access) -> int:
+        wide = registers if any(access.stride(loop.loop_var) != 0 for loop in lanes) else 1
+        return wide * prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
+
+    def same(access: Access) -> int:
+        return prod(_extent(loop) for loop in takewhile(lambda loop: access.stride(loop.loop_var) == 0, serial))
+
+    needed = sum(held(a) for a, _ in counted if same(a) > 1)
+    return [(a, n if same(a) == 1 else n / same(a) + (held(a) if needed > most else 0)) for a, n in counted]
 
 
 def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:

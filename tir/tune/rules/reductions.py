@@ -83,8 +83,10 @@ def lies_along(nest: Nest, along: Axis | None, lanes: int, near: Near = walks) -
 
 
 def slides_close(nest: Nest, along: Axis, lanes: int) -> bool:
-    """Whether windows slide along the axis ``along`` of results that are vectors of at least ``lanes``."""
-    return lies_along(nest, along, lanes, is_close) and nest.slides_along(along)
+    """Whether windows slide along the axis ``along`` of results that are vectors of at least ``lanes``: some elements at a time, or as many as
+    are left to the end of a row."""
+    steps = [a.stride(along.var) for a in nest.loads]
+    return along.size >= lanes and nest.slides_along(along) and all(s is None or s in range(CLOSE + 1) for s in steps)
 
 
 def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
