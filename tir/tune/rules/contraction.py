@@ -388,11 +388,13 @@ class Tiling:
         self._store(sch, store, jr)
         shared = {"batch": batch, "panels": [jc], "rows": own, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
-        steps = straight_steps(found.terms[-1].size, (tile // 64) * (tile % 64) * self.vectors)
+        far = self._far_panels(sch, pack)  # lines of several steps requested at once would wait for each other
+        each = (tile // 64) * (tile % 64) * self.vectors
+        steps = [1] if far else straight_steps(found.terms[-1].size, each)
         around, inner = sch.split(term, [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
         sch.unroll(inner)  # chosen last: schedules that differ in nothing else have all other steps in common
-        if pack is not None and found.is_constant:
-            self._read_ahead(sch, sch.get(pack).writes[0].buffer, around)
+        if far:
+            self._read_ahead(sch, far, around)
         return sch
 
     def _tile(self, sch: Schedule, rows: list[LoopRV], tile: Any) -> tuple[list[LoopRV], list[LoopRV]]:
@@ -411,13 +413,17 @@ class Tiling:
         own, strips[at] = sch.split(strips[at], [None, -(-extent_of(sch, strips[at]) // cores)])
         return own
 
+    def _far_panels(self, sch: Schedule, pack: BlockRV | None) -> Buffer | None:
+        """Panels that were packed before the call, and come from beyond the L2 cache."""
+        if pack is None or not self.found.is_constant:
+            return None
+        panels = sch.get(pack).writes[0].buffer
+        return panels if prod(map(usual, panels.shape)) * self.found.element > self.env.machine.sizes["L2"] else None
+
     def _read_ahead(self, sch: Schedule, panels: Buffer, loop: LoopRV) -> None:
-        """Request panels that were packed before the call, and come from beyond the L2 cache, :data:`AHEAD` bytes before the iterations of
-        ``loop`` take them."""
-        element, name = self.found.element, sch.get(sch.get_child_blocks(loop)[0]).name
-        if prod(map(usual, panels.shape)) * element <= self.env.machine.sizes["L2"]:
-            return
-        taken = self.width * element * self.found.terms[-1].size // extent_of(sch, loop)
+        """Request ``panels`` :data:`AHEAD` bytes before the iterations of ``loop`` take them."""
+        name = sch.get(sch.get_child_blocks(loop)[0]).name
+        taken = self.width * self.found.element * self.found.terms[-1].size // extent_of(sch, loop)
         request = (loop, name, panels.name, max(1, AHEAD // taken))
         accepted(sch.prefetch, *request)
 
