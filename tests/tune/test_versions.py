@@ -11,9 +11,9 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.expr import Or
+from tir.expr import Add, Or
 from tir.function import PrimFunc
-from tir.stmt import VECTORIZED, BlockRealize, For, IfThenElse
+from tir.stmt import VECTORIZED, BlockRealize, BufferStore, For, IfThenElse
 from tir.tune.default import likeliest
 from tir.tune.nest import Nest, assuming, continued, usual
 from tir.tune.rules.contraction import contraction
@@ -134,11 +134,25 @@ def test_what_lies_end_to_end_needs_no_versions():
 
 
 def test_constant_parameters_have_no_versions():
-    a, b = P((te.var("n"), 64), name="a"), P((64, 64), name="b")
+    a, b = P((te.var("n"), 512), name="a"), P((512, 512), name="b")
     func = te.create_prim_func([a, b, ops.matmul(a, b)])
     assert conditions(tir.tune.default(func, TARGET).func)
     constant = func.with_attr("tir.constant", ["b"])
     assert not conditions(tir.tune.default(constant, TARGET).func)
+
+
+def test_the_last_of_any_number_of_rows_are_summed_in_registers():
+    """Not in the result, where a matrix beyond the cache is read some rows at a time."""
+    a, b = P((te.var("n"), 128), name="a"), P((128, 80), name="b")
+    sch = tir.tune.default(te.create_prim_func([a, b, ops.matmul(a, b)]), "llvm -num-cores=1 -l2_bytes=4096")
+    sums = [n.buffer.scope for n in walk(sch.func.body) if isinstance(n, BufferStore) and isinstance(n.value, Add)]
+    assert sums and set(sums) == {"local"}
+    run, rng = tir.build(sch.mod, "llvm"), np.random.default_rng(0)
+    weights = rng.standard_normal((128, 80)).astype("float32")
+    for n in range(41):
+        x, found = rng.standard_normal((n, 128)).astype("float32"), np.full((n, 80), np.nan, "float32")
+        run(x, weights, found)
+        np.testing.assert_allclose(found, x.astype("float64") @ weights, rtol=1e-4, atol=1e-4)
 
 
 def test_many_sizes_have_one_short_version():

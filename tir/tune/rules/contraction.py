@@ -215,11 +215,15 @@ class Tiling:
         ]
         partly = found.lane.extent is None  # then half of the last panel is empty, as likely as not
         columns = found.lane.size + (vectors * lanes // 2 if partly else 0)
-        costs = [
-            tile_cost([(row, t % 64), (above, t // 64)], columns, vectors, lanes)
-            * (CONFLICT if found.has_conflicts(t % 64, t // 64) else 1.0)
-            for t in tiles
-        ]
+
+        def cost(high: int, wide: int) -> float:
+            """Of what is left of a symbolic number of rows, which a lower tile sums, any number is as likely as another."""
+            if all(a.extent is not None for a in found.rows[-1:]):
+                return tile_cost([(row, wide), (above, high)], columns, vectors, lanes)
+            full, *rests = (tile_cost([(n, n), (above, high)], columns, vectors, lanes) for n in range(wide, 0, -1))
+            return full * (row - (wide - 1) / 2) / wide + sum(rests) / wide
+
+        costs = [cost(t // 64, t % 64) * (CONFLICT if found.has_conflicts(t % 64, t // 64) else 1.0) for t in tiles]
         return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
 
     @property

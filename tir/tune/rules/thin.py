@@ -18,7 +18,8 @@ LINE = 16  # rows that are whole multiples of this are aligned to cache lines
 
 @rule(targets=("llvm",), order=39)
 def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
-    """Read some rows of a large matrix at a time, and add their products to results that stay in the cache."""
+    """Read some rows of a large matrix at a time, and add their products to results that stay in the cache. Of a symbolic number of
+    rows the last, which are summed under conditions, would not be in registers even while some rows of the matrix are read: none is offered."""
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
     if (
@@ -28,6 +29,7 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
         or found.is_of_few_rows
         or found.is_constant
         or volume(found.rows) > THIN
+        or any(a.extent is None for a in found.rows)
         or found.panel.stride(found.lane.var) != 1
     ):
         return []
