@@ -25,6 +25,11 @@ def rows(dtype: str) -> tir.PrimFunc:
     return te.create_prim_func([x, te.compute((256,), lambda i: te.sum(x[i, k], axis=k), name="Y")])
 
 
+def total() -> tir.PrimFunc:
+    x, k = te.placeholder((1000,), "int32", name="X"), te.reduce_axis((0, 1000), "k")
+    return te.create_prim_func([x, te.compute((), lambda: te.sum(x[k], axis=k), name="Y")])
+
+
 def recurrence() -> tir.PrimFunc:
     x, state = te.placeholder((1000,), name="X"), te.placeholder((1000,), name="state")
     step = te.compute((1000,), lambda t: state[t - 1] * 0.5 + x[t])
@@ -75,7 +80,8 @@ def test_the_longest_window_of_straight_code_is_llvms(reducer, weighted: bool, m
 
 
 @pytest.mark.parametrize(
-    ("program", "has_vectors"), [(rows("float32"), False), (rows("int32"), True), (recurrence(), False)]
+    ("program", "has_vectors"),
+    [(rows("float32"), False), (rows("int32"), True), (total(), True), (recurrence(), False)],
 )
 def test_vectors_are_made_where_llvm_makes_them(program: tir.PrimFunc, has_vectors: bool):
     loop = next(
@@ -85,6 +91,7 @@ def test_vectors_are_made_where_llvm_makes_them(program: tir.PrimFunc, has_vecto
     block = next(n for n in walk(program.body) if isinstance(n, tir.stmt.BlockRealize) and store in walk(n.block.body))
     store = tir.visit.substitute(store, block.bindings)
     assert (vectors_of(store, loop, [store], 8) is not None) == has_vectors
+    assert tir.tune.predict(program, ONE).seconds > 0
     code = tir.build(program, ONE).source("asm")
     assert bool(re.search(r"^\s*v(add|padd)[a-z]*[ps]?[sd]\s.*%[yz]mm", code, re.MULTILINE)) == has_vectors
 

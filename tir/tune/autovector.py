@@ -139,6 +139,8 @@ def vectors_of(
     inner = part * lanes + lane
     made = substitute(store, {loop.loop_var: loop.loop_var * (together * lanes) + inner})
     if not _access(store).stride(loop.loop_var):
+        if not made.indices:  # places of parts need an axis
+            made = replace(made, buffer=replace(made.buffer, shape=(IntImm(1),)), indices=(IntImm(0),))
         made = replace(made, indices=(*made.indices[:-1], made.indices[-1] + inner))
     whole, left = divmod(size, lanes)
     extents = (
