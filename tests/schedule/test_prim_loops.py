@@ -612,3 +612,23 @@ def main(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
     original = sch.mod
     sch.split("j", factors)
     same(original, sch)
+
+
+NARROW = """
+@T.prim_func
+def main(A: T.Buffer((128,), "int32"), B: T.Buffer((128,), "int32")):
+    for i in range(T.int8(127)):
+        with T.block("B"):
+            vi = T.axis.spatial(T.int8(127), i)
+            B[vi] = A[vi] + 1
+"""
+
+
+def test_the_iterations_of_split_loops_fit_their_type():
+    sch = schedule(NARROW)
+    refused(lambda: sch.split("i", [None, 4]), "128 iterations, which do not fit int8")
+    sch.split("i", [None, 4], tail="cut")
+    same(sch, sch)
+    sch = schedule(NARROW.replace("127", "120"))
+    sch.split("i", [None, 9])  # into 14, though 120 + 8 do not fit
+    same(sch, sch)

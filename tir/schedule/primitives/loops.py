@@ -208,8 +208,7 @@ def plan_split(
     inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
     divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
     if unknown:
-        up = floordiv(node.extent, inner) if divides else floordiv(node.extent + (inner - 1), inner)
-        exprs[unknown[0]] = known.simplify(up)
+        exprs[unknown[0]] = known.simplify(_parts(node, inner, divides or tail == "cut"))
     elif not divides and not disable_predication:
         require(
             _proved(known, node.extent <= inner),
@@ -238,6 +237,23 @@ def plan_split(
     past_empty = guarded and not unknown and bool(entered([node.extent], known))
     made = _split_names(state, loop, names, len(extents))
     return SplitPlan(loop, extents, made, guarded, past_empty, preserve_unit_iters, cut)
+
+
+def _parts(node: For, inner: Expr, divides: bool) -> Expr:
+    """How many times ``inner`` iterations have those of loop ``node``, the last time perhaps in part."""
+    size, step = constant(node.extent), constant(inner)
+    if divides or size is None or not step:
+        return floordiv(node.extent if divides else node.extent + (inner - 1), inner)
+    count, dtype = -(-size // step), node.loop_var.dtype
+    require(
+        count * step <= dtype.max_value,
+        "the new loops have {0} iterations, which do not fit {1}",
+        count * step,
+        dtype,
+        nodes=[node],
+        legal="factors that divide, or the same loop with an extent of a wider type",
+    )
+    return const(count, dtype)
 
 
 def _whole_tiles(node: For, inner: Expr | None) -> tuple[int, int]:
