@@ -431,3 +431,18 @@ def f(A: T.Buffer((256,), "int32"), O: T.Buffer((16,), "int32")):
         O[k] = {value}
 """)
     assert_same_result(func, func, [np.arange(256, dtype="int32") * 3, np.zeros(16, "int32")], ["llvm"])
+
+
+def test_memory_of_narrow_extents_has_all_elements():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((20, 20), "int32"), O: T.Buffer((20, 20), "int32")):
+    B = T.alloc_buffer((T.uint8(20), T.uint8(20)), "int32")
+    for i, j in T.grid(T.uint8(20), T.uint8(20)):
+        B[j, i] = A[i, j]
+    for i, j in T.grid(T.uint8(20), T.uint8(20)):
+        O[i, j] = B[i, j]
+""")
+    assert_same_result(
+        func, func, [np.arange(400, dtype="int32").reshape(20, 20), np.zeros((20, 20), "int32")], ["llvm"]
+    )

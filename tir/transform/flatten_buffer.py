@@ -10,7 +10,7 @@ from ..expr import BufferLoad, Expr, cast, const
 from ..function import PrimFunc
 from ..stmt import Allocate, BufferStore, DeclBuffer
 from ..visit import rewrite, walk
-from .layout import dot, element_count, strides_of
+from .layout import as_size, dot, element_count, strides_of
 from .passes import func_pass
 
 
@@ -42,7 +42,7 @@ class _Flat:
         for group in self.groups:
             size: Expr | None = None
             for axis in group:
-                extent = self.old.shape[axis]
+                extent = as_size(self.old.shape[axis])
                 if self.wide and extent.dtype.bits < 64:
                     extent = cast("int64", extent)
                 if self.old.strides:
@@ -140,6 +140,7 @@ def _allocate(item: Allocate, views: Any) -> Allocate | None:
     for group in groups:
         size: Expr | None = None
         for axis in group:
-            size = item.extents[axis] if size is None else size * item.extents[axis]
+            extent = as_size(item.extents[axis])
+            size = extent if size is None else size * extent
         extents.append(const(1) if size is None else size)
     return item.replace(extents=tuple(extents))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..arith.linear import is_index
 from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import Broadcast, Expr, IntImm, Ramp, cast, const
+
+
+def as_size(extent: Expr) -> Expr:
+    """``extent`` in a type in which its products with others do not wrap around."""
+    return extent if is_index(extent.dtype) else cast("int64" if extent.dtype.bits >= 32 else "int32", extent)
 
 
 def row_major_strides(shape: Sequence[Expr]) -> list[Expr]:
     """The stride of each axis of a compact buffer, in elements."""
     strides: list[Expr] = []
     step: Expr | None = None
-    for size in reversed(shape):
+    for size in map(as_size, reversed(shape)):
         strides.append(const(1, size.dtype) if step is None else step)
         step = size if step is None else size * step
     return strides[::-1]
