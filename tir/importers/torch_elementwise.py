@@ -192,6 +192,11 @@ def _lerp(c: Call, x: Value, end: Value, weight: Operand) -> Any:
     return from_x if abs(weight) < 0.5 else from_end
 
 
+@row("ldexp")
+def _ldexp(c: Call, x: Operand, other: Operand) -> Any:
+    return c.op("multiply", c.operand(x, c.dtype), c.op("pow", 2.0, c.tensor(other, c.dtype)))
+
+
 @row("pow")
 def _pow(c: Call, x: Operand, exponent: Operand) -> Any:
     base = c.tensor(x, c.dtype)

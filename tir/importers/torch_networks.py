@@ -38,7 +38,7 @@ def _addmm(
     a, b = (next(v for v in several if v is not None) for several in ((mat1, batch1, mat), (mat2, batch2, vec)))
 
     def completed(made: Value) -> Value:
-        made = c.op("sum", made, (0,)) if c.operator == "addbmm" else made
+        made = c.of_type(c.op("sum", made, (0,)), made.dtype) if c.operator == "addbmm" else made
         made = _times(c, made, alpha)
         return made if beta == 0 else c.op("add", made, _times(c, c.of_type(x, made.dtype), beta))
 

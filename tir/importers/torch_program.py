@@ -141,7 +141,7 @@ def named(target: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {})
 def _step(node: Any) -> Step:
     operator, overload, given = named(node.target, node.args, node.kwargs)
     arguments = {k: plain(a, lambda n: Ref(n.name)) for k, a in given.items()}
-    if operator in ("aten.as_strided", "aten.as_strided_scatter"):  # of places in memory
+    if operator.startswith("aten.as_strided"):  # of places in memory
         of = node.args[0].meta["val"]
         arguments["memory"] = plain(list(of.stride()), str), of.storage_offset()
     return Step(node.name, operator, arguments, makes(node.meta.get("val")), overload)

@@ -64,7 +64,7 @@ def _unsqueeze(c: Call, x: Value, dim: int) -> Any:
     return c.shaped(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
-@row("permute")
+@row("permute", "permute_copy")
 def _permute(c: Call, x: Value, dims: Sequence[int]) -> Any:
     order = tuple(axis_of(a, len(x.shape)) for a in dims)
     return x if order == tuple(range(len(order))) else c.op("transpose", x, order)
@@ -167,7 +167,7 @@ def _split(
     return [c.sliced(x, [(axis, slice(b, e))]) for b, e in zip(begins, begins[1:])]
 
 
-@row("unbind")
+@row("unbind", "unbind_copy")
 def _unbind(c: Call, x: Value, dim: int = 0) -> Any:
     axis = axis_of(dim, len(x.shape))
     return [c.one_of(x, axis, n) for n in range(x.shape[axis])]
@@ -178,7 +178,7 @@ def _slice(c: Call, x: Value, dim: int = 0, start: int | None = None, end: int |
     return c.sliced(x, [(dim, slice(start, end, step))])
 
 
-@row("narrow")
+@row("narrow", "narrow_copy")
 def _narrow(c: Call, x: Value, dim: int, start: int, length: int) -> Any:
     return c.sliced(x, [(dim, slice(start, start + length))])
 
@@ -279,7 +279,7 @@ def _unfold(c: Call, x: Value, dimension: int, size: int, step: int) -> Any:
     return c.op("moveaxis", made, axis + 1, -1)
 
 
-@row("as_strided")
+@row("as_strided", "as_strided_copy")
 def _as_strided(
     c: Call, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, memory: Any = None
 ) -> Any:
