@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -58,7 +59,7 @@ KINDS = {name: Kind(name) for name in ("bool", "uint8", "int16", "bfloat16", "fl
 @pytest.fixture(autouse=True)
 def torch(monkeypatch):
     made = ModuleType("torch")
-    made.fx = SimpleNamespace(Node=Node)
+    made.fx = SimpleNamespace(Node=Node, GraphModule=ModuleType)
     made.dtype, made.Tensor = Kind, Tensor
     made.bool, made.uint8, made.int16 = (KINDS[name] for name in ("bool", "uint8", "int16"))
     monkeypatch.setitem(sys.modules, "torch", made)
@@ -143,9 +144,10 @@ def exported(nodes, inputs, outputs, state=None, constants=None, decomposed=None
         return SimpleNamespace(kind=SimpleNamespace(name=kind), arg=arg, target=target)
 
     signature = SimpleNamespace(input_specs=[spec("", *i) for i in inputs], output_specs=[spec(*o) for o in outputs])
+    graph, part = SimpleNamespace(nodes=nodes), SimpleNamespace(w=Tensor("float32", (1,), np.ones(1, "float32")), n=3)
     return SimpleNamespace(
-        graph=SimpleNamespace(nodes=nodes), graph_signature=signature, state_dict=state or {}, constants=constants or {},
-        graph_module=SimpleNamespace(part=SimpleNamespace(w=Tensor("float32", (1,), np.ones(1, "float32")), n=3)), run_decompositions=decomposed,
+        graph=graph, graph_signature=signature, state_dict=state or {}, constants=constants or {},
+        graph_module=SimpleNamespace(graph=graph, part=part), run_decompositions=decomposed,
         range_constraints={"s0": SimpleNamespace(lower=2, upper=INFINITE), "s1": SimpleNamespace(lower=3, upper=Number(9)), "s2": SimpleNamespace(lower=0, upper=Number(4))},
     )  # fmt: skip
 
@@ -189,7 +191,7 @@ def test_what_has_no_row_or_changes_its_operands_is_decomposed(monkeypatch, torc
     torch.export = SimpleNamespace(default_decompositions=lambda: Table(table))
     nodes = [
         Node("call_function", "y", operator(name, "self", mutable=mutable), (), val=Tensor()),
-        Node("call_function", "z", len),
+        Node("call_function", "z", math.ceil),
     ]
     plain = exported(nodes, [], [])
     plain.run_decompositions = lambda table: exported([], [], [])

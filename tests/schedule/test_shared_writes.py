@@ -389,7 +389,7 @@ def test_a_problem_that_is_looked_at_leaves_the_budget_of_exact_sets_to_others()
     sch.bind("i", "threadIdx.x", unsafe=True)
     problems = problems_when_complete(sch.func)
     assert RULE in next(problems).rule
-    assert relation._asked.limit is None
+    assert relation._current.limit is None
 
 
 def in_place(store: str) -> tir.PrimFunc:

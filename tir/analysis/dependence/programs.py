@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
@@ -13,7 +12,7 @@ from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...function import PrimFunc
 from ...op import is_pure
-from ...poly import Formula, Names, NotAffine
+from ...poly import Formula, Names
 from ...records import record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
@@ -28,7 +27,7 @@ from .domains import RunsWholeDomain
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
-from .relations import Context, StatementRelations, by_loops, same_element, schedule_map, show_element, without_swizzles
+from .relations import Context, StatementRelations, by_loops, same_element, show_element, without_swizzles
 from .statements import Statement, statements_of
 
 
@@ -227,18 +226,14 @@ def _side(
 ) -> StatementRelations:
     """The relations of a statement of the program before, which runs ``there`` after the step."""
     side = StatementRelations.renamed(unit, names)
-    side.schedules = (partial(schedule_map, unit, names, length, side.dims),)
-    side.kept = _is_kept(unit, there)
+    side.length, side.kept = length, _is_kept(unit, there)
     repeated = not are_distinct(unit.values, unit.loops) and not side.before.is_single_valued()
     side.pure = unit.key in pure and repeated
     if side.kept and repeated and not side.pure:
         # instances are distinguished by the loops, which the step does not change
         side, there = StatementRelations.renamed(by_loops(unit), names), [by_loops(there[0])]
-        side.kept = True
-    side.schedules = (
-        partial(schedule_map, side.unit, names, length, side.dims),
-        partial(_after_times, side, there, names, length),
-    )
+        side.length, side.kept = length, True
+    side.there = there
     if side.kept or (len(there) == 1 and _run_everywhere(unit, there[0], compared)):
         side.run = there[0]
     else:
@@ -331,22 +326,6 @@ def _title(name: str) -> str:
     if not outside:
         return f"block `{block}`"
     return f"a statement of block `{block}`" if block else "a statement outside of blocks"
-
-
-def _after_times(side: StatementRelations, there: Sequence[Statement], names: Names, length: int) -> Any:
-    unit, made = side.unit, None
-    for run in there:
-        count = len(unit.coords)
-        if len(run.coords) < count:
-            place = unit.name.split("#")[0] or "the function"
-            raise NotAffine(place, "a statement is repeated by a loop that none of its coordinates names")
-        if len(run.coords) > count:  # loops that only repeat it
-            run = replace(run, coords=run.coords[:count], values=run.values[:count])
-        times = schedule_map(run, names, length, side.dims)
-        made = times if made is None else made.union(times)
-    if made is None:
-        return side.before.subtract(side.before)
-    return made
 
 
 def _changed(old: Any, new: Any) -> tuple[Any, Any]:

@@ -206,9 +206,8 @@ class StatementRelations:
     def __init__(self, unit: Statement, names: Names):
         self.unit = unit
         self.names = names
-        self.schedules: tuple[
-            Callable[[], Relation], ...
-        ] = ()  # its schedule maps before and after, made when asked for
+        self.there: Sequence[Statement] = ()  # what runs its instances after the step
+        self.length = 0  # of timestamps
         self.moments: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = ([], [])  # the times behind the two
         self.run: Statement | None = None  # as it is after the step, if known to run all of its instances at one place
         self.kept = False  # the step leaves the loops around the unit, and so the order among its runs
@@ -225,13 +224,22 @@ class StatementRelations:
 
     @cached_property
     def before(self) -> Relation:
-        """Raises ``NotAffine``."""
-        return self.schedules[0]()
+        """Its schedule map before the step. Raises ``NotAffine``."""
+        return schedule_map(self.unit, self.names, self.length, self.dims)
 
     @cached_property
     def after(self) -> Relation:
-        """Raises ``NotAffine``."""
-        return self.schedules[1]()
+        """After the step. Raises ``NotAffine``."""
+        made, count = None, len(self.unit.coords)
+        for run in self.there:
+            if len(run.coords) < count:
+                place = self.unit.name.split("#")[0] or "the function"
+                raise NotAffine(place, "a statement is repeated by a loop that none of its coordinates names")
+            if len(run.coords) > count:  # loops that only repeat it
+                run = replace(run, coords=run.coords[:count], values=run.values[:count])
+            times = schedule_map(run, self.names, self.length, self.dims)
+            made = times if made is None else made.union(times)
+        return self.before.subtract(self.before) if made is None else made
 
     @classmethod
     def renamed(cls, unit: Statement, names: Names) -> StatementRelations:
