@@ -418,3 +418,18 @@ def test_each_instance_of_a_block_has_memory_of_its_own():
         buffer = next(b for n in walk(func) if isinstance(n, Block) for b in n.alloc_buffers)
         verdict = Initialized(func, buffer).answer()
         assert isinstance(verdict, Refuted) == (limit == 11), verdict
+
+
+@pytest.mark.parametrize(("end", "shown"), [("3 - T.max(i, 2)", False), ("4 - T.max(i, 3)", True)])
+def test_a_loop_of_one_iteration_at_most_may_have_none(end, shown):
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    P = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        for j in range({end}):
+            P[T.max(2 - i, 0) + j] = A[i]
+        C[i] = P[T.max(2 - i, 0)]
+""")
+    (loop,) = (n for n in walk(func.body) if isinstance(n, For) and n.loop_var.name == "i")
+    assert is_privatizable(func.body.block.alloc_buffers[0], [loop]) is shown

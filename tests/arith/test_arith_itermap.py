@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tir.arith import Analyzer, itermap, simplify
 from tir.arith.inverse import inverse_iter_map
-from tir.arith.itermap import detect_iter_map, subspace_divide
+from tir.arith.itermap import covered_box, detect_iter_map, subspace_divide
 from tir.arith.pointwise import compile_expr
 from tir.buffer import Range
-from tir.expr import LT, TRUE, Expr, Var, const
+from tir.expr import LT, TRUE, Expr, Max, Var, const
 
 BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
 VARS = tuple(Var(name) for name in "ijk")
@@ -225,3 +225,10 @@ def test_loops_that_never_run(low, check):
     for indices in ([i], [i, i], [i // 2, i % 2], [i % 2, i % 2]):
         found = detect_iter_map(indices, empty, check=check)  # an answer, whichever
         assert not found or len(found.indices) == len(indices)
+
+
+def test_a_box_is_empty_where_a_domain_is():
+    i, j, n = Var("i"), Var("j"), Var("n")
+    assert covered_box([j], {j: Range(const(0), 3 - Max(i, const(2)))}) is None, "none where i is 3"
+    (box,) = covered_box([j], {j: Range(const(0), n)})
+    assert box.extent is n

@@ -7,8 +7,9 @@ sum of scaled splits plus a base. Split, fuse, reorder and layout changes produc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -273,7 +274,27 @@ def covered_box(
     (1, 32)
     """
     found = detect_iter_map(values, domains, predicate, check="surjective")
-    return tuple(Range(i.base, i.extent) for i in found.indices) if isinstance(found, IterMap) else None
+    if not isinstance(found, IterMap) or not all(map(partial(_is_empty_with, found), _perhaps_empty(values, domains))):
+        return None
+    return tuple(Range(i.base, i.extent) for i in found.indices)
+
+
+def _perhaps_empty(values: Sequence[Expr], domains: Mapping[Var, Range]) -> list[Var]:
+    """The variables in ``values`` whose domains are not known to have elements."""
+    known = Analyzer()
+    unsure = [v for v, r in domains.items() if not isinstance(r.extent, IntImm) and not known.can_prove(r.extent > 0)]
+    return [v for v in unsure if any(uses_var(e, (v,)) for e in values)]
+
+
+def _is_empty_with(found: IterMap, var: Var) -> bool:
+    """Whether a box has the extent of ``var`` as a factor: an extent of 1 at most was taken for 1, as where iterations run."""
+    known = Analyzer()
+    return any(var in _sources(i.splits) and not known.can_prove(i.extent > 0) for i in found.indices)
+
+
+def _sources(splits: Iterable[Split]) -> set[Var]:
+    """The loop variables of which splits are made."""
+    return {v for s in splits for v in (_sources(s.source.parts) if isinstance(s.source, Fused) else {s.source})}
 
 
 def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: str) -> IterMap | None:
