@@ -98,7 +98,7 @@ class _Place:
 
 
 class _Known:
-    """The places of accesses, and which of those in memory that is ``stored`` are surely touched, which every enclosing loop asks for."""
+    """Places of accesses, and those in ``stored`` memory that a statement surely touches, kept for all enclosing loops."""
 
     def __init__(self, stored: set[Var]):
         self.place = partial(_place, {})

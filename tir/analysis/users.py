@@ -136,8 +136,8 @@ def bare_writers(scope: BlockRef, buffer: Buffer) -> list[Place]:
 
 
 def with_own_places(func: PrimFunc) -> PrimFunc:
-    """``func``, in which each loop, block, iterator and buffer of a block stands at one place, which is found by it. Raises
-    ``ScheduleError`` with one that a program made by hand from one statement used twice has at two."""
+    """``func``. Raises ``ScheduleError`` if a loop, block, iterator or buffer of a block is defined at two places, as in a
+    program made by hand from one statement used twice."""
     seen: set[Any] = set()
     for n in contents(func.body):
         if type(n) is For:

@@ -67,7 +67,7 @@ class Analyzer:
         self._aliased: set[Var] = set()
         self.data: set[Var] = set()  # variables that stand for what was computed from data
         self._keep: list[Any] = []  # expressions whose ids are in keys above
-        self.sums: dict[Hashable, Expr] = {}  # of variables, each of which is built once, whatever is known
+        self.sums: dict[Hashable, Expr] = {}  # sums of variables by their terms: equal ones are one object
         self._forget()
         for var, value in (bounds or {}).items():
             self.bind(var, value)

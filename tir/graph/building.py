@@ -24,7 +24,7 @@ def built(functions: Mapping[str, PrimFunc], groups: Mapping[str, Group], target
     """
     try:
         return build(IRModule(functions), target)
-    except Exception:
+    except Exception:  # of any kind: raised again, unless one kernel fails by itself, which is named
         for name, group in groups.items():
             if name in functions:
                 with naming(name, group, functions[name], target):
