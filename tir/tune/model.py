@@ -20,6 +20,7 @@ from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
+from ..display import duration
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
@@ -77,6 +78,10 @@ class Prediction:
     floor: float
     blocks: Mapping[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        terms = ", ".join(f"{name} {duration(seconds, 3)}" for name, seconds in self.terms.items() if seconds)
+        return f"<{duration(self.seconds, 3)} predicted: {terms}; at least {duration(self.floor, 3)}>"
+
     def least(self, core: float) -> float:
         """Seconds that another schedule takes at least of which some blocks, whose instructions take ``core`` seconds, are those of this one: beside these
         it reads and writes arguments, and where they have threads, it starts them or takes as long again for others on one."""
@@ -99,6 +104,8 @@ def predict(
     >>> found = predict(rows.row_sum(64, 100), Env.of("llvm -l2_bytes=1048576"))
     >>> found is not None and found.floor <= found.seconds
     True
+    >>> found
+    <... us predicted: core ... us, L2 ... ns, ...; at least ... ns>
     >>> import tir
     >>> from tir import te
     >>> x = te.placeholder((te.var("n"), 64), name="x")
