@@ -8,7 +8,10 @@ same for all lanes, and one of the right operand, another for each lane.
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..dtype import DType
+from ..expr import Expr
 from ..function import PrimFunc
 from ..script import tir as T
 from .tensor_intrin import TensorIntrin
@@ -35,140 +38,78 @@ def _dot(lanes: int, group: int, left: str, right: str, out: str):
     return desc
 
 
-def _vnni(lanes: int, instruction: str):
-    """vpdpbusd: four uint8 by int8 products added to each of ``lanes`` int32."""
-    group, width = 4, lanes * 4
+_Product = Callable[
+    [Expr, Expr, Expr], Expr
+]  # of the sums, the left group as an int32, and the right groups: the new sums
+
+
+def _instruction(
+    lanes: int, group: int, left: str, right: str, out: str, product: _Product
+) -> tuple[PrimFunc, PrimFunc]:
+    """:func:`_dot`, and an implementation by ``product``."""
 
     @T.prim_func
     def impl(
-        A: T.Buffer((group,), "uint8", offset_factor=1),
-        B: T.Buffer((lanes, group), "int8", offset_factor=1),
-        C: T.Buffer((lanes,), "int32", offset_factor=1),
+        A: T.Buffer((group,), left, offset_factor=1),
+        B: T.Buffer((lanes, group), right, offset_factor=1),
+        C: T.Buffer((lanes,), out, offset_factor=1),
     ):
         with T.block("root"):
             T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
             T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
+            C[T.ramp(0, 1, lanes)] = product(
                 C[T.ramp(0, 1, lanes)],
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
+                T.reinterpret("int32", A[T.ramp(0, 1, group)]),
+                B.vload([0, 0], dtype=f"{right}x{lanes * group}"),
             )
 
-    return impl
+    return _dot(lanes, group, left, right, out), impl
 
 
-FLIP = -0x7F7F7F80  # four bytes 0x80: x ^ 0x80 is x + 128 as uint8 of an int8, and x - 128 as int8 of a uint8
+def _called(name: str, lanes: int, out: str, kind: str) -> _Product:
+    """LLVM's intrinsic of this name for ``lanes`` sums; its operands are vectors of this kind, or an int32 for every sum."""
+
+    def operand(value: Expr) -> Expr:
+        vector = value if value.dtype.lanes > 1 else T.broadcast(value, lanes)
+        return vector if vector.dtype == kind else T.reinterpret(kind, vector)
+
+    return lambda sums, a, b: T.call_llvm_pure_intrin(
+        f"{out}x{lanes}", f"llvm.x86.{name}.{lanes * 32}", sums, operand(a), operand(b)
+    )
 
 
-def _vnni_swapped(lanes: int, instruction: str):
-    """vpdpbusd of int8 by uint8: the operands change places."""
-    group, width = 4, lanes * 4
-
-    @T.prim_func
-    def impl(
-        A: T.Buffer((group,), "int8", offset_factor=1),
-        B: T.Buffer((lanes, group), "uint8", offset_factor=1),
-        C: T.Buffer((lanes,), "int32", offset_factor=1),
-    ):
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
-            T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                C[T.ramp(0, 1, lanes)],
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"uint8x{width}")),
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
-            )
-
-    return impl
+def _of_bytes(lanes: int, left: str, right: str) -> tuple[PrimFunc, PrimFunc]:
+    """vpdpbusd adds four products of uint8 by int8. Of int8 by uint8 the operands change places. Of int8 by int8 it is
+    ``(a + 128) * b - 128 * b``, of uint8 by uint8 ``a * (b - 128) - a * -128``: the second product is that of all rows with a column, or
+    of a row with all columns, and is computed once where these are straight code."""
+    kind = f"int32x{lanes}"
+    add = _called("avx512.vpdpbusd", lanes, "int32", kind)
+    none, flip = (
+        T.int32(0),
+        T.int32(-0x7F7F7F80),
+    )  # four bytes 0x80: x ^ 0x80 is x + 128 of an int8, and x - 128 of a uint8
+    products: dict[tuple[str, str], _Product] = {
+        ("uint8", "int8"): add,
+        ("int8", "uint8"): lambda sums, a, b: add(sums, b, a),
+        ("int8", "int8"): lambda sums, a, b: add(sums, a ^ flip, b) - add(T.broadcast(none, lanes), flip, b),
+        ("uint8", "uint8"): lambda sums, a, b: (
+            add(sums, a, T.reinterpret(kind, b) ^ T.broadcast(flip, lanes)) - add(T.broadcast(none, lanes), a, flip)
+        ),
+    }
+    return _instruction(lanes, 4, left, right, "int32", products[left, right])
 
 
-def _vnni_signed(lanes: int, instruction: str):
-    """vpdpbusd of int8 by int8: ``(a + 128) * b - 128 * b``. The second product is that of all rows with a column; where these are
-    straight code, it is computed once."""
-    group, width = 4, lanes * 4
-
-    @T.prim_func
-    def impl(
-        A: T.Buffer((group,), "int8", offset_factor=1),
-        B: T.Buffer((lanes, group), "int8", offset_factor=1),
-        C: T.Buffer((lanes,), "int32", offset_factor=1),
-    ):
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
-            T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                C[T.ramp(0, 1, lanes)],
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]) ^ FLIP, lanes),
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
-            ) - T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                T.broadcast(0, lanes),
-                T.broadcast(FLIP, lanes),
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int8x{width}")),
-            )
-
-    return impl
-
-
-def _vnni_unsigned(lanes: int, instruction: str):
-    """vpdpbusd of uint8 by uint8: ``a * (b - 128) - a * -128``; the second product is that of a row with all columns."""
-    group, width = 4, lanes * 4
-
-    @T.prim_func
-    def impl(
-        A: T.Buffer((group,), "uint8", offset_factor=1),
-        B: T.Buffer((lanes, group), "uint8", offset_factor=1),
-        C: T.Buffer((lanes,), "int32", offset_factor=1),
-    ):
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
-            T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                C[T.ramp(0, 1, lanes)],
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"uint8x{width}")) ^ T.broadcast(FLIP, lanes),
-            ) - T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                T.broadcast(0, lanes),
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
-                T.broadcast(FLIP, lanes),
-            )
-
-    return impl
-
-
-def _vnni_int16(lanes: int, instruction: str):
+def _of_int16(lanes: int) -> tuple[PrimFunc, PrimFunc]:
     """vpdpwssd: two int16 by int16 products added to each of ``lanes`` int32."""
-    group, width = 2, lanes * 2
+    return _instruction(
+        lanes, 2, "int16", "int16", "int32", _called("avx512.vpdpwssd", lanes, "int32", f"int32x{lanes}")
+    )
 
-    @T.prim_func
-    def impl(
-        A: T.Buffer((group,), "int16", offset_factor=1),
-        B: T.Buffer((lanes, group), "int16", offset_factor=1),
-        C: T.Buffer((lanes,), "int32", offset_factor=1),
-    ):
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
-            T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"int32x{lanes}",
-                instruction,
-                C[T.ramp(0, 1, lanes)],
-                T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes),
-                T.reinterpret(f"int32x{lanes}", B.vload([0, 0], dtype=f"int16x{width}")),
-            )
 
-    return impl
+def _of_bf16(lanes: int) -> tuple[PrimFunc, PrimFunc]:
+    """vdpbf16ps: two bfloat16 products added to each of ``lanes`` float32, rounded after each."""
+    product = _called("avx512bf16.dpbf16ps", lanes, "float32", f"bfloat16x{lanes * 2}")
+    return _instruction(lanes, 2, "bfloat16", "bfloat16", "float32", product)
 
 
 def _widened(lanes: int, group: int):
@@ -192,64 +133,19 @@ def _widened(lanes: int, group: int):
 
 VNNI_512 = VNNI_DOT_16x4_INTRIN = "dot_16x4_vnni"
 VNNI_256 = "dot_8x4_vnni"
-AVX512_DOT_16x4_INTRIN = "dot_16x4_avx512"
-
-
-def _of_bytes(lanes: int, impl: PrimFunc) -> tuple[PrimFunc, PrimFunc]:
-    return _dot(lanes, 4, "uint8", "int8", "int32"), impl
-
-
-TensorIntrin.register_lazy(VNNI_512, lambda: _of_bytes(16, _vnni(16, "llvm.x86.avx512.vpdpbusd.512")))
-TensorIntrin.register_lazy(VNNI_256, lambda: _of_bytes(8, _vnni(8, "llvm.x86.avx512.vpdpbusd.256")))
-TensorIntrin.register_lazy(AVX512_DOT_16x4_INTRIN, lambda: _of_bytes(16, _widened(16, 4)))
-
 VNNI_INT16 = "dot_16x2_vnni_int16"
-_OF_SIGNS = {("int8", "int8"): _vnni_signed, ("int8", "uint8"): _vnni_swapped, ("uint8", "uint8"): _vnni_unsigned}
-VNNI = {("uint8", "int8"): VNNI_512}  # of two types of bytes: the intrinsic for 16 sums
-for _types, _impl in _OF_SIGNS.items():
-    VNNI[_types] = f"dot_16x4_vnni_{_types[0]}_{_types[1]}"
-    TensorIntrin.register_lazy(
-        VNNI[_types], lambda t=_types, i=_impl: (_dot(16, 4, *t, "int32"), i(16, "llvm.x86.avx512.vpdpbusd.512"))
-    )
-TensorIntrin.register_lazy(
-    VNNI_INT16,
-    lambda: (_dot(16, 2, "int16", "int16", "int32"), _vnni_int16(16, "llvm.x86.avx512.vpdpwssd.512")),
-)
-
-
-def _bf16(lanes: int, instruction: str):
-    """vdpbf16ps: two bfloat16 products added to each of ``lanes`` float32, rounded after each."""
-    group, width = 2, lanes * 2
-
-    @T.prim_func
-    def impl(
-        A: T.Buffer((group,), "bfloat16", offset_factor=1),
-        B: T.Buffer((lanes, group), "bfloat16", offset_factor=1),
-        C: T.Buffer((lanes,), "float32", offset_factor=1),
-    ):
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
-            T.writes(C[0:lanes])
-            C[T.ramp(0, 1, lanes)] = T.call_llvm_pure_intrin(
-                f"float32x{lanes}",
-                instruction,
-                C[T.ramp(0, 1, lanes)],
-                T.reinterpret(f"bfloat16x{width}", T.broadcast(T.reinterpret("int32", A[T.ramp(0, 1, group)]), lanes)),
-                B.vload([0, 0], dtype=f"bfloat16x{width}"),
-            )
-
-    return impl
-
-
+AVX512_DOT_16x4_INTRIN = "dot_16x4_avx512"
 BF16_512 = "dot_16x2_bf16"
 BF16_256 = "dot_8x2_bf16"
 
-
-def _of_bf16(lanes: int) -> tuple[PrimFunc, PrimFunc]:
-    instruction = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
-    return _dot(lanes, 2, "bfloat16", "bfloat16", "float32"), _bf16(lanes, instruction)
-
-
+VNNI = {("uint8", "int8"): VNNI_512}  # of two types of bytes: the intrinsic for 16 sums
+for _types in (("int8", "int8"), ("int8", "uint8"), ("uint8", "uint8")):
+    VNNI[_types] = "_".join((VNNI_512, *_types))
+for _types, _name in VNNI.items():
+    TensorIntrin.register_lazy(_name, lambda t=_types: _of_bytes(16, *t))
+TensorIntrin.register_lazy(VNNI_256, lambda: _of_bytes(8, "uint8", "int8"))
+TensorIntrin.register_lazy(VNNI_INT16, lambda: _of_int16(16))
+TensorIntrin.register_lazy(AVX512_DOT_16x4_INTRIN, lambda: (_dot(16, 4, "uint8", "int8", "int32"), _widened(16, 4)))
 TensorIntrin.register_lazy(BF16_512, lambda: _of_bf16(16))
 TensorIntrin.register_lazy(BF16_256, lambda: _of_bf16(8))
 
@@ -274,30 +170,15 @@ def _interleave(lanes: int, group: int, dtype: str):
                         Out[vi, vk] = In[vk, vi]
 
     @T.prim_func
-    def four(a: T.handle, Out: T.Buffer((lanes, group), dtype, offset_factor=1)):
+    def impl(a: T.handle, Out: T.Buffer((lanes, group), dtype, offset_factor=1)):
         step = T.int32()
         In = T.match_buffer(a, (group, lanes), dtype, offset_factor=1, strides=[step, 1])
         with T.block("root"):
             T.reads(In[0:group, 0:lanes])
             T.writes(Out[0:lanes, 0:group])
-            Out.vstore(
-                [0, 0],
-                T.Shuffle(
-                    [In.vload([0, 0], kind), In.vload([1, 0], kind), In.vload([2, 0], kind), In.vload([3, 0], kind)],
-                    order,
-                ),
-            )
+            Out.vstore([0, 0], T.Shuffle([In.vload([k, 0], kind) for k in range(group)], order))
 
-    @T.prim_func
-    def two(a: T.handle, Out: T.Buffer((lanes, group), dtype, offset_factor=1)):
-        step = T.int32()
-        In = T.match_buffer(a, (group, lanes), dtype, offset_factor=1, strides=[step, 1])
-        with T.block("root"):
-            T.reads(In[0:group, 0:lanes])
-            T.writes(Out[0:lanes, 0:group])
-            Out.vstore([0, 0], T.Shuffle([In.vload([0, 0], kind), In.vload([1, 0], kind)], order))
-
-    return desc, {2: two, 4: four}[group]
+    return desc, impl
 
 
 INTERLEAVE_INT8 = "interleave_16x4_int8"
@@ -313,7 +194,7 @@ TensorIntrin.register_lazy(INTERLEAVE_INT16, lambda: _interleave(16, 2, "int16")
 
 def _transpose(lanes: int, dtype: str):
     """Transpose a square tile in registers: in round d rows i and i + d swap the off-diagonal blocks of d lanes."""
-    from ..expr import BufferLoad, Expr, Ramp, Shuffle, Var, const
+    from ..expr import BufferLoad, Ramp, Shuffle, Var, const
     from ..stmt import BufferStore, Evaluate, LetStmt, seq
     from ..visit import rewrite
 
