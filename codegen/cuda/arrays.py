@@ -60,7 +60,7 @@ def type_of(dtype: np.dtype[Any]) -> str:
     >>> type_of(np.dtype("float32"))
     '<f4'
     """
-    return f"<u{dtype.itemsize}" if dtype.kind == "V" else dtype.str
+    return dtype.str if dtype.isbuiltin == 1 else f"<u{dtype.itemsize}"
 
 
 class DevicePart:

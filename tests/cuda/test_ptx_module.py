@@ -37,7 +37,7 @@ def test_arrays_of_numpy_are_written_in_place():
     assert (b == a * 3 + 8).all()
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_arrays_of_types_that_numpy_lacks_are_held_as_their_bits(dtype: str):
     func = parse(f"""
 @T.prim_func

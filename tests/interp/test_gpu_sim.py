@@ -9,7 +9,9 @@ import pytest
 from simulated_kernels import parse, run
 
 import tir
+from tir.dtype import DType
 from tir.interp.gpu import ORDERS, Breakpoint, SimulationError, simulate
+from tir.interp.numbers import array_dtype
 from tir.script import tir as T
 
 
@@ -487,6 +489,19 @@ def test_lanes_that_are_gathered_are_no_vector():
     assert (b == a[1:65]).all()
     read = next(t for t in report.accesses if t.site.what == "read")
     assert (read.width, read.requests) == (4, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int2"])
+def test_integers_of_fewer_than_eight_bits_have_a_sign(dtype: str):
+    func = tir.script.parse(f"""
+@T.prim_func
+def f(A: T.Buffer((4,), "{dtype}"), O: T.Buffer((4,), "int32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        O[t] = T.Cast("int32", A[t])
+""")
+    out = np.zeros(4, "int32")
+    tir.build(func, "cuda-sim")(np.array([-2, -1, 0, 1], "int8").astype(array_dtype(DType(dtype))), out)
+    assert out.tolist() == [-2, -1, 0, 1]
 
 
 def test_an_argument_whose_rows_have_gaps():

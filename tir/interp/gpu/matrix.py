@@ -350,8 +350,7 @@ def wmma_mma(lanes: Lanes, act: Any, site: Site, d: Pointer, d_at: Any, a: Point
         at = _fragments(lanes, act, pointer, index, rows * columns, site)
         view = pointer[0]
         _filled(lanes, act, view, at, site)
-        values = decode_table(view.dtype)[view.flat[at]] if view.small else view.flat[at]
-        parts.append(values.astype(np.int64 if view.dtype.is_int else np.float64).reshape(-1, rows, columns))
+        parts.append(view.values(at).astype(np.int64 if view.dtype.is_int else np.float64).reshape(-1, rows, columns))
     total = parts[0] @ parts[1] + parts[2]
     target = _fragments(lanes, act, d, d_at, m * n, site)
     d[0].put(target, _as(total.reshape(len(target), -1), d[0].dtype), None)

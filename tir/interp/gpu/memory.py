@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dtype import DType
 from ...errors import RunError
-from ..numbers import decode_table, encode, is_small_float, storage_dtype
+from ..numbers import decode_table, encode, is_small_float, storage_dtype, wrap_lanes
 from . import counts
 from .clocks import races
 from .lanes import Lanes
@@ -167,14 +167,17 @@ class View:
         """The elements at ``index`` ([L] or [L, v], or one for all threads) of the active threads."""
         at, live = self._positions(index, act, site)
         self.touch(at, live, site, False)
-        values = self.flat[at]
-        if self.small:
-            values = decode_table(self.dtype)[values]
+        values = self.values(at)
         if live is None:
             return values
         made = np.zeros((self.lanes.count, *values.shape[1:]), values.dtype)
         made[live] = values
         return made
+
+    def values(self, at: np.ndarray) -> np.ndarray:
+        """The elements at positions in the whole memory, from their memory form."""
+        raw = self.flat[at]
+        return decode_table(self.dtype)[raw] if self.small else wrap_lanes(raw, self.dtype)
 
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:
         """Store ``value`` ([L] or [L, v], or one for all threads) to the elements at ``index``."""
