@@ -129,8 +129,12 @@ class DType(str):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole value, all lanes, rounded up."""
-        return max(1, (self.bits * self.lanes + 7) // 8)
+        """Bytes of the whole value in memory: a lane of fewer than 8 bits takes one byte.
+
+        >>> DType("float32x4").bytes, DType("boolx4").bytes, DType("float4_e2m1fnx4").bytes
+        (16, 4, 4)
+        """
+        return max(1, (self.bits + 7) // 8 * self.lanes)
 
     @property
     def digits(self) -> int:

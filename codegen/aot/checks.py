@@ -22,7 +22,7 @@ from ..llvm.generator import Generator, Program
 from ..llvm.memory import from_memory, to_memory
 from ..llvm.signature import buffer_alignment, slots_of
 from ..llvm.text import FunctionText, ModuleText, own_name
-from ..llvm.types import memory_bytes, memory_element, value_type, vector
+from ..llvm.types import memory_element, value_type, vector
 
 _FIELDS = {"device": (8, "i32"), "ndim": (16, "i32"), "type": (20, "i32"), "shape": (24, "ptr"), "strides": (32, "ptr")}
 
@@ -138,7 +138,7 @@ class _Pointers(_Check):
         rest = out.value(f"and i64 {begin}, {aligned - 1}")
         fine = self.either(out.value(f"icmp eq i64 {rest}, 0"), empty)
         self.require(fine, f"`{buffer.name}` is not aligned to {aligned} bytes")
-        size = out.value(f"mul i64 {self._reach(buffer, extents)}, {memory_bytes(buffer.dtype)}")
+        size = out.value(f"mul i64 {self._reach(buffer, extents)}, {buffer.dtype.bytes}")
         size = out.value(f"select i1 {empty}, i64 0, i64 {size}")
         return begin, out.value(f"add i64 {begin}, {size}")
 

@@ -12,7 +12,6 @@ from tir.buffer import Buffer
 from tir.interp.dlpack import CPU, type_code
 
 from ..llvm.text import symbol
-from ..llvm.types import memory_bytes
 
 PROTOTYPE = """/* A handler of XLA's foreign function interface: buffers in order for what the function reads, results in order for what it
  * writes, which are zeros before. */
@@ -142,7 +141,7 @@ class Handler:
         self.count += 1
         clear, after = f"clear{self.count}", f"cleared{self.count}"
         self.lines += [f"  br i1 {fits}, label %{clear}, label %{after}", f"{clear}:"]
-        total = str(memory_bytes(buffer.dtype))
+        total = str(buffer.dtype.bytes)
         for axis in range(buffer.ndim):
             total = self._value(f"mul i64 {total}, {self._load('i64', sizes, 8 * axis)}")
         self.lines.append(f"  call void @llvm.memset.p0.i64(ptr {data}, i8 0, i64 {total}, i1 false)")

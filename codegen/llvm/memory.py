@@ -19,7 +19,7 @@ from tir.records import cached_property
 from tir.transform.layout import dot
 
 from .generator import Generator, expr_rule
-from .types import element_type, mangled, memory_bytes, memory_element, splat, value_type, vector
+from .types import element_type, mangled, memory_element, splat, value_type, vector
 from .vector_loads import Elements, constant_step, part_of, reversed_lanes
 
 
@@ -176,7 +176,7 @@ def to_memory(g: Generator, value: str, dtype: DType) -> str:
 
 def alignment(dtype: DType) -> int:
     """The alignment in bytes of every element: that of one lane."""
-    return memory_bytes(dtype.element)
+    return dtype.element.bytes
 
 
 @expr_rule(BufferLoad)
@@ -253,7 +253,7 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
         kept = g.out.value(f"load {type_}, ptr {access.pointer()}, align {align}")
         text, mask = g.out.value(f"select {flags} {mask}, {type_} {text}, {type_} {kept}"), None
     if access.step == 1 and mask is None:
-        size = whole.lanes * memory_bytes(dtype.element)
+        size = whole.lanes * dtype.element.bytes
         least = g.streamed.get(buffer.data.name)
         if least is not None and least <= size and size in (16, 32, 64):
             _stream(g, type_, text, access.pointer(), (size, least), align)

@@ -7,8 +7,6 @@ from tir.expr import Expr, Var
 from tir.function import PrimFunc
 from tir.visit import walk
 
-from .types import memory_bytes
-
 
 def size_vars(func: PrimFunc) -> list[Var]:
     """The variables in shapes, strides and offsets of the parameter buffers that are not themselves parameters."""
@@ -33,4 +31,4 @@ def slots_of(func: PrimFunc) -> list[Var]:
 
 def buffer_alignment(buffer: Buffer) -> int:
     """Bytes to which an argument's first element is aligned: as declared, else the element's size."""
-    return max(buffer.data_alignment, memory_bytes(buffer.dtype.element))
+    return max(buffer.data_alignment, buffer.dtype.element.bytes)

@@ -35,7 +35,6 @@ from .loops import UNROLL, counted_loop
 from .memory import store
 from .parallel import parallel_loop
 from .tiles import TILES, allocate_tiles
-from .types import memory_bytes
 from .workspace import allocate, workspace_slot
 
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more time than a fast kernel
@@ -207,15 +206,15 @@ def _allocate(g: Generator, s: Allocate) -> None:
     for extent in s.extents:
         count = count * extent.value if isinstance(extent, IntImm) and count is not None else None  # type: ignore
     g.owned_pointers.add(s.buffer_var)
-    if count is not None and count * memory_bytes(s.dtype) <= STACK_BYTES:
-        g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * memory_bytes(s.dtype)), 64)
+    if count is not None and count * s.dtype.bytes <= STACK_BYTES:
+        g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * s.dtype.bytes), 64)
         g.own[s.buffer_var] = s.dtype, count
         g.stmt(s.body)
         return
     slot = None
-    if count is not None and count * memory_bytes(s.dtype) <= KEPT_BYTES:
+    if count is not None and count * s.dtype.bytes <= KEPT_BYTES:
         taken = [slot for _, slot in g.heap]
-        slot = workspace_slot(g.out.module, _rounded(count * memory_bytes(s.dtype)), taken, g.in_parallel)
+        slot = workspace_slot(g.out.module, _rounded(count * s.dtype.bytes), taken, g.in_parallel)
     pointer = _heap(g, s, slot)
     g.env[s.buffer_var] = pointer
     g.heap.append((pointer, slot))
@@ -226,7 +225,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
 def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
     """Memory for ``s``, aligned to a cache line, from its ``slot`` or the C library; failure is a run-time error."""
     out = g.out
-    total = str(memory_bytes(s.dtype))
+    total = str(s.dtype.bytes)
     for extent in (factor for e in s.extents for factor in _factors(e)):
         size = g.index(extent)
         if total.startswith("%") or size.startswith("%"):

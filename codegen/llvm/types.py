@@ -56,14 +56,6 @@ def memory_element(dtype: DType) -> str:
     return element_type(dtype)
 
 
-@functools.cache
-def memory_bytes(dtype: DType) -> int:
-    """Bytes of one element (all its lanes) in memory."""
-    if dtype.code == "handle":
-        return 8
-    return max(1, dtype.bits // 8) * dtype.lanes
-
-
 def emulated(dtype: DType) -> bool:
     """Whether arithmetic on ``dtype`` converts to ``float``: a small float of ml_dtypes."""
     return dtype.element in SMALL_FLOATS

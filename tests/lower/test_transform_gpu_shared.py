@@ -8,6 +8,8 @@ import pytest
 
 import tir
 from tests.gpu_passes import assert_lowers
+from tir.interp.gpu import simulate
+from tir.interp.numbers import array_dtype
 from tir.script import parse
 
 CASES = [
@@ -609,3 +611,43 @@ def f(P: T.Buffer((2,), "int32"), C: T.Buffer((160,), "float32")):
             C[P[0] * 20 + tx // 8 * 20 + P[1] // 3 + (tx % 8 * 2 + k)] = 1.0
 """)
     assert "tvm_storage_sync" not in tir.transform.thread_storage_sync(func).script()
+
+
+@pytest.mark.parametrize("dtype", ["boolx8", "uint1x8", "int4x8", "float4_e2m1fnx8"])
+def test_each_lane_of_a_type_of_fewer_than_eight_bits_has_a_byte(dtype):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}"), C: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    S = T.alloc_buffer((8,), "{dtype}", scope="shared.dyn")
+    R = T.alloc_buffer((8,), "int32", scope="shared.dyn")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        S[t] = A[t]
+        R[t] = C[t]
+        B[7 - t] = S[t]
+        D[7 - t] = R[t]
+""")
+    a = np.random.default_rng(0).integers(0, 2, (8, 8)).astype(array_dtype(tir.DType(dtype)))
+    c, b, d = np.arange(8, dtype="int32"), np.zeros_like(a), np.zeros(8, "int32")
+    tir.build(func, "cuda-sim")(a, b, c, d)
+    assert (b[::-1] == a).all() and (d[::-1] == c).all()
+
+
+def test_asynchronous_copies_of_floats_of_four_bits_are_whole():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "float4_e2m1fn"), B: T.Buffer((64,), "float4_e2m1fn")):
+    tx = T.launch_thread("threadIdx.x", 4)
+    S = T.allocate([64], "float4_e2m1fn", "shared")
+    S1 = T.decl_buffer((64,), "float4_e2m1fn", data=S, scope="shared")
+    with T.attr(0, "async_scope", 1):
+        S1[tx * 16 : tx * 16 + 16] = A[tx * 16 : tx * 16 + 16]
+    T.ptx_commit_group()
+    T.ptx_wait_group(0)
+    B[tx * 16 : tx * 16 + 16] = S1[tx * 16 : tx * 16 + 16]
+""")
+    copied = tir.transform.inject_ptx_async_copy(func)
+    assert "ptx_cp_async" in copied.script()
+    a = np.arange(64, dtype="uint8") % 16
+    a, b = a.view(array_dtype(tir.DType("float4_e2m1fn"))), np.zeros(64, array_dtype(tir.DType("float4_e2m1fn")))
+    simulate(copied, [a, b])
+    assert (b.view("uint8") == a.view("uint8")).all()
