@@ -16,7 +16,7 @@ from .function import PrimFunc
 from .node import Memo, frozendict
 from .op import effect_of
 from .stmt import Block, BufferStore, LetStmt
-from .visit import LEAVES, Somewhere, nodes_of, rewrite, substitute, walk
+from .visit import LEAVES, Somewhere, has_load, nodes_of, rewrite, substitute, walk
 
 Item = TypeVar("Item")
 Memory = Buffer | Container[Var]  # that of a buffer, or of several, by their pointers
@@ -64,6 +64,11 @@ def with_views(pointers: frozenset[Var], views: Views) -> frozenset[Var]:
     behind = {p: source_of(view.source.buffer, views).data for p, view in views.items()}
     sources = {behind.get(p, p) for p in pointers}
     return pointers.union(sources, (p for p, source in behind.items() if source in sources))
+
+
+def reads_memory(e: Expr) -> bool:
+    """Whether a value depends on more than variables: on memory, or on what a call does."""
+    return has_load(e) or any(effect_of(n) != "pure" for n in nodes_of(e) if type(n) is Call)
 
 
 def may_change(e: Any, within: Any, aliased: Collection[Var] = ()) -> bool:

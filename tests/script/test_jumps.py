@@ -51,17 +51,28 @@ class Draw:
         self.lines.append("    " * depth + text)
 
     def number(self) -> str:
-        return self.random.choice((*NAMES, "A[x % 12]", "A[y % 12]", str(self.random.randint(0, 9))))
+        return self.random.choice((*NAMES, "A[x % 12]", "A[y % 12]", "B[z % 12]", str(self.random.randint(0, 9))))
+
+    def place(self) -> str:
+        return self.random.choice((*NAMES, f"A[{self.number()} % 12]", f"B[{self.number()} % 12]"))
+
+    def small(self) -> str:
+        a, b, c = (self.number() for _ in range(3))
+        return self.random.choice((f"({a} + {b} * 2) % 11", f"max({a}, {b}) % 10", f"({a} if {b} < {c} else 3) % 9"))
 
     def statements(self, depth: int, fuel: int, in_loop: bool) -> None:
         for _ in range(self.random.randint(1, 3)):
             self.statement(depth, fuel, in_loop)
 
     def statement(self, depth: int, fuel: int, in_loop: bool) -> None:
-        kind = self.random.choice(("set", "set", "store", "if", "if", "for", "while", "jump", "leave"))
+        kind = self.random.choice(("set", "set", "sets", "store", "if", "if", "for", "while", "jump", "leave"))
         name = self.random.choice(NAMES)
         if kind == "store":
             self.line(depth, f"B[{self.number()} % 12] = {self.number()} + {self.number()}")
+        elif kind == "sets":
+            count = self.random.choice((1, 2, 2, 3))
+            places, values = ([draw() for _ in range(count)] for draw in (self.place, self.small))
+            self.line(depth, f"{', '.join(places)} = {', '.join(values)}")
         elif kind == "jump" and in_loop:
             self.line(depth, self.random.choice(("break", "continue")))
         elif kind == "leave" and not self.loops:
@@ -76,13 +87,13 @@ class Draw:
         elif kind in ("for", "while") and fuel:
             self.loop(kind, depth, fuel)
         else:
-            self.line(depth, f"{name} = ({self.number()} + {self.number()} * 2) % 11")
+            self.line(depth, f"{name} = {self.small()}")
 
     def loop(self, kind: str, depth: int, fuel: int) -> None:
         self.loops += 1
         counter = f"i{len(self.lines)}"
         if kind == "for":
-            self.line(depth, f"for {counter} in range(5):")
+            self.line(depth, f"for {counter} in range({self.random.choice(('5', '0, 9, 2', f'{self.number()} % 6'))}):")
             self.line(depth + 1, f"x = (x + {counter}) % 12")
         else:
             self.line(depth, f"{counter} = 0")
@@ -116,6 +127,20 @@ def test_a_number_of_python_takes_the_widest_type_that_is_assigned_to_it():
 def test_a_typed_name_keeps_its_type():
     with pytest.raises(tir.ParseError, match="`x` holds int8|holds int8"):
         tir.script.parse(HEAD + "    x: T.int8 = T.int8(1)\n    for i in range(4):\n        x = x + A[i]\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    x = A[1]\n    y = 1\n    for i in range(5):\n        x, y = y, x + y\n    B[0] = x\n",
+        "    for i in range(6):\n        A[i], A[11 - i] = A[11 - i], A[i]\n    B[0] = A[0]\n    B[11] = A[11]\n",
+        "    x = A[2]\n    for i in range(2):\n        x, B[x] = 4, x\n        (B[0], B[1]), x = (B[1], x), B[0]\n",
+    ],
+)
+def test_several_places_are_assigned_after_all_values_are_known(body):
+    expected, *found = results(body, np.arange(12, dtype="int32"))
+    for result in found:
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_a_name_that_is_read_in_the_next_iteration_changes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..aliases import shares_memory
+from ..aliases import reads_memory, shares_memory
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
@@ -13,7 +13,7 @@ from ..expr import BufferLoad, Call, Expr, IntImm, Var, is_const
 from ..node import frozendict, once
 from ..op import effect_of
 from ..stmt import Block, LetStmt
-from ..visit import LEAVES, accesses, has_load, substitute, walk
+from ..visit import LEAVES, accesses, substitute, walk
 from .annotations import EXPLICIT
 from .effects import READ, WRITE, Effect, Effects, Loop, as_range, effects, outline
 from .evaluation import as_total, entered, is_lazy, may_fail
@@ -143,15 +143,15 @@ def _lets_around(ref: BlockRef) -> list[dict[Var, Expr]]:
     place = ref.parent
     while place is not None and not isinstance(place.node, Block):
         let = place.node
-        if isinstance(let, LetStmt) and let.var.dtype.is_int and not may_fail(let.value) and not _is_impure(let.value):
+        if (
+            isinstance(let, LetStmt)
+            and let.var.dtype.is_int
+            and not may_fail(let.value)
+            and not reads_memory(let.value)
+        ):
             found.append({let.var: let.value})
         place = place.parent
     return found
-
-
-def _is_impure(value: Expr) -> bool:
-    """Whether a value depends on more than variables: on memory, or on what a call does."""
-    return has_load(value) or any(effect_of(n) != "pure" for n in walk(value) if isinstance(n, Call))
 
 
 def _with_value(box: Box, ref: BlockRef, loops: Mapping[Var, Range], condition: Expr) -> Box:

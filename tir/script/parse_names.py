@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..aliases import reads_memory
 from ..buffer import Buffer, BufferRegion
 from ..dtype import DType
 from ..expr import Expr, Var, const
@@ -181,6 +182,8 @@ class NameParser:
                 self.fail(node, f"a {type_name(value)} cannot be unpacked into {len(target.elts)} names")
             if len(values) != len(target.elts):
                 self.fail(node, f"{len(values)} values cannot be unpacked into {len(target.elts)} names")
+            if any(map(self.is_stored, target.elts[:-1])):
+                values = [values[0], *(self.loaded(v, node) for v in values[1:])]
             for item, part in zip(target.elts, values):
                 self.bind(item, part, node)
         elif isinstance(target, ast.Subscript):
@@ -190,8 +193,31 @@ class NameParser:
         else:
             self.fail(target, "this cannot be assigned to")
 
+    def is_stored(self, target: ast.expr) -> bool:
+        """Whether an assignment to ``target`` changes memory."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return any(map(self.is_stored, target.elts))
+        return isinstance(target, ast.Subscript) or (
+            isinstance(target, ast.Name) and isinstance(self.held(target.id), Variable)
+        )
+
+    def loaded(self, value: Any, node: ast.stmt) -> Any:
+        """``value``; what it loads from memory is loaded here, and not where it is stored."""
+        if isinstance(value, (tuple, list)):
+            return [self.loaded(v, node) for v in value]
+        if not isinstance(value, (Expr, BufferRegion)) or not reads_memory(to_expr(value)):
+            return value
+        made, span = Var("value", to_expr(value).dtype), self.source.span(node)
+        self.known.add(made)
+        self.emit(lambda body: LetStmt(made, to_expr(value), body, span=span))
+        return made
+
+    def held(self, name: str) -> Any:
+        """What a name is in the innermost scope that has it; None if none has."""
+        return next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
+
     def bind_name(self, name: str, value: Any, node: ast.stmt) -> None:
-        held = next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
+        held = self.held(name)
         if isinstance(held, Buffer) and isinstance(value, _VALUES):
             index = ", ".join(["..."] * held.ndim)
             self.fail(node, f"`{name}` is a buffer; values are stored to its elements", f"write {name}[{index}] = ...")
