@@ -492,3 +492,28 @@ def test_warp_memory_that_no_thread_indexes_for_itself_is_not_to_be_shared():
     assert "each of them writes S[j]" in str(error.value)
     for sch in (warp_of_tiles(value="B[0, j]"), warp_of_tiles(where="o == 0")):
         sch.set_scope("S", 0, "shared")
+
+
+def test_values_that_int64_does_not_hold():
+    """Where no iteration comes, the copy is the greatest of uint64, the same for all threads."""
+
+    @T.prim_func
+    def f(A: T.Buffer((6, 1), "int16"), O: T.Buffer((6,), "uint64")):
+        S = T.alloc_buffer((6,), "uint64")
+        for i in range(6):
+            for j in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi = T.axis.spatial(6, i)
+                    vk = T.axis.reduce(1, j)
+                    T.where(j < 1)
+                    with T.init():
+                        S[vi] = T.max_value("uint64")
+                    S[vi] = T.min(S[vi], T.Cast("uint64", A[vi, vk]))
+        for i in range(6):
+            with T.block("O"):
+                vi = T.axis.spatial(6, i)
+                O[vi] = S[vi]
+
+    sch = tir.Schedule(f)
+    sch.cache_write("S", 0, "shared")
+    assert sch.get("S").writes[0].buffer.scope == "shared"

@@ -453,7 +453,7 @@ def _increasing(relation: Any, axis: int) -> Any:
 
 def _fixed(relation: Any, kind: Any, point: Sequence[int]) -> Any:
     for axis, value in enumerate(point):
-        relation = relation.fix_val(kind, axis, value)
+        relation = relation.fix_val(kind, axis, _number(value))
     return relation
 
 
@@ -523,6 +523,11 @@ def _filled(space: Any, rows: Sequence[Row], place: Mapping[str, tuple[Any, int]
         start = isl.Constraint.alloc_equality if row.equality else isl.Constraint.alloc_inequality
         constraint = start(local)
         for name, c in row.terms.items():
-            constraint = constraint.set_coefficient_val(*place[name], c)
-        made = made.add_constraint(constraint.set_constant_val(row.constant) if row.constant else constraint)
+            constraint = constraint.set_coefficient_val(*place[name], _number(c))
+        made = made.add_constraint(constraint.set_constant_val(_number(row.constant)) if row.constant else constraint)
     return made
+
+
+def _number(value: int) -> Any:
+    """A number as isl takes it: islpy converts those of 64 bits, larger ones are text."""
+    return value if -(2**63) <= value < 2**63 else _isl().Val(str(value))
