@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Sequence
 from typing import Any
@@ -122,6 +123,21 @@ class Buffer(Node):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the place of an element is computed in int64: constant sizes and strides reach 2**31 elements, or one that is
+        known at a call only has 64 bits.
+
+        >>> decl_buffer((2**16, 2**15), "int8").is_wide, decl_buffer((2**16, 2**14), "int8").is_wide
+        (True, False)
+        """
+        parts = (*self.shape, *self.strides)
+        sizes = [p.value for p in parts if isinstance(p, IntImm)]
+        if len(sizes) < len(parts):
+            return any(p.dtype.bits > 32 for p in parts)
+        shape, strides = sizes[: self.ndim], sizes[self.ndim :]
+        return (sum((n - 1) * s for n, s in zip(shape, strides)) if strides else math.prod(shape) - 1) >= 2**31 - 1
 
     def access_ptr(self, access_mask: Any = "rw", **options: Any) -> Expr:
         """A pointer to the buffer's elements, as an argument of a call: see ``access_ptr`` of the dialect."""

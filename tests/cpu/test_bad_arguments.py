@@ -114,3 +114,20 @@ class Column:
 def test_a_column_of_a_table_is_refused_with_the_way_out(engine):
     with pytest.raises(RunError, match=r"argument 1 `A` of f.* Column; pass x\.to_numpy\(\) if it is only read"):
         module(engine)(Column(), 1.0, 2, 3, True)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sizes_of_int32_place_less_than_two_to_the_31_elements(engine):
+    """Elements further away are placed by int64: where a size is one, or constants reach that far."""
+    kernel = """
+@T.prim_func
+def f(a: T.handle):
+    n, s = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, 2), "int8", strides=[s, 1])
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        A[i, 0] = T.int8(1)
+"""
+    text = kernel if engine == "cuda-sim" else kernel.replace('T.thread_binding(n, thread="blockIdx.x")', "range(n)")
+    far = np.lib.stride_tricks.as_strided(np.zeros(2, "int8"), (3, 2), (2**30, 1))  # not what is behind it
+    with pytest.raises(RunError, match=r"spans 2147483650 elements of shape \(3, 2\).*T.int64\(\)"):
+        tir.build(parse(text), engine)(far)

@@ -241,3 +241,32 @@ def test_any_expression_has_the_same_value(value, other):
         results.append(array)
     np.testing.assert_array_equal(results[1], results[0])
     np.testing.assert_array_equal(results[2], results[0])
+
+
+@pytest.mark.parametrize(
+    "declared, is_wide",
+    [
+        ("A: T.Buffer((65536, 32768), 'int8')", True),
+        ("A: T.Buffer((65536, 16384), 'int8')", False),
+        ("A: T.Buffer((3, 2), 'int8', strides=[1073741824, 1])", True),
+        ("A: T.Buffer((3, 2), 'int8', strides=[1073741822, 1])", False),
+    ],
+)
+def test_places_that_int32_does_not_hold_are_computed_in_int64(declared, is_wide):
+    f = tir.script.parse(f"""
+@T.prim_func
+def f({declared}, i: T.int32):
+    A[i, i] = T.int8(1)
+""")
+    assert ("int64" in tir.lower(f, upto="flatten_buffer").script().split("A_1[")[1]) == is_wide
+
+
+def test_a_size_of_int64_places_elements_that_int32_counts():
+    f = tir.script.parse("""
+@T.prim_func
+def f(a: T.handle, i: T.int32):
+    n = T.int64()
+    A = T.match_buffer(a, (n, 33554432), "int8")
+    A[i, i] = T.int8(1)
+""")
+    assert 'A_1[T.Cast("int64", i) * ' in tir.lower(f, upto="flatten_buffer").script()

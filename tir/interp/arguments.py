@@ -251,6 +251,12 @@ def _check_layout(buffer: Buffer, array: np.ndarray, where: str, values: dict[Va
             raise RunError(f"{where}: expected {kind} {tuple(want)}, got {tuple(actual)} elements{hint}")
         if a < 0 and array.shape[axis] > 1:
             raise RunError(f"{where}: stride {axis} is negative ({a} elements); pass a copy")
+    last = sum((n - 1) * s for n, s in zip(array.shape, actual))
+    if last >= 2**31 - 1 and not buffer.is_wide:
+        raise RunError(
+            f"{where}: it spans {last + 1} elements of shape {array.shape}, and sizes of int32 place less than 2147483648; declare "
+            "its sizes as T.int64()"
+        )
     alignment = max(buffer.data_alignment, array.dtype.itemsize)
     if array.ctypes.data % alignment:
         raise RunError(f"{where}: the data is not aligned to {alignment} bytes; pass a copy")

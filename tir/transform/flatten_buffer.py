@@ -10,7 +10,7 @@ from ..expr import BufferLoad, Expr, cast, const
 from ..function import PrimFunc
 from ..stmt import Allocate, BufferStore, DeclBuffer
 from ..visit import rewrite, walk
-from .layout import as_size, dot, element_count, strides_of
+from .layout import as_size, dot, strides_of
 from .passes import func_pass
 
 
@@ -27,8 +27,7 @@ class _Flat:
         self.old = old
         self.strides = strides_of(old)
         self.groups = _groups(old)
-        count = element_count(old.shape)
-        self.wide = count is not None and count >= 2**31
+        self.wide = old.is_wide
         if len(old.shape) == 1 and len(self.groups) == 1 and not old.strides:
             self.new = old
         else:
