@@ -15,8 +15,9 @@ from tests.random_graphs import expected
 from tir import te
 from tir.graph import Builder, ModelError, check_plan, compile_graph, groups, optimized
 from tir.graph import plan as plan_of
-from tir.graph.in_place import in_place
+from tir.graph.in_place import in_place, lowered_in_place
 from tir.graph.kernels import Kernels
+from tir.transform.pipeline import lowered_before
 
 RNG = np.random.default_rng(0)
 
@@ -55,6 +56,15 @@ def test_a_result_may_be_written_where_each_element_is_read_last(name):
     assert changed(LEGAL[name]) is not None
 
 
+@pytest.mark.parametrize("name", LEGAL)
+def test_what_is_lowered_already_is_written_in_place_as_what_is_lowered_after(name):
+    x = te.placeholder((4, 4), name="x")
+    func = te.create_prim_func([x, LEGAL[name](x)])
+    before, after = (lowered_before("use_workspace", f, "llvm").func for f in (func, in_place(func, *func.buffers())))
+    made = lowered_in_place(before, *func.buffers())
+    assert made is not None and made.script() == after.script()
+
+
 @pytest.mark.parametrize("name", ILLEGAL)
 def test_elements_that_are_read_after_others_were_written_stay(name):
     assert changed(ILLEGAL[name]) is None
@@ -71,6 +81,8 @@ def f(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
     tir.build(func, "interpreter")(given, want)
     if made is not None:
         tir.build(made, "interpreter")(given)
+        lowered = lowered_in_place(lowered_before("use_workspace", func, "llvm").func, *func.buffers())
+        assert lowered is None or lowered.script() == lowered_before("use_workspace", made, "llvm").func.script()
     return made is not None, made is None or given.tolist() == want.tolist()
 
 

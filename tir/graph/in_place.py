@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from ..aliases import other_names
@@ -13,8 +13,8 @@ from ..equal import structural_equal
 from ..expr import BufferLoad, Call, Expr
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, While, seq
-from ..visit import substitute, walk
+from ..stmt import BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, While, seq
+from ..visit import buffers_in, rewrite, statements, substitute, walk
 
 
 def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
@@ -42,12 +42,30 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     if left is None:
         return None
     body = func.body.replace(block=func.body.block.replace(body=left))
+    return _with_one(func, body, {source: result}, source)
+
+
+def _with_one(func: PrimFunc, body: Stmt, instead: Mapping[Buffer, Buffer], source: Buffer) -> PrimFunc:
+    """``func`` with a body in which buffers are replaced, without the parameter ``source``."""
     return PrimFunc(
         tuple(p for p in func.params if func.buffer_map.get(p) is not source),
-        substitute(body, {}, {source: result}),
+        substitute(body, {}, instead),
         buffer_map={p: b for p, b in func.buffer_map.items() if b is not source},
         attrs=frozendict(func.attrs),
     )
+
+
+def lowered_in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
+    """As :func:`in_place` of a function of which that made something: of ``func``, which is that function with flat buffers. None where statements would
+    be left out, and where the two buffers do not have one view each, of one shape."""
+    named = {b.data: b for b in buffers_in(func.body)}
+    one, other = named.get(source.data), named.get(result.data)
+    if one is None or other is None or one.dtype != other.dtype or not structural_equal(one.shape, other.shape):
+        return None
+    if any(_copies(s, one, other) for s in statements(func.body) if isinstance(s, BufferStore)):
+        return None
+    left = rewrite(func.body, lambda s: s.body if isinstance(s, DeclBuffer) and s.buffer is one else None)
+    return _with_one(func, left, {one: other}, source)
 
 
 def _left(body: Stmt, source: Buffer, result: Buffer) -> Stmt | None:

@@ -37,7 +37,7 @@ from .arrays import memory
 from .building import built, naming
 from .fusion import Formula, Group
 from .graph import Value
-from .in_place import in_place
+from .in_place import in_place, lowered_in_place
 from .memory import ALIGNMENT, Place, Plan, aligned, check_plan, plan
 
 
@@ -82,7 +82,11 @@ class Kernel:
         if value not in self.kept or source not in self.kept:
             return None
         buffers = self.program.buffers()
-        return in_place(self.program, buffers[self.kept.index(source)], buffers[self.kept.index(value)])
+        both = buffers[self.kept.index(source)], buffers[self.kept.index(value)]
+        made, begun = in_place(self.program, *both), begun_of(self.program)
+        if made is not None and begun is not None and (lowered := lowered_in_place(begun.func, *both)) is not None:
+            go_on_from(made, begun._replace(func=lowered))
+        return made
 
 
 def _places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
