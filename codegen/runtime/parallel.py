@@ -14,6 +14,7 @@ import os
 import warnings
 import weakref
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 
@@ -30,9 +31,9 @@ class OpenMP:
 @functools.cache
 def openmp() -> OpenMP | None:
     """The OpenMP library, loaded; None where the system has none."""
-    names = ["libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so", "libomp.dylib"]
-    names += [found for found in map(ctypes.util.find_library, ("gomp", "omp", "iomp5")) if found]
-    for name in names:
+    names = ("libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so", "libomp.dylib")
+    searched = filter(None, map(ctypes.util.find_library, ("gomp", "omp", "iomp5")))  # by compilers, which it starts
+    for name in chain(names, searched):
         try:
             library = ctypes.CDLL(name)
             functions = [library.GOMP_parallel, library.omp_get_thread_num, library.omp_get_num_threads]

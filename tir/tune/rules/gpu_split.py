@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ...schedule import Schedule
 from ...target import GPUS
-from ..gpu_model import chip_of
 from ..nest import Axis, Nest, volume
 from ..space import Env, Fork, choose, rule
 from .contraction import Contraction
@@ -23,6 +22,8 @@ OFF = 2  # times as many parts as wanted, or as few, at which one of them is rat
 @rule(targets=GPUS, order=34)
 def split_reduction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Factor out chunks of the longest reduced axis; a second block adds up what the chunks make."""
+    from ..gpu_model import chip_of
+
     nest = Nest.of(sch, block)
     if nest is None or nest.reduction is None or nest.block.init is None or any(a.extent is None for a in nest.axes):
         return []
