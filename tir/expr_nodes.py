@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .dtype import BOOL, HANDLE, INT32, DType  # noqa: F401 (BOOL: a computed field)
@@ -224,8 +225,6 @@ class Comparison(BinaryOp):
 def _binary(name: str, base: type, what: str, shown: str, dtype: str = "int32", **more: Any) -> Any:
     """One binary node class; all have the same shape. ``shown`` is the text of it with operands i and j of ``dtype``;
     ``more`` are other attributes of the class."""
-    from dataclasses import field
-
     doc = f"""{what}.
 
     >>> from tir import Var, {name}
@@ -351,9 +350,11 @@ class Cast(Expr):
     value: Expr
 
 
-def _require_lanes(vector: Any) -> None:
-    if vector.lanes < 1:
-        raise ValueError(f"a {type(vector).__name__} has at least one lane, not {vector.lanes}")
+def _vector_type(kind: type, of: DType, lanes: int) -> DType:
+    """The type of a vector of ``lanes`` values of a type. Raises ``ValueError`` for none, with the class that wants it."""
+    if lanes < 1:
+        raise ValueError(f"a {kind.__name__} has at least one lane, not {lanes}")
+    return of.with_lanes(lanes * of.lanes)
 
 
 @node
@@ -367,16 +368,11 @@ class Ramp(Expr):
     """
 
     from_numbers = {"base, stride": "matched(base, stride, 'Ramp')"}
+    computed = {"dtype": "_vector_type(_cls, base.dtype, lanes)"}
     base: Expr
     stride: Expr
     lanes: int
-
-    def __post_init__(self) -> None:
-        _require_lanes(self)
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.base.dtype.with_lanes(self.lanes * self.base.dtype.lanes)
+    dtype: DType = field(init=False)
 
 
 @node
@@ -389,15 +385,10 @@ class Broadcast(Expr):
     (T.Broadcast(T.float32(1), 4), 'float32x4')
     """
 
+    computed = {"dtype": "_vector_type(_cls, value.dtype, lanes)"}
     value: Expr
     lanes: int
-
-    def __post_init__(self) -> None:
-        _require_lanes(self)
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.value.dtype.with_lanes(self.lanes * self.value.dtype.lanes)
+    dtype: DType = field(init=False)
 
 
 @node
@@ -472,14 +463,10 @@ class BufferLoad(Expr):
     (A[i, j], 'float32')
     """
 
+    computed = {"dtype": "_vector_type(_cls, buffer.dtype, indices[-1].dtype.lanes if indices else 1)"}
     buffer: Any
     indices: tuple[Expr, ...]
-
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        base = self.buffer.dtype
-        lanes = self.indices[-1].dtype.lanes if self.indices else 1
-        return base if lanes == 1 else base.with_lanes(base.lanes * lanes)
+    dtype: DType = field(init=False)
 
 
 @node
