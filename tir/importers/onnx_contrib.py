@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..graph import Value
 from .making import Unsupported, axis_of
 from .onnx_networks import over_root
-from .onnx_table import Call, rounded_once, row
+from .onnx_table import Call, imported, rounded_once, row
 
 CONTRIB = "com.microsoft"
 
@@ -30,6 +28,7 @@ def _quick_gelu(c: Call) -> Any:
 
 
 @row("FusedMatMul", domain=CONTRIB)
+@row("TransposeMatMul", domain=CONTRIB)
 def _fused_matmul(c: Call) -> Any:
     if c.attribute("transBatchA", 0) or c.attribute("transBatchB", 0):
         raise Unsupported("its batches are transposed")
@@ -73,78 +72,62 @@ def _results(c: Call, made: Value, total: Value) -> list[Value]:
     return [made, made, made, total][: len(c.outputs)]
 
 
-@row("GroupQueryAttention", domain=CONTRIB)
-def _group_query_attention(c: Call) -> Any:
-    """Keys and values are written where they are in the memory of the past, which is as long as it is, or as long as the known total."""
-    for name, usual in (("local_window_size", -1), ("smooth_softmax", 0)):
-        if c.attribute(name, usual) not in (usual, 0):
-            raise Unsupported(f"its `{name}`")
-    if given := next((n for n in range(9, len(c.inputs)) if c.get(n) is not None), None):
-        raise Unsupported(f"its input {given}: positions, a bias, or sinks")
-    heads, pairs = int(c.attribute("num_heads")), int(c.attribute("kv_num_heads"))
-    batch, rows, width = c[0].shape
-    size = width // (heads if c.get(1) is not None else heads + 2 * pairs)
-    ends = (heads * size, (heads + pairs) * size, (heads + 2 * pairs) * size)
-    parts = [c[n] for n in range(3)] if c.get(1) is not None else [
-        c.sliced(c[0], [(2, slice(a, b))]) for a, b in zip((0, *ends), ends)
-    ]  # fmt: skip
-    q, k, v = (_heads(c, x, size) for x in parts)
-    last = c.op("reshape", c.op("astype", c[5], "int32"), (batch, 1))
-    first = c.op("maximum", c.op("subtract", last, rows - 1), 0)
-    places = c.op("add", first, c.array(np.arange(rows, dtype="int32")[None]))
-    if c.attribute("do_rotary", 0):
-        cos, sin = (c.op("take", c[n], c.op("reshape", places, (batch, 1, rows)), 0) for n in (7, 8))
-        q, k = (_turned(c, x, cos, sin) for x in (q, k))
-    total = c.known(c[6])
-    presents = [_written(c, c.get(n), x, places, 0 if total is None else int(total.max())) for n, x in ((3, k), (4, v))]
-    length, times = presents[0].shape[2], heads // pairs * rows
-    at = c.array(np.arange(length, dtype="int32"))
-    seen = c.op("less_equal", at, c.op("reshape", places, (batch, 1, rows, 1)))
-
-    def attended(scores: Value) -> Value:
-        scores = c.op("multiply", scores, float(c.attribute("scale", 0.0) or size**-0.5))
-        if cap := float(c.attribute("softcap", 0.0)):
-            scores = c.op("multiply", c.op("tanh", c.op("divide", scores, cap)), cap)
-        scores = c.op("where", seen, c.op("reshape", scores, (batch, heads, rows, length)), -1e9)
-        weights = c.op("reshape", c.op("nn.softmax", scores), (batch, pairs, times, length))
-        return c.op("matmul", weights, presents[1])
-
-    mixed = c.summed(attended, "matmul", c.op("reshape", q, (batch, pairs, times, size)), presents[0], transp_b=True)
-    mixed = c.op("reshape", mixed, (batch, heads, rows, size))
-    mixed = c.op("reshape", c.op("transpose", mixed, (0, 2, 1, 3)), (batch, rows, heads * size))
-    return [mixed, *presents][: len(c.outputs)]
+@row("EmbedLayerNormalization", domain=CONTRIB)
+def _embedded(c: Call) -> Any:
+    """Rows of words, of places and of segments, added and normalized; the number of words of each text that its mask leaves; the sum."""
+    ids, segments, mask, places = c[0], c.get(1), c.get(7), c.get(8)
+    batch, rows = ids.shape
+    places = c.op("arange", 0, rows, 1, "int32") if places is None else places
+    total = c.op("add", c.op("take", c[2], ids, 0), c.op("take", c[3], places, 0))
+    total = total if segments is None else c.op("add", total, c.op("take", c[4], segments, 0))
+    made = c.op("nn.layer_norm", total, c[5], c[6], (2,), float(c.attribute("epsilon", 1e-12)))
+    counts = c.op("full", (batch,), 0, "int32") if mask is None else c.of_type(c.op("sum", mask, (1,)), "int32")
+    return (made, counts, total)[: len(c.outputs)]
 
 
-def _heads(c: Call, x: Value, size: int) -> Value:
-    batch, rows, width = x.shape
-    return c.op("transpose", c.op("reshape", x, (batch, rows, width // size, size)), (0, 2, 1, 3))
+@row("FusedConv", domain=CONTRIB)
+@row("FusedGemm", domain=CONTRIB)
+def _with_activation(c: Call) -> Any:
+    """A product, to which the fourth input is added, and its activation."""
+    name = c.operator.removeprefix("Fused")
+    (made,) = imported(Call(c.builder, name, 11, c.inputs[:3], c.attributes, c.outputs))
+    assert isinstance(made, Value)
+    made = made if c.get(3) is None else c.op("add", made, c[3])
+    kind = c.attribute("activation", "")
+    names = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Clip": ("min", "max")}.get(kind, ())
+    given = zip(names, c.attribute("activation_params", ()))
+    rest = dict(given) if name == "Conv" else {n: v for n in names if (v := c.attribute(f"activation_{n}")) is not None}
+    return imported(Call(c.builder, kind, 6, [made], rest, c.outputs)) if kind else made
 
 
-def _turned(c: Call, x: Value, cos: Value, sin: Value) -> Value:
-    """Pairs of elements of ``x``, turned: those half of the turned ones apart, or neighbours."""
-    half = cos.shape[-1]
+@row("GatherBlockQuantized", domain=CONTRIB)
+def _rows_of_integers(c: Call) -> Any:
+    """Rows of integers in blocks with scales (and zeros), as floats; bytes have two integers of 4 bits each."""
+    data, scales, zeros = c[0], c[2], c.get(3)
+    rank, bits, block = len(data.shape), int(c.attribute("bits", 4)), int(c.attribute("block_size", 128))
+    along, axis = axis_of(c.attribute("quantize_axis", 1), rank), axis_of(c.attribute("gather_axis", 0), rank)
+    if axis == along or (data.dtype == "uint8" and bits not in (4, 8)):
+        raise Unsupported(f"integers of {bits} bits, in blocks along axis {along}, gathered along axis {axis}")
 
-    def part(a: int, b: int, step: int = 1) -> Value:
-        return c.sliced(x, [(3, slice(a, b, step))])
+    def rows(x: Value, is_packed: bool) -> Value:
+        made = c.op("take", x, c[1], axis)
+        if not is_packed:
+            return made
+        halves = c.op("stack", (c.op("bitwise_and", made, 15), c.op("right_shift", made, 4)), len(made.shape))
+        return c.op("reshape", halves, (*made.shape[:-1], 2 * made.shape[-1]))
 
-    beside = c.attribute("rotary_interleaved", 0)
-    one, other = (part(0, 2 * half, 2), part(1, 2 * half, 2)) if beside else (part(0, half), part(half, 2 * half))
-    first = c.op("subtract", c.op("multiply", one, cos), c.op("multiply", other, sin))
-    second = c.op("add", c.op("multiply", other, cos), c.op("multiply", one, sin))
-    made = (
-        c.op("reshape", c.op("stack", (first, second), 4), (*x.shape[:3], 2 * half))
-        if beside
-        else c.joined((first, second), 3)
-    )
-    return made if 2 * half == x.shape[3] else c.joined((made, part(2 * half, x.shape[3])), 3)
-
-
-def _written(c: Call, past: Value | None, new: Value, places: Value, total: int) -> Value:
-    """The past with rows written at their places, in room for ``total`` of them."""
-    batch, _, rows, _ = new.shape
-    if past is None or past.shape[2] == 0:
-        return new
-    if total > past.shape[2]:
-        past = c.padded(past, [(0, 0), (0, 0), (0, total - past.shape[2]), (0, 0)], "constant", 0)
-    at = c.op("broadcast_to", c.op("reshape", places, (batch, 1, rows, 1)), new.shape)
-    return c.op("scatter_elements", past, at, new, 2)
+    is_packed = data.dtype == "uint8" and bits == 4
+    if is_packed and along != rank - 1:
+        raise Unsupported("bytes of two integers that are not blocks of the last axis")
+    made, scale = rows(data, is_packed), rows(scales, False)
+    at = along + (len(c[1].shape) - 1 if axis < along else 0)
+    if zeros is not None:
+        zero: Any = c.sliced(rows(zeros, is_packed), [(at, slice(0, scale.shape[at]))])
+    else:
+        zero = c.op("full", scale.shape, float(1 << (bits - 1)) if data.dtype == "uint8" else 0.0, "float32")
+    each = [
+        c.sliced(c.op("repeat", c.of_type(x, "float32"), block, at), [(at, slice(0, made.shape[at]))])
+        for x in (scale, zero)
+    ]
+    floats = c.op("multiply", c.op("subtract", c.op("astype", made, "float32"), each[1]), each[0])
+    return c.of_type(floats, scales.dtype)

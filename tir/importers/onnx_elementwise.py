@@ -214,6 +214,8 @@ def _swish(c: Call) -> Any:
 
 @row("QuantizeLinear", 10)
 @row("DequantizeLinear", 10)
+@row("QuantizeLinear", domain="com.microsoft")
+@row("DequantizeLinear", domain="com.microsoft")
 def _quantize(c: Call) -> Any:
     x, scale, zero = c[0], c[1], c.get(2)
     block = c.attribute("block_size", 0)
@@ -246,8 +248,9 @@ def _spread(c: Call, scale: Value, x: Value, axis: int, block: int) -> Value:
 
 @row("Constant")
 def _constant(c: Call) -> Any:
-    if (tensor := c.attribute("value")) is not None:
-        return c.array(tensor)
+    for name in ("value", "sparse_value"):
+        if (tensor := c.attribute(name)) is not None:
+            return c.array(tensor)
     for name, kind in (
         ("value_float", "float32"),
         ("value_floats", "float32"),

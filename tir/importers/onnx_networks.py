@@ -255,6 +255,7 @@ def _deformable_conv(c: Call) -> Any:
 
 
 @row("GridSample", 16)
+@row("GridSample", domain="com.microsoft")
 def _grid_sample(c: Call) -> Any:
     if len(c[0].shape) not in (4, 5):
         raise Unsupported(f"a tensor of {len(c[0].shape)} dimensions")

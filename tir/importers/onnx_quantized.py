@@ -67,7 +67,7 @@ def _quantized_gemm(c: Call) -> Any:
 @row("MatMulIntegerToFloat", domain=CONTRIB)
 def _floats_of_integers(c: Call) -> Any:
     """``a``, ``b``, their scales, their zeros, a bias."""
-    return _scaled_product(c, c[0], c.get(4), c[2], 5, 3, 6)
+    return scaled_product(c, c[0], c.get(4), c[2], 5, 3, 6)
 
 
 @row("DynamicQuantizeMatMul", domain=CONTRIB)
@@ -75,10 +75,10 @@ def _product_of_rounded(c: Call) -> Any:
     """Floats that become bytes, of a scale and a zero that their limits give; ``b``, its scale, its zero, a bias."""
     rounded, scale, zero = imported(Call(c.builder, "DynamicQuantizeLinear", 11, [c[0]], {}, c.outputs))
     assert isinstance(rounded, Value) and isinstance(scale, Value) and isinstance(zero, Value)
-    return _scaled_product(c, rounded, zero, scale, 3, 2, 4)
+    return scaled_product(c, rounded, zero, scale, 3, 2, 4)
 
 
-def _scaled_product(
+def scaled_product(
     c: Call, a: Value, zero: Value | None, scale: Value, own_zero: int, own_scale: int, bias: int
 ) -> Value:
     product = c.op("matmul", less_zero(c, a, zero, 0), less_zero(c, c[1], c.get(own_zero), 1))

@@ -226,6 +226,7 @@ def _one_hot(c: Call) -> Any:
 
 
 @row("Trilu", 14)
+@row("Trilu", domain="com.microsoft")
 def _trilu(c: Call) -> Any:
     k = c.integers(1, "k") or [0]
     return c.op("trilu", c[0], k[0], bool(c.attribute("upper", 1)))
