@@ -458,6 +458,45 @@ def test_softmax_before_version_13_takes_all_axes_from_its_own_on_as_one():
     np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("opset", "node", "repeats"),
+    [(10, ("Resize", "x s", "y"), (1, 1, 2)), (7, ("Upsample", "x", "y", {"scales": [1.0, 2.0, 3.0]}), (1, 2, 3))],
+)
+def test_images_are_repeated_as_before_version_11(opset, node, repeats):
+    x, y = weights(2, 3, 4), tensor("y", None)
+    model = model_of([node], [tensor("x", [2, 3, 4])], [y], {"s": np.float32([1, 1, 2])} if opset > 9 else {}, opset)
+    expected = x
+    for axis, count in enumerate(repeats):
+        expected = expected.repeat(count, axis)
+    np.testing.assert_array_equal(compile_graph(from_onnx(model), "interpreter")(x), expected)
+
+
+def test_the_largest_of_all_axes_from_its_own_on_before_version_13():
+    x = weights(2, 3, 4)
+    model = model_of([("Hardmax", "x", "y")], [tensor("x", [2, 3, 4])], [tensor("y", None)], opset=12)
+    expected = np.eye(12, dtype="float32")[x.reshape(2, 12).argmax(1)].reshape(x.shape)
+    np.testing.assert_array_equal(compile_graph(from_onnx(model), "interpreter")(x), expected)
+
+
+@pytest.mark.parametrize("places", [[1, 5], [[0, 1], [1, 2]]])
+def test_sparse_tensors_have_their_zeros(places):
+    values = numpy_helper.from_array(np.float32([3, 5]), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64(places), "p"), [2, 3])
+    model = model_of([("Constant", "", "v", {"sparse_value": sparse}), ("Add", "w v", "y")], [], [tensor("y", None)])
+    model.graph.node[0].ClearField("input")
+    model.graph.sparse_initializer.append(sparse)
+    np.testing.assert_array_equal(compile_graph(from_onnx(model), "interpreter")(), [[0, 6, 0], [0, 0, 10]])
+    sparse.dims[1] = 2
+    model.graph.sparse_initializer[0].CopyFrom(sparse)
+    with pytest.raises(ModelError, match=r"sparse tensor 'w' of shape \[2, 2\]"):
+        from_onnx(model)
+
+
+def test_an_input_may_be_called_self():
+    model = model_of([("Neg", "self", "y")], [tensor("self", [2])], [tensor("y", None)])
+    np.testing.assert_array_equal(compile_graph(from_onnx(model), "interpreter")(self=np.float32([1, 2])), [-1, -2])
+
+
 # ---------------------------------------------------------------- what cannot be imported
 
 
@@ -503,6 +542,7 @@ def keep(model):
         (changed(keep, [*RELU, ("Exp", "x", "y")]), "'y' has two definitions; the second is made by node Exp"),
         (changed(keep, [("Relu", "x", "x")]), "'x' has two definitions"),
         (changed(keep, outputs=("yy",)), "output 'yy' is made by no node; did you mean y"),
+        (changed(keep, outputs=("y", "y")), "output 'y' is there twice"),
         (changed(keep, inputs=[tensor("x", [None, 2])]), "input 'x' has shape .'.', 2.: give its sizes, or names"),
         (changed(keep, inputs=[tensor("x", None)]), "input 'x' has no shape"),
         (changed(keep, inputs=[tensor("x", [2], TensorProto.STRING)]), "input 'x': type STRING"),

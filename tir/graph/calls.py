@@ -99,7 +99,9 @@ class Model:
         weights[:] = state["weights"].view(np.uint8)
         self.__dict__.update({**state, "weights": weights, "place": arrays_of(state["module"])})
 
-    def __call__(self, *args: Any, out: Any = None, state: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
+    def __call__(
+        self, /, *args: Any, out: Any = None, state: Mapping[str, np.ndarray] | None = None, **named: Any
+    ) -> Any:
         """Run it on arrays (NumPy, torch, DLPack). ``out`` is an array for the result, or a sequence of one each; ``state`` has the
         arrays that are updated. Where the model was compiled for a GPU, arrays of the host are copied to the device, and results back;
         if an input is on the device, the results stay there, as ``out`` and ``state`` must.

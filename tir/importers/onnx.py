@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -180,6 +181,8 @@ class _Import:
         for output in self.source.output:
             if output.name not in self.values:
                 raise ModelError(f"output {output.name!r} is made by no node{did_you_mean(output.name, self.values)}")
+            if output.name in outputs:
+                raise ModelError(f"output {output.name!r} is there twice; results are known by their names")
             outputs[output.name] = self.values[output.name]
         if self.faults:
             raise self.faults.error()
@@ -216,8 +219,9 @@ class _Import:
             if not tensor.name:
                 raise ModelError("there is an initializer without a name")
             self._define(tensor.name, self.builder.constant(self._array(tensor), tensor.name), "an initializer")
-        if len(self.source.sparse_initializer):
-            raise ModelError("the model has sparse initializers, which are not imported")
+        for sparse in self.source.sparse_initializer:
+            name = sparse.values.name
+            self._define(name, self.builder.constant(self._dense(sparse), name), "a sparse initializer")
 
     def _array(self, tensor: Any) -> np.ndarray:
         if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
@@ -226,6 +230,18 @@ class _Import:
             return self.onnx.numpy_helper.to_array(tensor)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelError(f"the data of tensor {tensor.name!r} cannot be read: {error}") from error
+
+    def _dense(self, sparse: Any) -> np.ndarray:
+        """A sparse tensor with its zeros: the places of its values are numbers in the flat tensor, or rows of one number for each axis."""
+        values, places, shape = self._array(sparse.values), self._array(sparse.indices), tuple(sparse.dims)
+        Making(self.builder, sparse.values.name).room(*shape)
+        try:
+            flat = np.ravel_multi_index(tuple(places.T), shape) if places.ndim == 2 else places
+            made = np.zeros(math.prod(shape), values.dtype)
+            made[flat] = values
+        except (ValueError, IndexError) as error:
+            raise ModelError(f"sparse tensor {sparse.values.name!r} of shape {list(shape)}: {error}") from error
+        return made.reshape(shape)
 
     def _inputs(self) -> None:
         names = [i.name for i in self.source.input if i.name not in self.values]
@@ -393,8 +409,10 @@ class _Import:
             return self._array(attribute.t)
         if attribute.type == kinds.GRAPH:
             return self._body(attribute.g, scope)
-        if attribute.type in (kinds.GRAPHS, kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
-            raise Unsupported(f"its attribute {attribute.name} is sparse, or several graphs")
+        if attribute.type == kinds.SPARSE_TENSOR:
+            return self._dense(attribute.sparse_tensor)
+        if attribute.type in (kinds.GRAPHS, kinds.SPARSE_TENSORS):
+            raise Unsupported(f"its attribute {attribute.name} is several graphs, or several sparse tensors")
         value = self.onnx.helper.get_attribute_value(attribute)
         if attribute.type in (kinds.INTS, kinds.FLOATS, kinds.STRINGS):
             return tuple(map(_text, value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,11 @@ def _hardmax(c: Call) -> Any:
     return c.op("one_hot", c.op("argmax", c[0], axis), 1, 0, c[0].shape[axis], axis, c[0].dtype)
 
 
+@row("Hardmax")
+def _hardmax_of_matrix(c: Call) -> Any:
+    return _of_matrix(c, _hardmax)
+
+
 @row("TopK", 10)
 def _topk(c: Call) -> Any:
     (k,) = c.integers(1, "k") or [0]
@@ -128,8 +133,12 @@ def _softmax(c: Call) -> Any:
 @row("Softmax")
 @row("LogSoftmax")
 def _softmax_of_matrix(c: Call) -> Any:
-    """Before version 13 all axes from ``axis`` on are one."""
+    return _of_matrix(c, _softmax)
+
+
+def _of_matrix(c: Call, of_axis: Callable[[Call], Any]) -> Any:
+    """What a row makes along the last axis: before version 13 all axes from ``axis`` on are one."""
     x, axis = c[0], axis_of(c.attribute("axis", 1), len(c[0].shape))
     flat = c.op("reshape", x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
-    made = c.op("nn.softmax" if c.operator == "Softmax" else "nn.log_softmax", flat, 1)
+    made = of_axis(Call(c.builder, c.operator, c.version, [flat], {"axis": 1}, c.outputs))
     return c.op("reshape", made, x.shape)

@@ -53,10 +53,10 @@ class _Axis:
         return shift + (k + 0.5) / self.scale - 0.5
 
 
-@row("Resize", 11)
-@row("Upsample", 9)
+@row("Resize", 10)
+@row("Upsample", 7)
 def _resize(c: Call) -> Any:
-    x, is_resize = c[0], c.operator == "Resize"
+    x, is_resize = c[0], _is_resize(c)
     mode = c.attribute("mode", "nearest")
     how = c.attribute("coordinate_transformation_mode", "half_pixel") if is_resize else "asymmetric"
     axes = _axes(c, how)
@@ -73,9 +73,14 @@ def _resize(c: Call) -> Any:
     return _outside(c, made, axes) if how == "tf_crop_and_resize" else made
 
 
+def _is_resize(c: Call) -> bool:
+    """Whether a node says how it computes places: in version 10, ``Resize`` is ``Upsample``, which has scales alone."""
+    return c.operator == "Resize" and c.version > 10
+
+
 def _axes(c: Call, how: str) -> list[_Axis]:
     """How each axis is resized."""
-    old, rank, is_resize = c[0].shape, len(c[0].shape), c.operator == "Resize"
+    old, rank, is_resize = c[0].shape, len(c[0].shape), _is_resize(c)
     chosen = [axis_of(a, rank) for a in c.attribute("axes") or range(rank)]
     sizes = c.integers(3, "sizes") if is_resize else None
     if sizes:
@@ -85,7 +90,8 @@ def _axes(c: Call, how: str) -> list[_Axis]:
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             ratios, sizes = [ratio] * len(chosen), [_scaled(old[a], ratio, 0.5) for a in chosen]
     else:
-        found = c.constant(2 if is_resize else 1, "scales")
+        given = c.attribute("scales")  # of Upsample before version 9
+        found = c.constant(2 if is_resize else 1, "scales") if given is None else np.asarray(given)
         if found is None or not found.size:
             raise Unsupported("it has neither scales nor sizes")
         ratios = [float(s) for s in found.reshape(-1)]
@@ -121,7 +127,7 @@ def _scaled(old: Extent, ratio: float, more: float = 0.0) -> Extent:
 
 
 def _by_operator(c: Call, sizes: Sequence[Extent], mode: str, how: str) -> Any:
-    usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
+    usual = "round_prefer_floor" if _is_resize(c) else "floor"
     rounding = c.attribute("nearest_mode", usual)
     rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
                                       "bicubic_exclude": c.attribute("exclude_outside", 0)}  # fmt: skip
@@ -134,7 +140,7 @@ def _along(c: Call, x: Value, number: int, mode: str, how: str, axis: _Axis) -> 
     """A tensor resized along one axis; with antialiasing the kernel is wider by the scale where the axis gets smaller."""
     at = axis.places(how)
     if mode == "nearest":
-        usual = "round_prefer_floor" if c.operator == "Resize" else "floor"
+        usual = "round_prefer_floor" if _is_resize(c) else "floor"
         rounded = {"floor": np.floor(at), "ceil": np.ceil(at), "round_prefer_floor": np.ceil(at - 0.5)}
         nearest = rounded.get(c.attribute("nearest_mode", usual), np.floor(at + 0.5))
         return c.op("take", x, c.array(np.clip(nearest, 0, axis.old - 1).astype("int64")), number)

@@ -78,13 +78,13 @@ class SpecialisedModel:
                 {name: value.tolist() for name, value in values.items()} for values, _ in self._models.values()
             )
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run it, as :meth:`tir.graph.Model.__call__` does, and raise as it and as :func:`tir.importers.onnx.from_onnx` do."""
         given = self._given(args, named)
         model = self._of(given)
         return model(*(given[p.name] for p in model.inputs), out=out)
 
-    def model(self, *args: Any, **named: Any) -> CompiledModel:
+    def model(self, /, *args: Any, **named: Any) -> CompiledModel:
         """The compiled model that a call with these inputs runs: to be saved, or profiled."""
         return self._of(self._given(args, named))
 
