@@ -5,11 +5,14 @@ import pytest
 
 import tir
 from tests.prim_checks import refused, results, same, schedule
-from tir.analysis.dependence.delinearize import split_sizes
+from tir.analysis.dependence.delinearize import split_sizes, undivided
+from tir.buffer import decl_buffer
 from tir.errors import Unproved
 from tir.interp import run
 from tir.script import parse
 from tir.visit import free_vars, nodes_of
+
+F, I, N, M, K, L = (tir.Var(name) for name in "finmkl")
 
 TEXT = """
 @T.prim_func
@@ -93,6 +96,26 @@ def main(C: T.Buffer((16, 16), "float32"), n: T.int32, m: T.int32):
         same(sch, n=3, m=4)
     else:
         refused(lambda: sch.parallel("f"), "cannot prove")
+
+
+@pytest.mark.parametrize(
+    ("indices", "known"),
+    [
+        ((F // M, F % M), "f"),
+        ((2 - F // M, M - 3 * (F % M)), "f"),
+        ((F // (N * M), F % M, F // M % N), "f"),
+        ((F // (N * M), F // M % N), "f // m"),
+        (((F + I) % M, (F + I) // M, I), "f + i, i"),
+        ((F // M, F % N), None),
+        ((F // M, I % M), None),
+        ((F // (F + 1), F % (F + 1)), None),  # by another number each time
+        ((F // M + F % M, F % M), None),
+        ((F // (K * L), F % K, F // K % L), None),  # sizes that may be negative
+    ],
+)
+def test_digits_determine_their_number(indices, known):
+    found = undivided(indices, [F, I], [decl_buffer((N, M))])
+    assert (None if found is None else ", ".join(map(repr, found))) == known
 
 
 SUMS = """

@@ -321,13 +321,6 @@ class Relation(_Points):
         made = Relation.from_rows(rows, params, a, b, [*hidden, "q"])
         return made.subtract(Relation.identity(rank))
 
-    @staticmethod
-    def ordered_by(count: int) -> Relation:
-        """``(v, a0, …) -> (w, b0, …)`` where ``v`` and ``w`` compare as the ``count`` digits behind them do."""
-        less, digits_less = Relation.lex_before(1), Relation.lex_before(count)
-        made = less.beside(digits_less).union(less.reverse().beside(digits_less.reverse()))
-        return made.union(Relation.identity(1 + count))
-
     # ------------------------------------------------------------ queries
 
     @property
@@ -371,10 +364,6 @@ class Relation(_Points):
 
     def domain_not_in(self, sources: IntegerSet) -> Relation:
         return Relation(_run(self._isl.subtract_domain, sources._isl))
-
-    def beside(self, other: Relation) -> Relation:
-        """The product: ``(a, c) -> (b, d)`` where ``a -> b`` here and ``c -> d`` in ``other``."""
-        return Relation(_run(self._isl.flat_product, other._isl))
 
     def different(self) -> Relation:
         """The pairs of two different points of one space."""

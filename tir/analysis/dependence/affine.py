@@ -10,12 +10,13 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...aliases import sharing
-from ...arith.itermap import IterMap, detect_iter_map
+from ...arith.itermap import detect_iter_map
 from ...arith.linear import Linear, is_index, linear, same
-from ...buffer import Range, ends_of
+from ...buffer import Buffer, Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var, const, is_const
 from ...node import MemoAmong
 from ...visit import has_load, nodes_of
+from .delinearize import undivided
 from .statements import Access, Loop, Statement, deciding
 
 
@@ -204,7 +205,7 @@ def _determined_loops(s: AffineForms, access: Access) -> frozenset[Var]:
 
     def find() -> frozenset[Var]:
         indices, around = s.on_loops(access).elements()
-        found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around))
+        found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around), [access.buffer])
         return found or frozenset()
 
     return _DETERMINED.found(access.buffer, deciding(s.unit, access), find)
@@ -222,8 +223,11 @@ def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, determin
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
 
 
-def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[Var] | None:
-    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown."""
+def _found_apart(
+    indices: Sequence[Expr], around: Sequence[Loop], sizes: Sequence[Buffer] = ()
+) -> frozenset[Var] | None:
+    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown.
+    ``sizes`` are buffers, whose shapes are not negative."""
     used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}
@@ -231,4 +235,7 @@ def _found_apart(indices: Sequence[Expr], around: Sequence[Loop]) -> frozenset[V
         return None
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")
-    return frozenset(used) if isinstance(found, IterMap) else None
+    if not found:
+        numbers = undivided(indices, own, sizes)
+        found = numbers is not None and detect_iter_map(numbers, domains, check="bijective")
+    return frozenset(used) if found else None

@@ -1,14 +1,13 @@
 """Delinearization of products of symbolic sizes: ``f // m``, ``f % m`` and ``i * m + j``, which exact sets cannot represent.
 
-The digits of a number determine it, and are ordered lexicographically as it is. With these constraints on pairs of
-iterations, the digits become coordinates, and the product of sizes that bounds the loop becomes a parameter.
+The digits of a number determine it, and are ordered lexicographically as it is: they can be coordinates in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import permutations
 from typing import Any
 
 from ...arith import Analyzer, simplify_stmt
@@ -17,76 +16,56 @@ from ...arith.linear import is_index, key, linear
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, floordiv, floormod, is_const
 from ...function import PrimFunc
-from ...poly import Formula, Names, Relation
 from ...stmt import BlockRealize, BufferStore, For, LetStmt
-from ...visit import free_vars, has_load, nodes_of, rewrite, substitute, uses_var, walk
+from ...visit import free_vars, has_load, nodes_of, rewrite, substitute, uses_var
 from ..users import uses_pointer
 
-Digit = tuple[Expr, Expr | None, list[Any]]  # by, radix and uses of ``value // by % radix``; no radix: unbounded
 
+def undivided(indices: Sequence[Expr], loops: Collection[Var], sizes: Iterable[Buffer] = ()) -> list[Expr] | None:
+    """What ``indices`` determine in all iterations of ``loops``: a number in place of its digits; None if there are none.
 
-@dataclass(frozen=True)
-class MixedRadix:
-    """``value`` in a mixed radix: its digits, the highest first."""
+    What all iterations share is left out. ``sizes`` are buffers, whose shapes are not negative.
 
-    value: Expr
-    variables: tuple[Var, ...]
-
-
-def delinearized(loop: For) -> tuple[For, list[MixedRadix]] | None:
-    """``loop`` with the digits of its fused variables as loops directly inside it; None if it has none.
-
-    The result over-approximates the iterations of the loop: it is for questions about all iterations. Bounds that are
-    not quasi-affine become parameters.
-
-    >>> from tir.script import parse
-    >>> f = parse('''
-    ... @T.prim_func
-    ... def f(a: T.handle, n: T.int32, m: T.int32):
-    ...     A = T.match_buffer(a, (n, m), "float32")
-    ...     for i in range(n * m):
-    ...         A[i // m, i % m] = 1.0
-    ... ''')
-    >>> loop, (digits,) = delinearized(f.body)
-    >>> [v.name for v in digits.variables], loop.body.body.body.indices[1].name
-    (['i_1', 'i_0'], 'i_0')
+    >>> f, m = Var("f"), Var("m")
+    >>> undivided([f // m, m - f % m], [f])
+    [f]
     """
-    swaps: dict[int, Var] = {}
-    made: list[MixedRadix] = []
-    wrappers: list[tuple[Var, Expr]] = []
-    for value, digits in _digits(loop.body):
-        order = _in_order(digits)
-        if order is None:
-            continue
-        name = next((v.name for v in free_vars(value)), "f")
-        variables = []
-        for place, (_, radix, items) in enumerate(order):
-            var = Var(f"{name}_{place}", items[0].dtype)
-            variables.insert(0, var)
-            wrappers.insert(0, (var, Var("unknown", var.dtype) if radix is None else radix))
-            swaps.update((id(item), var) for item in items)
-        made.append(MixedRadix(value, tuple(variables)))
-    if not made:
+    known = Analyzer()
+    known.assume_sizes(sizes)
+    left = [_moving(i, loops) for i in indices]
+    found: list[Expr] | None = None
+    while True:
+        pairs = ((a, b, _joined(a, b, loops, known)) for a, b in permutations(left, 2))
+        low, high, whole = next((pair for pair in pairs if pair[2] is not None), (None, None, None))
+        if whole is None:
+            return found
+        found = left = [whole, *(i for i in left if i is not low and i is not high)]
+
+
+def _moving(index: Expr, loops: Collection[Var]) -> Expr:
+    """The only term of an index that changes, which then determines it; the index if there are several."""
+    terms = [factors for factors, _ in linear(index).items()] if is_index(index.dtype) else []
+    moving = [factors for factors in terms if has_load(*factors) or any(uses_var(f, loops) for f in factors)]
+    return moving[0][0] if len(moving) == 1 == len(moving[0]) else index
+
+
+def _joined(a: Expr, b: Expr, loops: Collection[Var], known: Analyzer) -> Expr | None:
+    """The number of which ``a`` is a digit and ``b`` the one above it, or all that is above it; None if they are not."""
+    low, high = _digit(a), _digit(b)
+    if low is None or high is None:
         return None
-    body = rewrite(loop.body, lambda n: swaps.get(id(n)))
-    for var, extent in reversed(wrappers):
-        body = For(var, const(0, var.dtype), extent, "serial", body)
-    return rewrite(loop.replace(body=body), _bounded), made
-
-
-def _digits(body: Any) -> Iterator[tuple[Expr, list[Digit]]]:
-    """Each value of which ``body`` uses digits, with these."""
-    groups: dict[Any, tuple[Expr, dict[Any, Digit]]] = {}
-    inside: set[int] = set()
-    for item in walk(body):
-        found = None if id(item) in inside else _digit(item)
-        if found is not None:
-            value, by, radix = found
-            _, digits = groups.setdefault(key(value), (value, {}))
-            place = (key(by), None if radix is None else key(radix))
-            digits.setdefault(place, (by, radix, []))[2].append(item)
-            inside.update(id(n) for n in walk(item))
-    return ((value, list(digits.values())) for value, digits in groups.values())
+    (value, by, radix), (other, start, rest) = low, high
+    if radix is None or (key(value), key(by * radix)) != (key(other), key(start)):
+        return None
+    radices = [radix] if rest is None else [radix, rest]
+    if any(uses_var(e, loops) or has_load(e) for e in (by, *radices)):
+        return None
+    whole = value if is_const(by, 1) else floordiv(value, by)
+    if whole is value and rest is None:
+        return value
+    if not all(known.can_prove(e >= 0) for e in radices):
+        return None
+    return whole if rest is None else floormod(whole, radix * rest)
 
 
 def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
@@ -106,30 +85,6 @@ def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
 def _is_negative(e: Expr) -> bool:
     """Whether ``e`` is a negative size, as ``-m``: its digits are not from 0 on."""
     return is_index(e.dtype) and all(coefficient < 0 for _, coefficient in linear(e).items())
-
-
-def _in_order(found: Sequence[Digit]) -> list[Digit] | None:
-    """The digits, lowest first, if each starts where the one before ends and the last is unbounded."""
-    analyzer = Analyzer()
-    left = list(found)
-    order: list[Digit] = []
-    start: Expr | None = const(1, found[0][0].dtype)
-    while left:
-        at = start
-        following = None if at is None else next((d for d in left if analyzer.can_prove_equal(d[0], at)), None)
-        if following is None:
-            return None
-        left = [d for d in left if d is not following]
-        order.append(following)
-        start = None if following[1] is None else following[0] * following[1]
-    return order if start is None else None
-
-
-def _bounded(item: Any) -> Any:
-    if not isinstance(item, For):
-        return None
-    is_affine = Formula.takes(Formula(Names()).sum, item.extent)
-    return None if is_affine else item.replace(extent=Var("unknown", item.extent.dtype))
 
 
 def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:
@@ -315,22 +270,3 @@ def _is_size(e: Expr, inner: set[Var]) -> bool:
 
 def _degree(e: Expr) -> int:
     return max(len(factors) for factors, _ in linear(e).items())
-
-
-def pairs_of(digits: MixedRadix, first: Sequence[Var], second: Sequence[Var], names: Names) -> Relation | None:
-    """The pairs of instances, over the loops ``first`` and ``second``, whose digits are ordered as their values are.
-
-    None if the loops do not determine that. Variables of neither are the same for both instances.
-    """
-    around, other = set(first), set(second)
-    if any((v in around) != (v in other) for v in free_vars(digits.value)):
-        return None
-    if not all(v in around and v in other for v in digits.variables):
-        return None
-    sides = []
-    for loops in (first, second):
-        formula = Formula(names)
-        values = [formula.named(digits.value), *(formula.var(v) for v in digits.variables)]
-        sides.append(formula.map([names.of(v) for v in loops], values))
-    ordered = Relation.ordered_by(len(digits.variables))
-    return sides[0].then(ordered).then(sides[1].reverse())

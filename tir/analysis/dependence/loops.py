@@ -10,7 +10,7 @@ from ...aliases import memory_of, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
-from ...poly import Names, Undecided, decide
+from ...poly import Names, Undecided
 from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..contents import contents, is_nest_of_blocks
@@ -18,7 +18,6 @@ from ..effects import effects
 from ..index import index_of, loops_below
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from .affine import AffineForms, index_determines_iteration, indices_differ
-from .delinearize import MixedRadix, delinearized, pairs_of
 from .initialization import could_be_private
 from .oracle import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
 from .order import compare
@@ -84,14 +83,7 @@ class LoopIndependent(Question):
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:
-        return _Iterations(self, self.loop).verdict()
-
-    @tier(Tier.SPLIT)
-    def by_digits(self) -> Verdict:
-        """Of more iterations than there are, so that only a proof counts."""
-        split = delinearized(self.loop)
-        found = None if split is None else decide(_Iterations(self, *split).verdict)
-        return found if isinstance(found, Proved) else NOT_SHOWN
+        return _Iterations(self).verdict()
 
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
@@ -101,16 +93,15 @@ def are_disjoint(blocks: Sequence[Any]) -> bool:
 
 
 class _Iterations:
-    """The accesses of the iterations of a loop, or of ``runs``, an over-approximation of it with the ``digits`` of fused
-    variables as loops. Inner loops that data bounds run any number of times."""
+    """The accesses of the iterations of a loop. Inner loops that data bounds run any number of times."""
 
-    def __init__(self, question: LoopIndependent, runs: For, digits: Sequence[MixedRadix] = ()):
-        self.question, self.digits = question, digits
+    def __init__(self, question: LoopIndependent):
+        self.question = question
         self.names = Names()
         self.context = Context(question.func, question.loop, self.names)
-        units = without_swizzles(bare_statements_in(runs))
+        units = without_swizzles(bare_statements_in(question.loop))
         self.sides = [StatementRelations(u, self.names) for u in units]
-        inner = (f for f in contents(runs.body) if type(f) is For and question.kind != THREAD_BINDING)
+        inner = (f for f in contents(question.loop.body) if type(f) is For and question.kind != THREAD_BINDING)
         own = memory_of(b for f in inner for b in f.private)
         for side in self.sides:
             side.touch(wider_access_map)
@@ -168,8 +159,6 @@ class CarriedDependence(Question):
 
     @tier(Tier.AFFINE)
     def by_forms(self) -> Verdict:
-        if self.iterations.digits:
-            return NOT_SHOWN
         both = frozenset((id(self.first), id(self.second)))
         known = self.iterations.differ
         if both not in known:
@@ -178,8 +167,6 @@ class CarriedDependence(Question):
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
-        if self.iterations.digits:
-            return NOT_SHOWN
         return PROVED if index_determines_iteration(*self._forms) else NOT_SHOWN
 
     @tier(Tier.PRIVATE)
@@ -188,11 +175,7 @@ class CarriedDependence(Question):
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
-        pairs = same_element(self.first, self.second)
-        for number in self.iterations.digits:
-            ordered = pairs_of(number, self.source.unit.coords, self.sink.unit.coords, self.iterations.names)
-            pairs = pairs if ordered is None else pairs.intersect(ordered)
-        found = self.iterations.context.restrict(pairs.increasing())
+        found = self.iterations.context.restrict(same_element(self.first, self.second).increasing())
         if found.is_empty() or self.iterations.is_private(self.first.access.buffer):
             return PROVED
         loop, kind, buffer = self.iterations.question.loop, self.iterations.question.kind, self.first.access.buffer

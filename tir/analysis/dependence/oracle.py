@@ -91,7 +91,7 @@ class Tier(Enum):
     ENUMERATION = "enumeration"  # every point of a small domain
     PAIRS = "pairs of accesses"  # the same question of each pair of accesses
     SETS = "exact sets"  # isl
-    SPLIT = "fused loops split"  # the digits of a fused loop as loops of their own, then pairs of accesses
+    SPLIT = "fused loops split"  # what is as long as a product of sizes as its digits, then pairs of accesses
 
 
 Method = TypeVar("Method", bound=Callable[[Any], Verdict])
